@@ -1,0 +1,9686 @@
+"""mcp_lite: all of the Model Context Protocol in one file."""
+
+###############################################################################
+# 1. Names and numbers
+###############################################################################
+#
+# Problem.  A reader wants every import, every public name and every limit in one place; a user
+#           wants to know what a hostile peer can cost, and to change it.
+# Rules.    1. Imports that only some users need (ssl, hashlib, argparse, subprocess ...) are made
+#              where they are needed, so that `import mcp_lite` costs little more than asyncio.
+#           2. Every limit and deadline of the file is a constant here, with its unit in the name or
+#              in the comment, and the reason for its size. Each is checked before memory is spent.
+#           3. `__all__` is the contract. Other names are there to be read, not to be relied on.
+# Plan.     Imports; version; public names; aliases; limits; deadlines; reserved `_meta` keys.
+# Not here. Protocol revisions and methods: they are data, and stand in section 4.
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import contextvars
+import functools
+import inspect
+import itertools
+import json
+import logging
+import os
+import re
+import signal
+import stat
+import sys
+import threading
+import types
+import typing
+from collections import OrderedDict, deque
+from typing import (
+    Any,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Dict,
+    Generator,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # 2: errors
+    "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
+    "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
+    # 5: JSON Schema
+    "compile_schema", "Validator",
+    # 14: conversations
+    "Transport", "memory_transports",
+    # 15: the server
+    "Server", "Context", "Image", "Audio", "Resource", "Link", "Message", "Elicited", "LogHandler",
+    # 16: the client
+    "Client",
+    # 17: stdio
+    "StdioTransport",
+]  # fmt: skip
+
+logger = logging.getLogger("mcp_lite")
+logger.addHandler(logging.NullHandler())
+
+#: Any value that JSON can say: None, bool, int, float, str, list, dict.
+JSON = Any
+#: One JSON-RPC message, exactly as on the wire.
+Msg = dict[str, Any]
+#: A request id: int or str, never bool, float or None.
+ReqId = Union[int, str]
+#: Where everything goes that a message causes before its answer.
+Send = Callable[[Msg], Awaitable[None]]
+
+# -- Limits on what a peer may send -------------------------------------------------------------
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
+MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
+MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
+MAX_INT_DIGITS = 4300  # CPython's own default since 3.11; int() of more is quadratic
+MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
+MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
+MAX_ARGUMENTS = 1000  # members of one `arguments` object
+MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
+MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
+MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
+MAX_VALIDATION_STEPS = 2_000_000  # schemas applied in one validation; about a second
+MAX_FAILURES = 8  # violations reported of one value; more help nobody
+MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
+MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one; backtracking can take the square of it
+MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
+MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
+MAX_ROUNDS = 16  # pages or rounds of questions in one call, before it is taken for a loop
+PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
+LOG_RATE = (500, 1.0)  # log messages per session, seconds: the rest is counted and dropped
+TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
+PAGE_SIZE = 100  # items of one page of a list
+
+MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
+MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
+MAX_IDLE_CONNECTIONS = 32  # that a client keeps to one server
+MAX_REDIRECTS = 5  # of one request, and only within the origin
+MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
+MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
+MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
+MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
+MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
+RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
+WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
+
+# -- Deadlines, in seconds -----------------------------------------------------------------------
+
+REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
+LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
+ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
+HANDSHAKE_SECONDS = 30.0  # for initialize; npx and uvx may download the server first
+GRACE_SECONDS = 2.0  # for running requests when the peer has gone
+MAX_URI_CHARS = 8192  # a longer resource URI matches no template
+MAX_TEMPLATE_CHARS = 1000  # one URI template; ours, or a server's that a client expands
+MAX_TEMPLATE_NAMES = 32  # variables of one URI template
+
+# -- stdio --------------------------------------------------------------------------------------
+
+READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
+MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
+MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
+MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
+FLUSH_SECONDS = 2.0  # for a slow reader to take what is unsent when a channel is closed
+EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
+TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
+LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
+DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
+PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
+
+# -- HTTP and server-sent events ----------------------------------------------------------------
+
+MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
+MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
+MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
+MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
+MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
+MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
+MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
+MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
+HEAD_SECONDS = 20.0  # for a request's head, from its first byte
+BODY_SECONDS = 60.0  # for a request's body
+IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
+STALL_SECONDS = 30.0  # for a peer to take what we write
+LINGER_SECONDS = 1.0  # for input after a refused request, before the connection closes
+SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
+CONNECT_SECONDS = 10.0  # to reach a server
+HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
+REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
+KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
+SESSION_SECONDS = 1800.0  # for which a session may be idle
+LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
+
+
+###############################################################################
+# 2. Errors
+###############################################################################
+# Pure. Uses section 1.
+#
+# Problem.  When a call fails, the first question is whose fault it was: our caller's, our own,
+#           the peer's program, the peer's protocol, or the line between us.
+# Rules.    1. Everything raised on purpose is an MCPError; misuse of the Python API is a TypeError,
+#              ValueError or RuntimeError, as everywhere in Python.
+#           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
+#              that an error from one server never leaves our own server as if it were ours.
+#           3. A class exists only where someone will `except` it; codes are numbers.
+#           4. The peer never sees a traceback, nor the text of an exception not raised for it.
+# Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
+# Not here. HTTP status codes of errors: section 12 has the table.
+
+PARSE_ERROR = -32700  # not JSON
+INVALID_REQUEST = -32600  # JSON, but not a message that is allowed here
+METHOD_NOT_FOUND = -32601  # no such method, or the capability for it was not declared
+INVALID_PARAMS = -32602  # the method exists, its parameters are wrong
+INTERNAL_ERROR = -32603  # the handler failed
+RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
+URL_ELICITATION_REQUIRED = -32042  # one legacy revision only
+# spec: basic/index#error-codes -- -32020 to -32099 belong to the specification
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+# Ours, outside every reserved range, and named like their cousins in HTTP.
+TOO_FAST = 429  # the session's rate limit is used up
+TOO_BUSY = 503  # too many requests of this peer are being served
+
+
+class MCPError(Exception):
+    """The root of every error that this library raises on purpose."""
+
+
+class RPCError(MCPError):
+    """An error of ours for the peer: raise it in a handler and it is sent as it stands.
+
+    {"code": code, "message": message, "data": data}
+
+    >>> RPCError(-32602, "b: expected integer, got string").code
+    -32602
+    """
+
+    def __init__(self, code: int, message: str, data: JSON = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class RemoteError(MCPError):
+    """The peer answered our request with this error."""
+
+    def __init__(self, code: int, message: str, data: JSON = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class ToolError(MCPError):
+    """A tool failed: its result has `isError`.
+
+    Raised by a tool, its text goes to the model as it is. Raised by Client.call(), `result` is the
+    whole result as the server sent it.
+    """
+
+    def __init__(self, message: str, result: Msg | None = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class SchemaError(MCPError):
+    """A JSON value does not satisfy its schema, or a schema is not one that we can use.
+
+    `path` leads to the offending value: "items[2].price", or "" for the value itself.
+
+    >>> str(SchemaError("b", "expected integer, got string"))
+    'b: expected integer, got string'
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+class ProtocolError(MCPError):
+    """Bytes or messages from the peer broke the rules.
+
+    `code` and `http_status` say how to answer, where an answer is possible.
+    """
+
+    def __init__(
+        self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.http_status = http_status
+        self.data = data
+
+
+class LimitExceeded(ProtocolError):
+    """... by being too big, too many or too deep."""
+
+
+class ConnectionClosed(MCPError):
+    """The connection ended; the message says why, with the child's last words if it was one."""
+
+
+class SessionExpired(ConnectionClosed):
+    """The server has forgotten our HTTP session; Client opens another one by itself, once."""
+
+
+class RequestTimeout(MCPError):
+    """We gave up waiting for an answer, and told the peer so."""
+
+
+class CapabilityMissing(MCPError):
+    """The peer did not declare the capability that this needs, so it was not even asked.
+
+    `capability` is a dotted path such as "sampling.tools". A handler may catch it and do without.
+    """
+
+    def __init__(self, whose: str, capability: str) -> None:
+        super().__init__(f"the {whose} did not declare the capability {capability!r}")
+        self.capability = capability
+
+
+class AuthError(MCPError):
+    """The server wants authorization that we do not have."""
+
+
+def wire_error(exc: BaseException) -> Msg:
+    """Return the error object that tells the peer about `exc`: {"code", "message", "data"?}.
+
+    >>> wire_error(RPCError(-32602, "b is missing"))
+    {'code': -32602, 'message': 'b is missing'}
+    >>> wire_error(CapabilityMissing("client", "sampling"))["data"]
+    {'requiredCapabilities': {'sampling': {}}}
+    >>> wire_error(KeyError("/etc/passwd"))
+    {'code': -32603, 'message': 'Internal error'}
+    """
+    if isinstance(exc, (RPCError, ProtocolError)):
+        problem: Msg = {"code": exc.code, "message": exc.message}
+        if exc.data is not None:
+            problem["data"] = exc.data
+        return problem
+    if isinstance(exc, SchemaError):
+        return {"code": INVALID_PARAMS, "message": str(exc)}
+    if isinstance(exc, CapabilityMissing):
+        # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
+        needed: Msg = {}
+        for key in reversed(exc.capability.split(".")):
+            needed = {key: needed}
+        data = {"requiredCapabilities": needed}
+        return {"code": MISSING_CAPABILITY, "message": str(exc), "data": data}
+    return {"code": INTERNAL_ERROR, "message": "Internal error"}
+
+
+###############################################################################
+# 3. JSON-RPC
+###############################################################################
+# Pure. Uses sections 1 and 2.
+#
+# Problem.  Two programs exchange JSON objects. Some ask, some answer, some only tell; any of them
+#           may be malformed, enormous or hostile.
+# Rules.    1. A message is the JSON object itself, as a dict. Every field survives, known or not.
+#           2. classify() alone decides what a message is; after it nobody asks `"id" in msg`.
+#           3. An id is an int or a str, echoed with its type; never bool, float or null.
+#           4. Decoding is strict: UTF-8 without BOM, no NaN, no duplicate keys, no lone surrogates,
+#              bounded size, depth, element count and digits, all checked before the parser runs.
+#           5. Encoding never emits a newline, NaN or invalid UTF-8, and leaves absent keys out.
+# Plan.     Four constructors, classify(), decode(), encode().
+# Not here. Which methods exist and when: section 4. Who awaits an answer: sections 10 and 14.
+
+REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
+
+
+def request(req_id: ReqId, method: str, params: Msg | None = None) -> Msg:
+    """Build a request.
+
+    >>> request(1, "ping")
+    {'jsonrpc': '2.0', 'id': 1, 'method': 'ping'}
+    """
+    msg: Msg = {"jsonrpc": "2.0", "id": req_id, "method": method}
+    if params is not None:
+        msg["params"] = params
+    return msg
+
+
+def notification(method: str, params: Msg | None = None) -> Msg:
+    """Build a notification.
+
+    >>> notification("notifications/initialized")
+    {'jsonrpc': '2.0', 'method': 'notifications/initialized'}
+    """
+    msg: Msg = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        msg["params"] = params
+    return msg
+
+
+def result(req_id: ReqId, value: Msg) -> Msg:
+    """Build the answer to a request that succeeded.
+
+    >>> result("a", {})
+    {'jsonrpc': '2.0', 'id': 'a', 'result': {}}
+    """
+    return {"jsonrpc": "2.0", "id": req_id, "result": value}
+
+
+def error(req_id: ReqId | None, problem: Msg) -> Msg:
+    """Build the answer to a request that failed; `problem` is what wire_error() returns.
+
+    Without an id the message that failed could not be read far enough to have one.
+
+    >>> error(1, {"code": -32601, "message": "no such method"})["error"]["code"]
+    -32601
+    """
+    if req_id is None:
+        return {"jsonrpc": "2.0", "error": problem}
+    return {"jsonrpc": "2.0", "id": req_id, "error": problem}
+
+
+def is_id(value: JSON) -> bool:
+    """Return whether `value` may be a request id (or a progress token).
+
+    >>> [is_id(value) for value in (7, "7", 0, "", True, 7.0, None)]
+    [True, True, True, True, False, False, False]
+    """
+    return type(value) is int or type(value) is str  # a bool is an int to isinstance()
+
+
+def classify(msg: JSON) -> str:
+    """Return which of REQUEST, NOTIFICATION, RESULT, ERROR a decoded message is.
+
+    Afterwards `method` is a str, `params` a dict if present, `id` an id, `result` a dict, and
+    `error` has an int `code` and a str `message`. Raises ProtocolError otherwise.
+
+    >>> classify({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    'request'
+    """
+    if type(msg) is not dict:
+        raise ProtocolError("a message must be a JSON object")
+    if msg.get("jsonrpc") != "2.0":
+        raise ProtocolError('a message must have "jsonrpc": "2.0"')
+    if "method" in msg:
+        return _classify_call(msg)
+    if not is_id(msg.get("id")):
+        # spec: basic/index#error-responses -- an error may lack the id it could not read
+        if "error" not in msg or msg.get("id") is not None:
+            raise ProtocolError("a message needs a method, or an id with a result or an error")
+    if ("result" in msg) == ("error" in msg):
+        raise ProtocolError("a response must have either a result or an error")
+    if "result" in msg:
+        if type(msg["result"]) is not dict:
+            raise ProtocolError("a result must be an object")
+        return RESULT
+    problem = msg["error"]
+    if type(problem) is not dict or type(problem.get("code")) is not int:
+        raise ProtocolError("an error must be an object with an integer code")
+    if type(problem.get("message")) is not str:
+        raise ProtocolError("an error must have a message")
+    return ERROR
+
+
+def _classify_call(msg: Msg) -> str:
+    if type(msg["method"]) is not str:
+        raise ProtocolError("method must be a string")
+    if "params" in msg and type(msg["params"]) is not dict:
+        raise ProtocolError("params must be an object", code=INVALID_PARAMS)
+    if "result" in msg or "error" in msg:
+        raise ProtocolError("a message cannot be both a request and a response")
+    if "id" not in msg:
+        return NOTIFICATION
+    # spec: basic/index#requests -- "Requests MUST include a string or integer ID", never null
+    if not is_id(msg["id"]):
+        raise ProtocolError("id must be a string or an integer")
+    return REQUEST
+
+
+def readable_id(msg: JSON) -> ReqId | None:
+    """Return the id of a message that classify() refused, if one can be made out.
+
+    >>> readable_id({"id": 3, "method": 5}), readable_id([]), readable_id({"id": None})
+    (3, None, None)
+    """
+    if type(msg) is dict and "method" in msg and is_id(msg.get("id")):
+        return msg["id"]  # type: ignore[no-any-return]
+    return None
+
+
+def encode(msg: Msg | list[Msg]) -> bytes:
+    """Return a message, or a batch, as one line of UTF-8 without its newline.
+
+    Raises TypeError or ValueError for values that JSON cannot say.
+
+    >>> encode({"text": "a\\nb é"})
+    b'{"text":"a\\\\nb \\xc3\\xa9"}'
+    """
+    # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
+    return _to_json(msg).encode("utf-8", "replace")
+
+
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def decode(data: bytes) -> JSON:
+    """Return the JSON value in `data`: an object, or a list for a batch.
+
+    Raises LimitExceeded or ProtocolError with code -32700; nothing else.
+
+    >>> decode(b'{"id": 1}')
+    {'id': 1}
+    >>> decode(b'{"id": 1, "id": 2}')
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: not JSON: the key 'id' occurs twice in one object
+    """
+    _check_bounds(data)
+    try:
+        value = _from_json(data.decode("utf-8"))
+        # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
+        if _SURROGATE_ESCAPE.search(data):
+            _to_json(value).encode("utf-8")
+    except (ValueError, RecursionError) as exc:
+        # RecursionError cannot happen below MAX_DEPTH; a caller deep in its own stack may see it.
+        raise ProtocolError(f"not JSON: {exc}", code=PARSE_ERROR) from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, JSON]]) -> Msg:
+    """Build an object, refusing duplicate keys: two parsers could read two different messages."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = sorted(key for key, _ in pairs)
+        double = next(key for key, following in zip(keys, keys[1:]) if key == following)
+        raise ValueError(f"the key {double[:40]!r} occurs twice in one object")
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number * 0 != 0:  # NaN, Infinity, and 1e999, which no peer would get back from us
+        raise ValueError(f"{text[:40]} is not a finite number")
+    return number
+
+
+_from_json = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite
+).decode
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+# Looked for from the start of a number only: from each of its digits would be quadratic.
+_DIGITS = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_INT_DIGITS + 1))
+
+
+def _check_bounds(data: bytes) -> None:
+    """Refuse what would cost too much to parse. Most messages pass on the first comparisons."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise LimitExceeded(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
+    if len(data) <= MAX_INT_DIGITS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return
+    # What stands inside strings does not count: without escapes, every second piece is a string.
+    pieces = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if pieces.count(b'"') > 4 * MAX_ELEMENTS:  # each has two strings at most, its key and its value
+        raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
+    bare = b"".join(pieces.split(b'"')[::2])
+    if _DIGITS.search(bare):
+        raise LimitExceeded(f"a number has more than {MAX_INT_DIGITS} digits")
+    brackets = bare.translate(None, _ALL_BUT_BRACKETS)
+    if len(brackets) // 2 + bare.count(b",") > MAX_ELEMENTS:
+        raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
+    depth = 0
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise LimitExceeded(f"a message is nested deeper than {MAX_DEPTH} levels")
+
+
+###############################################################################
+# 4. Revisions and methods
+###############################################################################
+# Pure. Uses sections 1 to 3.
+#
+# Problem.  The protocol has five revisions. Fields, methods and whole mechanisms came and went,
+#           and a peer may speak any of them.
+# Rules.    1. History is data. Four tables say what each revision has: its mechanisms, its methods,
+#              the fields and the content types it knows. No other line of the file names a date.
+#           2. Code asks for a property (`rev.batching`), never compares revisions.
+#           3. A peer never receives a field, a content type or a method that its revision does not
+#              know: fields are left out, content becomes text, methods are refused.
+# Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then fit() and friends, which cut to measure.
+# Not here. Which revision a conversation speaks: section 11.
+
+A, B, C, D, E = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
+
+
+class Revision(NamedTuple):
+    """What one revision of the protocol has."""
+
+    name: str
+    #: every request carries its own metadata; no handshake, no sessions, no server requests
+    modern: bool = False
+    #: JSON-RPC batches must be understood
+    batching: bool = False
+    #: HTTP is one endpoint that answers with JSON or a stream, not the older pair of endpoints
+    streamable: bool = True
+    #: HTTP requests name the revision in a header
+    version_header: bool = False
+    #: an error about an unreadable message leaves the id out; before, it was null
+    error_without_id: bool = False
+    #: tool arguments that break the schema are the model's to correct: a result with isError
+    input_errors_as_results: bool = False
+    #: elicitation by URL, titled and multiple choices, defaults of every kind
+    rich_elicitation: bool = False
+    #: sampling with tools, and messages of several content blocks
+    rich_sampling: bool = False
+    #: SSE answers begin with an event that has an id and no data, so that they can be polled
+    sse_priming: bool = False
+    #: capabilities which cannot be declared yet, and so need not be
+    undeclared: tuple[str, ...] = ()
+    #: the code for a resource that does not exist
+    resource_not_found: int = RESOURCE_NOT_FOUND
+
+
+REVISIONS: dict[str, Revision] = {
+    row.name: row
+    for row in (
+        Revision(A, streamable=False, undeclared=("completions",)),
+        Revision(B, batching=True),
+        Revision(C, version_header=True),
+        Revision(
+            D,
+            version_header=True,
+            error_without_id=True,
+            input_errors_as_results=True,
+            rich_elicitation=True,
+            rich_sampling=True,
+            sse_priming=True,
+        ),
+        Revision(
+            E,
+            modern=True,
+            version_header=True,
+            error_without_id=True,
+            input_errors_as_results=True,
+            rich_elicitation=True,
+            rich_sampling=True,
+            resource_not_found=INVALID_PARAMS,
+        ),
+    )
+}
+#: Names of the handshake revisions, newest first.
+LEGACY = tuple(name for name in reversed(tuple(REVISIONS)) if not REVISIONS[name].modern)
+NEWEST_LEGACY = REVISIONS[LEGACY[0]]
+#: What an HTTP request without a version header speaks.
+HEADERLESS = REVISIONS[B]
+
+BOTH, CLIENT, SERVER = "both", "client", "server"
+
+
+class Method(NamedTuple):
+    """Who may say what, since when, and what it takes."""
+
+    name: str
+    kind: str  # REQUEST or NOTIFICATION
+    sender: str  # CLIENT, SERVER or BOTH
+    revisions: tuple[str, ...]  # names of the revisions that have it
+    #: what must be declared, as a dotted path: by the receiver of a request, by the sender of a
+    #: notification
+    capability: str = ""
+    #: parameters that must be there, and their type
+    required: Mapping[str, Any] = {}
+    #: parameters that may be there, and their type
+    optional: Mapping[str, Any] = {}
+
+
+def _since(first: str, last: str = E) -> tuple[str, ...]:
+    return tuple(name for name in REVISIONS if first <= name <= last)
+
+
+_ALL, _LEGACY, _MODERN = _since(A), _since(A, D), _since(E)
+_PAGE = {"cursor": str}
+_NAMED = {"name": str}
+_AT_URI = {"uri": str}
+_ARGUMENTS = {"arguments": dict}
+
+METHODS: dict[str, Method] = {
+    row.name: row
+    for row in (
+        Method(
+            "initialize", REQUEST, CLIENT, _LEGACY,
+            required={"protocolVersion": str, "capabilities": dict, "clientInfo": dict},
+        ),
+        Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY),
+        Method("ping", REQUEST, BOTH, _LEGACY),
+        Method("server/discover", REQUEST, CLIENT, _MODERN),
+        Method("tools/list", REQUEST, CLIENT, _ALL, "tools", optional=_PAGE),
+        Method("tools/call", REQUEST, CLIENT, _ALL, "tools", _NAMED, _ARGUMENTS),
+        Method("resources/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE),
+        Method("resources/templates/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE),
+        Method("resources/read", REQUEST, CLIENT, _ALL, "resources", _AT_URI),
+        Method("resources/subscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI),
+        Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI),
+        Method("prompts/list", REQUEST, CLIENT, _ALL, "prompts", optional=_PAGE),
+        Method("prompts/get", REQUEST, CLIENT, _ALL, "prompts", _NAMED, _ARGUMENTS),
+        Method(
+            "completion/complete", REQUEST, CLIENT, _ALL, "completions",
+            required={"ref": dict, "argument": dict}, optional={"context": dict},
+        ),
+        Method("logging/setLevel", REQUEST, CLIENT, _LEGACY, "logging", {"level": str}),
+        Method("subscriptions/listen", REQUEST, CLIENT, _MODERN, "", {"notifications": dict}),
+        Method("roots/list", REQUEST, SERVER, _ALL, "roots"),
+        Method("sampling/createMessage", REQUEST, SERVER, _ALL, "sampling",
+               {"messages": list, "maxTokens": int}),
+        Method("elicitation/create", REQUEST, SERVER, _since(C), "elicitation", {"message": str}),
+        Method("notifications/cancelled", NOTIFICATION, BOTH, _ALL),
+        Method("notifications/progress", NOTIFICATION, BOTH, _ALL),
+        Method("notifications/message", NOTIFICATION, SERVER, _ALL, "logging"),
+        Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL, "tools"),
+        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL, "prompts"),
+        Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL, "resources"),
+        Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL, "resources"),
+        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY, "roots"),
+        Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (D,), "elicitation"),
+        Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN),
+    )
+}  # fmt: skip
+
+#: What an object of each kind gained after the first revision: field -> the first that knows it.
+FIELDS: dict[str, dict[str, str]] = {
+    "Tool": {"annotations": B, "title": C, "outputSchema": C, "_meta": C, "icons": D},
+    "Resource": {"title": C, "_meta": C, "icons": D},
+    "Prompt": {"title": C, "_meta": C, "icons": D},
+    "PromptArgument": {"title": C},
+    "Implementation": {"title": C, "description": D, "icons": D, "websiteUrl": D},
+    "Annotations": {"lastModified": C},
+    "Content": {"_meta": C, "icons": D, "title": C},
+    "Contents": {"_meta": C},
+    "Root": {"_meta": C},
+    "CallToolResult": {"structuredContent": C},
+    "Progress": {"message": B},
+    "Sampling": {"tools": D, "toolChoice": D},
+    "SamplingMessage": {"_meta": D},
+    "ClientCapabilities": {"elicitation": C, "extensions": E},
+    "ServerCapabilities": {"completions": B, "extensions": E},
+}
+#: Content types that came after the first revision.
+CONTENT = {"audio": B, "resource_link": C, "tool_use": D, "tool_result": D}
+
+_UNKNOWN = {
+    (kind, name): frozenset(field for field, since in fields.items() if since > name)
+    for kind, fields in FIELDS.items()
+    for name in REVISIONS
+}
+
+
+def check_params(row: Method, params: Msg) -> None:
+    """Raise RPCError -32602 when a required parameter is missing or any is of the wrong type.
+
+    >>> check_params(METHODS["tools/call"], {"name": 5})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
+    """
+    for name, kind in (*row.required.items(), *row.optional.items()):
+        problem = "is missing" if name in row.required else ""
+        if name in params:
+            right = type(params[name]) is kind
+            problem = "" if right else f"expected {_kind(kind())}, got {_kind(params[name])}"
+        if problem:
+            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
+
+
+def _kind(value: JSON) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+             float: "number", type(None): "null"}  # fmt: skip
+    return names.get(type(value), type(value).__name__)
+
+
+def declares(capabilities: Msg, path: str) -> bool:
+    """Return whether `capabilities` declares what the dotted `path` names.
+
+    >>> declares({"resources": {"subscribe": True}}, "resources.subscribe")
+    True
+    >>> declares({"tools": {}}, "tools"), declares({"tools": {}}, "tools.listChanged")
+    (True, False)
+    """
+    node: JSON = capabilities
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, dict) else None
+    return node is not None and node is not False
+
+
+def fit(kind: str, obj: Msg, rev: Revision) -> Msg:
+    """Return `obj` without the fields that `rev` does not know; `obj` itself when it knows all.
+
+    >>> fit("Tool", {"name": "add", "title": "Add", "icons": []}, REVISIONS["2025-06-18"])
+    {'name': 'add', 'title': 'Add'}
+    """
+    unknown = _UNKNOWN[kind, rev.name]
+    if not unknown or unknown.isdisjoint(obj):
+        return obj
+    return {key: value for key, value in obj.items() if key not in unknown}
+
+
+def fit_content(block: Msg, rev: Revision) -> Msg:
+    """Return a content block as `rev` can understand it, as text if need be.
+
+    >>> link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+    >>> fit_content(link, REVISIONS["2025-03-26"])
+    {'type': 'text', 'text': 'a: file:///a'}
+    """
+    if CONTENT.get(block.get("type", ""), "") > rev.name:
+        return {"type": "text", "text": text_of(block)}
+    block = fit("Content", block, rev)
+    if "annotations" in block:
+        block = {**block, "annotations": fit("Annotations", block["annotations"], rev)}
+    if block.get("type") == "resource":
+        block = {**block, "resource": fit("Contents", block["resource"], rev)}
+    return block
+
+
+def text_of(block: Msg) -> str:
+    """Return what a content block says, for a reader that only understands text.
+
+    >>> text_of({"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="})
+    '[audio, audio/wav, 8 characters of base64]'
+    """
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text", ""))
+    if kind == "resource_link":
+        return f"{block.get('title') or block.get('name')}: {block.get('uri')}"
+    if kind == "resource":
+        contents = block.get("resource", {})
+        return str(contents.get("text", f"[resource, {contents.get('uri')}]"))
+    if "data" in block:
+        return f"[{kind}, {block.get('mimeType')}, {len(block['data'])} characters of base64]"
+    return f"[{kind}]"
+
+
+def fit_form(schema: Msg, rev: Revision) -> Msg:
+    """Return an elicitation schema as `rev` can show it: plain enums, defaults only of booleans.
+
+    Raises RPCError for multiple choices, which a revision without them has no way to ask for.
+
+    >>> choice = {"type": "string", "oneOf": [{"const": "a", "title": "A"}], "default": "a"}
+    >>> fit_form({"type": "object", "properties": {"x": choice}}, REVISIONS["2025-06-18"])
+    {'type': 'object', 'properties': {'x': {'type': 'string', 'enum': ['a'], 'enumNames': ['A']}}}
+    """
+    if rev.rich_elicitation:
+        return schema
+    fields = schema.get("properties", {}).items()
+    return {**schema, "properties": {name: _fit_field(name, field, rev) for name, field in fields}}
+
+
+def _fit_field(name: str, field: Msg, rev: Revision) -> Msg:
+    if field.get("type") == "array":
+        problem = f"revision {rev.name} cannot ask for several choices"
+        raise RPCError(INVALID_PARAMS, f"{name}: {problem}")
+    field = dict(field)
+    if field.get("type") != "boolean":
+        field.pop("default", None)
+    options = field.pop("oneOf", None)
+    if options:
+        field["enum"] = [option.get("const") for option in options]
+        field["enumNames"] = [str(option.get("title", option.get("const"))) for option in options]
+    return field
+
+
+###############################################################################
+# 5. JSON Schema
+###############################################################################
+# Pure. Uses sections 1 to 3.
+#
+# Problem.  A tool is described to a model by a JSON Schema, called with JSON, written in Python.
+#           Something must hold the three together: check values against schemas (some of which
+#           come from strangers), write schemas from annotations, carry values across and back.
+# Rules.    1. A schema is compiled once, when it becomes known; checking a value is then a walk
+#              through closures. `$ref` stays inside the document: nothing is ever fetched.
+#           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1, true is not 1.
+#           3. Schema and value may both be hostile: depth, size and total work are bounded, and
+#              nothing but SchemaError comes out, whatever goes in.
+#           4. What an annotation cannot say is an error when the function is registered, one that
+#              names the parameter and the remedy; not a surprise when a model calls it.
+# Plan.     A SchemaDocument finds its names, then turns each subschema into a Check by the table
+#           KEYWORDS. A check returns its failures, so that success costs nothing and a parent
+#           can count, merge or forget them. Then the other direction: signature_of() reads a
+#           function; schema_of(), converter_of() and to_json() know the same annotations.
+# Not here. `format` and `content*` only annotate, the dialect's default; no dialects but 2020-12
+#           and draft-07; of ECMA 262's regular expressions, what Python's can say.
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_07 = "http://json-schema.org/draft-07/schema"
+
+KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
+         bool: "boolean", type(None): "null"}  # fmt: skip
+
+
+class Failure(NamedTuple):
+    """One way in which a value falls short; `expected` names the types or values that fit."""
+
+    path: str
+    message: str
+    expected: str = ""
+    hint: Callable[[], str] = str  # more for the message, at a price
+
+
+class SchemaScope(NamedTuple):
+    """A schema with a URI of its own (the root, or one with `$id`), and the names inside it."""
+
+    uri: str
+    root: Any
+    anchors: dict[str, Any]
+    dynamic: dict[str, Any]
+
+
+class CheckRun:
+    """What one validation may still spend, and the scopes that `$ref` has entered."""
+
+    __slots__ = ("depth", "scopes", "steps")
+
+    def __init__(self) -> None:
+        self.steps = MAX_VALIDATION_STEPS
+        self.depth = 0
+        self.scopes: tuple[SchemaScope, ...] = ()
+
+    def spend(self, steps: int) -> None:
+        """Pay for work before it is done."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise SchemaError("", "takes too much work to check: simplify the schema or the value")
+
+
+#: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
+Seen = Optional["set[Any]"]
+#: (value, run, seen) -> what is wrong; the list is the caller's.
+Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
+
+
+def kind_of(value: Any) -> str:
+    """Return the JSON Schema type of `value`, the narrowest there is.
+
+    >>> kind_of(2.0), kind_of(2.5), kind_of(True)
+    ('integer', 'number', 'boolean')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return "integer"
+    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
+
+
+def canonical(value: JSON) -> str:
+    """Return one text for all spellings of a JSON value: equal texts, equal values.
+
+    A text and not a tuple, because only a str has a seeded hash: nobody can prepare collisions.
+
+    >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
+    True
+    """
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k!r}:{canonical(value[k])}" for k in sorted(value)) + "}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    # hex, because decimal text takes quadratic time and is refused beyond MAX_INT_DIGITS
+    return hex(value) if type(value) is int else repr(value)
+
+
+def _shown(value: JSON) -> str:
+    """Return `value` for a message: short, as JSON; a container by its type only."""
+    if isinstance(value, (list, dict)):
+        return kind_of(value)
+    return json.dumps(value[:50] if isinstance(value, str) else value, ensure_ascii=False)[:60]
+
+
+def join_path(step: str | int, path: str = "") -> str:
+    """Put one step, a name or an index, before a path.
+
+    >>> join_path("items", join_path(2, "price"))
+    'items[2].price'
+    """
+    if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
+        step = f"[{_shown(step)}]"
+    return step + path if not path or path[0] == "[" else f"{step}.{path}"
+
+
+#: Keywords that hold a schema, a list of them, or an object of them.
+ONE_SCHEMA = ("items", "additionalItems", "additionalProperties", "contains", "propertyNames",
+              "not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
+SCHEMA_LIST = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+SCHEMA_MAP = ("$defs", "definitions", "properties", "patternProperties", "dependencies",
+              "dependentSchemas")  # fmt: skip
+
+
+class SchemaDocument:
+    """A schema being compiled: scan() finds the names in it, compile() makes the checks."""
+
+    def __init__(self, root: Any) -> None:
+        self.trail: list[str] = []  # where we are, for messages
+        self.size = 0  # subschemas found
+        self.scopes = {"": SchemaScope("", root, {}, {})}
+        self.dynamic = False  # somebody asks which scopes were entered
+        self.home: dict[int, SchemaScope] = {}  # by id() of the subschema
+        self.checks: dict[int, Check] = {}  # by id() of the subschema
+        self.waiting: list[tuple[Any, str]] = []  # targets of references, and how they were called
+        declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
+        dialect = declared.rstrip("#") if isinstance(declared, str) else ""
+        self.draft7 = dialect.replace("https:", "http:") == DRAFT_07
+        self.need(self.draft7 or dialect == DIALECT, f"$schema must be {DIALECT} or {DRAFT_07}#")
+        self.scan(root, self.scopes[""])
+
+    def need(self, condition: Any, message: str) -> None:
+        """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
+        if not condition:
+            steps = [step.replace("~", "~0").replace("/", "~1") for step in self.trail]
+            raise SchemaError("/".join(["#", *steps])[:200], message)
+
+    def count(self, subschemas: int) -> None:
+        """Count subschemas, or what takes as long to compile."""
+        self.size += subschemas
+        self.need(self.size <= MAX_SUBSCHEMAS, f"has more than {MAX_SUBSCHEMAS} subschemas")
+
+    def scan(self, schema: Any, scope: SchemaScope) -> None:
+        """Note the scope of each subschema, and the anchors in it."""
+        todo = [(schema, scope, 0)]
+        while todo:
+            schema, scope, depth = todo.pop()
+            if not isinstance(schema, dict):
+                continue  # compile() complains where it is not a boolean
+            self.count(1)
+            self.need(depth <= MAX_SCHEMA_DEPTH, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
+            self.home[id(schema)] = scope = self._enter(schema, scope)
+            held = [schema.get(word) for word in ONE_SCHEMA]
+            for word in SCHEMA_LIST:
+                held += schema[word] if isinstance(schema.get(word), list) else ()
+            for word in SCHEMA_MAP:
+                held += schema[word].values() if isinstance(schema.get(word), dict) else ()
+            todo += [(inner, scope, depth + 1) for inner in held]
+
+    def _enter(self, schema: dict[str, Any], scope: SchemaScope) -> SchemaScope:
+        names = [schema.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
+        self.need(_is_names(names), "$id and anchors must be strings")
+        uri, anchor, dynamic = names
+        if self.draft7:  # where a $ref hides what stands beside it, and the $id "#x" is an anchor
+            uri = "" if "$ref" in schema else uri
+            anchor, dynamic = uri[1:] if uri.startswith("#") else "", ""
+        if uri.partition("#")[0]:
+            uri = self._absolute(uri.partition("#")[0], scope)
+            scope = self.scopes[uri] = SchemaScope(uri, schema, {}, {})
+        for name in filter(None, (anchor, dynamic)):
+            scope.anchors[name] = schema
+        if dynamic:
+            scope.dynamic[dynamic], self.dynamic = schema, True
+            self.waiting.append((schema, f"#{dynamic}"))
+        return scope
+
+    def _absolute(self, uri: str, scope: SchemaScope) -> Any:
+        from urllib.parse import urljoin
+
+        try:
+            return urljoin(scope.uri, uri)
+        except ValueError:
+            self.need(False, f"{_shown(uri)} is not a URI")
+
+    def find(self, ref: Any, schema: dict[str, Any]) -> Any:
+        """Return the schema that the reference `ref` in `schema` means."""
+        self.need(isinstance(ref, str), "a reference must be a string")
+        scope, lost = self.home[id(schema)], f"{_shown(ref)} leads nowhere: check its spelling"
+        uri, _, fragment = ref.partition("#")
+        if uri:
+            uri = self._absolute(uri, scope)
+            # spec: basic/index#json-schema-usage
+            self.need(uri in self.scopes, f"{_shown(ref)} is not fetched: put it under $defs")
+            scope = self.scopes[uri]
+        if "%" in fragment:
+            from urllib.parse import unquote
+
+            fragment = unquote(fragment)
+        if fragment[:1] not in ("", "/"):
+            self.need(fragment in scope.anchors, lost)
+            return scope.anchors[fragment]
+        target = scope.root
+        for step in fragment.split("/")[1:]:
+            if isinstance(target, list) and re.fullmatch("0|[1-9][0-9]{0,5}", step):
+                target = target[int(step)] if int(step) < len(target) else None
+            else:
+                step = step.replace("~1", "/").replace("~0", "~")
+                target = target.get(step) if isinstance(target, dict) else None
+            scope = self.home.get(id(target), scope)
+        self.need(isinstance(target, (dict, bool)), lost)
+        if isinstance(target, dict) and id(target) not in self.home:
+            self.scan(target, scope)  # it stands under a keyword that is not ours
+        return target
+
+    def compile(self, schema: Any, *steps: str) -> Check:
+        """Return the check of the subschema that is `steps` away from where we are."""
+        if isinstance(schema, bool):
+            return _pass_all if schema else _pass_none
+        self.trail += steps
+        self.need(isinstance(schema, dict), "a schema must be an object, true or false")
+        if id(schema) not in self.checks:
+            table = DRAFT_07_KEYWORDS if self.draft7 else KEYWORDS
+            used = [word for word in table if word in schema]
+            if self.draft7 and "$ref" in used:
+                used = ["$ref"]
+            made = [(table[w][0](self, schema[w], w, schema), table[w][1]) for w in used]
+            cost = 1 + sum(len(schema[w]) for w in used if isinstance(schema[w], (list, dict)))
+            node = made[0][0] if used == ["type"] else _make_node(made, cost)
+            if "unevaluatedItems" in used or "unevaluatedProperties" in used:
+                node = functools.partial(_apart, node, watched=True)
+            scope = self.home[id(schema)]
+            entered = self.dynamic and scope.root is schema
+            self.checks[id(schema)] = _scoped(scope, node) if entered else node
+        del self.trail[len(self.trail) - len(steps) :]
+        return self.checks[id(schema)]
+
+    def compile_list(self, word: str, held: Any) -> list[Check]:
+        self.need(isinstance(held, list) and held, f"{word} must be a list of schemas")
+        return [self.compile(inner, word, str(i)) for i, inner in enumerate(held)]
+
+    def compile_map(self, word: str, held: Any) -> dict[str, Check]:
+        self.need(isinstance(held, dict), f"{word} must be an object of schemas")
+        return {name: self.compile(inner, word, name) for name, inner in held.items()}
+
+
+def _pass_all(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+    return []
+
+
+def _pass_none(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+    return [Failure("", "is not allowed here")]
+
+
+def _make_node(made: list[tuple[Check, tuple[type, ...]]], cost: int) -> Check:
+    """Return one check for a subschema, of those of its keywords and the types they speak of."""
+    by_type = {kind: tuple(check for check, kinds in made if kind in kinds) for kind in KINDS}
+
+    def check_node(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.steps -= cost
+        run.depth += 1
+        if run.steps < 0 or run.depth > MAX_VALIDATION_DEPTH:
+            raise SchemaError("", "is nested too deeply, or takes too much work to check")
+        found: list[Failure] = []
+        checks = by_type.get(type(value))
+        if checks is None:  # a subclass; JSON has none, Python may
+            checks = by_type[next((base for base in type(value).__mro__ if base in KINDS), type(None))]
+        for check in checks:
+            found += check(value, run, seen)
+        run.depth -= 1
+        return found[:MAX_FAILURES] if found else found
+
+    return check_node
+
+
+def _scoped(scope: SchemaScope, check: Check) -> Check:
+    """Let `$dynamicRef` know that the check is in a scope."""
+
+    def check_scoped(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        outer, run.scopes = run.scopes, (*run.scopes, scope)
+        failures = check(value, run, seen)
+        run.scopes = outer
+        return failures
+
+    return check_scoped
+
+
+def _apart(
+    check: Check, value: Any, run: CheckRun, seen: Seen, watched: bool = False
+) -> list[Failure]:
+    """Apply a check that sees only what it evaluates itself; report that if it succeeds."""
+    ours: Seen = set() if watched or seen is not None else None
+    failures = check(value, run, ours)
+    if seen is not None and ours and not failures:
+        seen |= ours
+    return failures
+
+
+# One function per keyword: (document, argument, keyword, schema around it) -> check. The argument
+# is of any make; need() refuses it.
+
+
+def _is_names(held: Any) -> bool:
+    return isinstance(held, list) and all(isinstance(name, str) for name in held)
+
+
+def _is_number(held: Any) -> bool:
+    return kind_of(held) in ("integer", "number")
+
+
+def _is_count(held: Any) -> bool:
+    return kind_of(held) == "integer" and held >= 0
+
+
+def _kw_type(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    names = held if isinstance(held, list) else [held]
+    usable = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
+    doc.need(usable, f"type must be one or more of {', '.join(KINDS.values())}")
+    kinds = {*names, "integer"} if "number" in names else {*names}
+    right = frozenset(cls for cls, kind in KINDS.items() if kind in kinds)
+    expected = " or ".join(names)
+
+    def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        if type(value) in right or kind_of(value) in kinds:
+            return []
+        return [Failure("", f"expected {expected}, got {kind_of(value)}", expected)]
+
+    return check_type
+
+
+def _kw_enum(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    values = held if word == "enum" else [held]
+    doc.need(isinstance(values, list), "enum must be a list")
+    texts = {canonical(item) for item in values}
+    expected = " or ".join([_shown(item) for item in values[:10]] + ["..."] * (len(values) > 10))
+
+    def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        text = canonical(value)
+        run.spend(len(text) >> 3)
+        if text in texts:
+            return []
+        return [Failure("", f"expected {expected}, got {_shown(value)}", expected)]
+
+    return check_enum
+
+
+def _compare(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
+    """Return the function of a keyword that compares: `holds(value, argument)`, or else `text`."""
+
+    def kw_compare(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+        doc.need(fits(held), f"{word} cannot be {_shown(held)}")
+        failures = [Failure("", text.format(_shown(held)))]
+        return lambda value, run, seen: [] if holds(value, held) else failures[:]
+
+    return kw_compare
+
+
+def _at_least(unit: str) -> Any:
+    return _compare(_is_count, lambda v, n: len(v) >= n, f"must have at least {{}} {unit}")
+
+
+def _at_most(unit: str) -> Any:
+    return _compare(_is_count, lambda v, n: len(v) <= n, f"must have at most {{}} {unit}")
+
+
+def is_multiple(value: Any, of: Any) -> bool:
+    """Tell whether `value` is a whole number of times `of`, as written in decimal.
+
+    >>> is_multiple(0.0075, 0.0001), is_multiple(0.00751, 0.0001)
+    (True, False)
+    """
+    if type(value) is int and type(of) is int:
+        return value % of == 0
+    from fractions import Fraction
+
+    return value - value == 0 and Fraction(repr(value)) % Fraction(repr(of)) == 0
+
+
+def _kw_multiple_of(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    doc.need(_is_number(held) and 0 < held < float("inf"), f"{word} must be a number above 0")
+    failure = Failure("", f"must be a multiple of {_shown(held)}")
+
+    def check_multiple(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(32)  # fractions are slow
+        return [] if is_multiple(value, held) else [failure]
+
+    return check_multiple
+
+
+def python_pattern(text: str) -> str:
+    r"""Translate an ECMA 262 regular expression, as far as that is cheap.
+
+    >>> python_pattern(r"^(?<year>[0-9]+)$")
+    '^(?P<year>[0-9]+)\\Z'
+    """
+    inside = False  # a character class
+
+    def translate(token: re.Match[str]) -> str:
+        nonlocal inside
+        word = token[0]
+        if word == "]" or (word[0] == "[" and not inside):
+            inside = word != "]"
+        elif inside:
+            return "\\" + word if word in "[&|~" else word
+        elif word.startswith("\\k<"):
+            return f"(?P={word[3:-1]})"
+        return {"$": r"\Z", "(?<": "(?P<"}.get(word, word)
+
+    return re.sub(r"\\k<\w+>|\\.|\(\?<(?![=!])|\[\^?|[]$&|~]", translate, text, flags=re.DOTALL)
+
+
+def _search(doc: SchemaDocument, text: Any) -> Callable[[str], Any]:
+    """Return what looks for a regular expression in a text."""
+    doc.need(isinstance(text, str), "a pattern must be a string")
+    doc.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
+    doc.count(len(text) >> 4)
+    try:
+        if re.search(r"\(\?[aiLmsux-]", text):
+            raise ValueError("no flags inside a pattern")
+        search = re.compile(python_pattern(text), re.ASCII).search
+    except Exception as exc:  # re.error, OverflowError, RecursionError, a warning as error
+        doc.need(False, f"the pattern {_shown(text)} is not usable in Python: {exc}")
+
+    def search_bounded(value: str) -> Any:
+        # A backtracking engine has no deadline. This bounds expressions that take polynomial
+        # time; against the exponential ones, only the choice of whom to talk to helps.
+        if len(value) > MAX_PATTERN_INPUT_CHARS:
+            raise SchemaError("", f"{_shown(value)}... is too long for a pattern")
+        return search(value)
+
+    return search_bounded
+
+
+def _kw_pattern(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    search, failure = _search(doc, held), Failure("", f"must match {_shown(held)}")
+    return lambda value, run, seen: [] if search(value) else [failure]
+
+
+def _kw_unique_items(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    doc.need(isinstance(held, bool), f"{word} must be true or false")
+
+    def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        first: dict[str, int] = {}
+        for i, item in enumerate(value):
+            text = canonical(item)
+            run.spend(1 + (len(text) >> 3))
+            if first.setdefault(text, i) != i:
+                return [Failure(join_path(i), f"is the same as item {first[text]}")]
+        return []
+
+    return check_unique if held else _pass_all
+
+
+def _kw_required(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    doc.need(_is_names(held), f"{word} must be a list of strings")
+
+    def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        missing = [name for name in held if name not in value]
+        return [Failure(join_path(name), "is required") for name in missing[:MAX_FAILURES]]
+
+    return check_required
+
+
+def _kw_dependent(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    """Compile dependentRequired, dependentSchemas, or draft-07's word for both."""
+    doc.need(isinstance(held, dict), f"{word} must be an object")
+    table = []
+    for name, then in held.items():
+        named = word != "dependentSchemas" and isinstance(then, list)
+        doc.need(named or word != "dependentRequired", f"{word} must hold lists of names")
+        check = _kw_required(doc, then, word, {}) if named else doc.compile(then, word, name)
+        table.append((name, check, len(then) if named else 1))
+
+    def check_dependent(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        found: list[Failure] = []
+        for name, check, cost in table:
+            if name in value:
+                run.spend(cost)
+                found += check(value, run, seen)
+        return found
+
+    return check_dependent
+
+
+def _inside(select: Callable[[Any, Any], Iterable[Any]], schema: Any, weight: int = 1) -> Check:
+    """Return a check of the members or items that `select(value, seen)` names, with their checks.
+
+    All keywords that go one level down are this loop; they differ in what they select.
+    """
+
+    def check_inside(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(value) * weight)
+        found: list[Failure] = []
+        for key, check in select(value, seen):
+            if seen is not None:
+                seen.add(key)
+            failures = check(value[key], run, None)
+            if failures:
+                if check is _pass_none and isinstance(key, str):
+                    hint = functools.partial(_nearest_name, key, schema)
+                    failures = [Failure("", "unexpected property", "", hint)]
+                found += [f._replace(path=join_path(key, f.path)) for f in failures]
+                if len(found) >= MAX_FAILURES:
+                    break
+        return found
+
+    return check_inside
+
+
+def _nearest_name(name: str, schema: dict[str, Any]) -> str:
+    """Return "; did you mean ...?" if one of the first hundred properties is spelt like it."""
+    from difflib import get_close_matches
+
+    known = [key for key in list(schema.get("properties", ()))[:100] if len(key) <= 64]
+    close = get_close_matches(name[:64], known, 1)
+    return f"; did you mean {_shown(close[0])}?" if close else ""
+
+
+def _kw_properties(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    table = list(doc.compile_map(word, held).items())
+    return _inside(lambda value, seen: [row for row in table if row[0] in value], schema)
+
+
+def _kw_pattern_properties(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    table = [(_search(doc, text), check) for text, check in doc.compile_map(word, held).items()]
+
+    def select(value: Any, seen: Seen) -> Iterable[Any]:
+        return [(name, check) for name in value for search, check in table if search(name)]
+
+    return _inside(select, schema, 1 + len(table))
+
+
+def _kw_additional_properties(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    check, known = doc.compile(held, word), schema.get("properties", ())
+    searches = [_search(doc, text) for text in schema.get("patternProperties", ())]
+
+    def select(value: Any, seen: Seen) -> Iterable[Any]:
+        names = [name for name in value if name not in known]
+        return [(n, check) for n in names if not any(search(n) for search in searches)]
+
+    return _inside(select, schema, 1 + len(searches))
+
+
+def _kw_property_names(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    check = doc.compile(held, word)
+
+    def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(value))
+        bad = ((name, failure) for name in value for failure in check(name, run, None))
+        return [Failure(join_path(name), f"as a name, {f.message}") for name, f in bad]
+
+    return check_names
+
+
+def _kw_prefix_items(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    checks = doc.compile_list(word, held)
+    return _inside(lambda value, seen: enumerate(checks[: len(value)]), schema)
+
+
+def _kw_items(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    if doc.draft7 and word == "items" and isinstance(held, list):
+        return _kw_prefix_items(doc, held or [True], word, schema)
+    doc.need(not isinstance(held, list), "items must be one schema: use prefixItems for a list")
+    before = schema.get("prefixItems", ())
+    if doc.draft7:
+        before = schema.get("items") if word == "additionalItems" else ()
+    start = len(before) if isinstance(before, (list, tuple)) else sys.maxsize
+    check = doc.compile(held, word)
+    return _inside(lambda value, seen: ((i, check) for i in range(start, len(value))), schema)
+
+
+def _kw_unevaluated(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    check = doc.compile(held, word)
+
+    def select(value: Any, seen: Any) -> Iterable[Any]:
+        keys = value if isinstance(value, dict) else range(len(value))
+        return [(key, check) for key in keys if key not in seen]
+
+    return _inside(select, schema)
+
+
+def _kw_contains(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    check, limits = doc.compile(held, word), {} if doc.draft7 else schema
+    least, most = limits.get("minContains", 1), limits.get("maxContains", sys.maxsize)
+    doc.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
+
+    def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(value))
+        fit = [i for i, item in enumerate(value) if not check(item, run, None)]
+        if seen is not None:
+            seen.update(fit)
+        if least <= len(fit) <= most:
+            return []
+        wanted = f"at least {least}" if len(fit) < least else f"at most {most}"
+        return [Failure("", f"must contain {wanted} of a certain kind of item, has {len(fit)}")]
+
+    return check_contains
+
+
+def _kw_all_of(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    checks = doc.compile_list(word, held)
+    return lambda value, run, seen: [f for check in checks for f in check(value, run, seen)]
+
+
+def _kw_any_of(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    """Compile anyOf or oneOf."""
+    checks = doc.compile_list(word, held)
+    most = 1 if word == "oneOf" else len(checks)
+
+    def check_choice(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        missed = []
+        for check in checks:
+            failures = _apart(check, value, run, seen)
+            if failures:
+                missed.append(failures)
+            elif seen is None and word == "anyOf":
+                return []
+        if len(missed) == len(checks):
+            return _explain(value, missed)
+        if len(checks) - len(missed) > most:
+            return [Failure("", "matches more than one of the alternatives")]
+        return []
+
+    return check_choice
+
+
+def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
+    """Say why no alternative fits, in the words of the one that was probably meant."""
+    inside = [failures for failures in missed if failures[0].path or not failures[0].expected]
+    if not inside:
+        expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
+        got = _shown(value) if '"' in expected and isinstance(value, str) else kind_of(value)
+        return [Failure("", f"expected {expected}, got {got}", expected)]
+    inside.sort(key=len)
+    if len(inside) == 1 or len(inside[0]) < len(inside[1]):
+        return inside[0]
+    return [Failure("", f"matches none of the {len(missed)} alternatives")]
+
+
+def _kw_not(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    check, failure = doc.compile(held, word), Failure("", "matches what it must not match")
+    return lambda value, run, seen: [] if check(value, run, None) else [failure]
+
+
+def _kw_if(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    test, yes, no = (doc.compile(schema.get(key, True), key) for key in ("if", "then", "else"))
+    return lambda value, run, seen: (no if _apart(test, value, run, seen) else yes)(
+        value, run, seen
+    )
+
+
+def _kw_ref(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    """Compile a reference; its target may contain it, and so is compiled later."""
+    target = doc.find(held, schema)
+    if isinstance(target, bool):
+        return doc.compile(target)
+    key, checks = id(target), doc.checks
+    doc.waiting.append((target, held))
+    return _scoped(doc.home[key], lambda value, run, seen: checks[key](value, run, seen))
+
+
+def _kw_dynamic_ref(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    """Compile a reference to the outermost scope, of those entered, that has the anchor."""
+    target, name = doc.find(held, schema), held.partition("#")[2]
+    static, checks, home = _kw_ref(doc, held, word, schema), doc.checks, doc.home.get(id(target))
+    if home is None or home.dynamic.get(name) is not target:
+        return static  # an ordinary anchor makes it an ordinary reference
+
+    def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(run.scopes))
+        scope = next((scope for scope in run.scopes if name in scope.dynamic), home)
+        return _scoped(scope, checks[id(scope.dynamic[name])])(value, run, seen)
+
+    return check_dynamic
+
+
+ANY, NUMBER, TEXT, ARRAY, OBJECT = tuple(KINDS), (int, float), (str,), (list,), (dict,)
+
+#: What compiles each keyword, and the types of value it speaks of: it has nothing to say of others.
+#: The order is that of the failures, the most telling first; `unevaluated...` must see what all
+#: others have evaluated.
+KEYWORDS: dict[str, tuple[Callable[[SchemaDocument, Any, str, Any], Check], Any]] = {
+    "type": (_kw_type, ANY),
+    "enum": (_kw_enum, ANY),
+    "const": (_kw_enum, ANY),
+    "minimum": (_compare(_is_number, lambda v, n: v >= n, "must be at least {}"), NUMBER),
+    "maximum": (_compare(_is_number, lambda v, n: v <= n, "must be at most {}"), NUMBER),
+    "exclusiveMinimum": (_compare(_is_number, lambda v, n: v > n, "must be more than {}"), NUMBER),
+    "exclusiveMaximum": (_compare(_is_number, lambda v, n: v < n, "must be less than {}"), NUMBER),
+    "multipleOf": (_kw_multiple_of, NUMBER),
+    "minLength": (_at_least("characters"), TEXT),
+    "maxLength": (_at_most("characters"), TEXT),
+    "pattern": (_kw_pattern, TEXT),
+    "minItems": (_at_least("items"), ARRAY),
+    "maxItems": (_at_most("items"), ARRAY),
+    "prefixItems": (_kw_prefix_items, ARRAY),
+    "items": (_kw_items, ARRAY),
+    "contains": (_kw_contains, ARRAY),
+    "uniqueItems": (_kw_unique_items, ARRAY),
+    "minProperties": (_at_least("members"), OBJECT),
+    "maxProperties": (_at_most("members"), OBJECT),
+    "properties": (_kw_properties, OBJECT),
+    "patternProperties": (_kw_pattern_properties, OBJECT),
+    "additionalProperties": (_kw_additional_properties, OBJECT),
+    "propertyNames": (_kw_property_names, OBJECT),
+    "required": (_kw_required, OBJECT),
+    "dependentRequired": (_kw_dependent, OBJECT),
+    "dependentSchemas": (_kw_dependent, OBJECT),
+    "allOf": (_kw_all_of, ANY),
+    "anyOf": (_kw_any_of, ANY),
+    "oneOf": (_kw_any_of, ANY),
+    "not": (_kw_not, ANY),
+    "if": (_kw_if, ANY),
+    "$ref": (_kw_ref, ANY),
+    "$dynamicRef": (_kw_dynamic_ref, ANY),
+    "unevaluatedItems": (_kw_unevaluated, ARRAY),
+    "unevaluatedProperties": (_kw_unevaluated, OBJECT),
+}
+#: Unknown to draft-07, and so ignored there.
+NEW_KEYWORDS = ("prefixItems", "dependentRequired", "dependentSchemas", "$dynamicRef",
+                "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
+DRAFT_07_KEYWORDS = {
+    **{word: row for word, row in KEYWORDS.items() if word not in NEW_KEYWORDS},
+    "additionalItems": (_kw_items, ARRAY),
+    "dependencies": (_kw_dependent, OBJECT),
+}
+
+
+class Validator:
+    """A compiled schema."""
+
+    __slots__ = ("_check", "schema")
+
+    def __init__(self, schema: JSON, check: Check) -> None:
+        self.schema = schema
+        self._check = check
+
+    def failures(self, value: JSON) -> list[Failure]:
+        """Return what check() and errors() report, before it is put in words."""
+        try:
+            return self._check(value, CheckRun(), None)
+        except RecursionError:  # a value deeper than the wire allows, or a caller deep in frames
+            raise SchemaError("", "is nested too deeply to check") from None
+
+    def check(self, value: JSON) -> None:
+        """Raise SchemaError for the first thing wrong with `value`."""
+        for failure in self.failures(value):
+            raise SchemaError(failure.path, failure.message + failure.hint())
+
+    def errors(self, value: JSON) -> list[SchemaError]:
+        """Return what is wrong with `value`: everything, but at most MAX_FAILURES things."""
+        return [SchemaError(f.path, f.message + f.hint()) for f in self.failures(value)]
+
+
+def compile_schema(schema: JSON) -> Validator:
+    """Return the validator for a JSON Schema; raise SchemaError if it is not a usable one.
+
+    >>> compile_schema({"properties": {"b": {"type": "integer"}}}).check({"b": "x"})
+    Traceback (most recent call last):
+    ...
+    mcp_lite.SchemaError: b: expected integer, got string
+    """
+    try:
+        document = SchemaDocument(schema)
+        check = document.compile(schema)
+        while document.waiting:
+            target, ref = document.waiting.pop()
+            document.trail = [ref]
+            document.compile(target)
+    except RecursionError:
+        raise SchemaError("", "this schema is nested too deeply") from None
+    return Validator(schema, check)
+
+
+# A model that writes "3" for 3 could correct itself after an error, at the price of a round trip.
+# What follows is for the mistakes that leave no doubt of what was meant.
+
+
+def _kinds_of(schema: Any, root: Any, depth: int = 0) -> set[str]:
+    """Return the JSON types that a schema may admit: rather too many than too few."""
+    kinds = set() if schema is False else set(KINDS.values())
+    if not isinstance(schema, dict) or depth > 8:
+        return kinds
+    if "type" in schema:
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        kinds &= {*names, "integer"} if "number" in names else {*names}
+    if "enum" in schema or "const" in schema:
+        kinds &= {kind_of(value) for value in schema.get("enum", [schema.get("const")])}
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            kinds &= set().union(*(_kinds_of(held, root, depth + 1) for held in schema[word]))
+    name = str(schema.get("$ref", "")).partition("#/$defs/")[2]
+    for held in [*schema.get("allOf", ()), root.get("$defs", {}).get(name, True)]:
+        kinds &= _kinds_of(held, root, depth + 1)
+    return kinds
+
+
+def relax(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments as the model probably meant them; to be called when they are not valid.
+
+    A string is read as JSON where the schema admits no string but admits what it reads as. A null
+    that is not admitted, for a parameter that may be absent, is absent. Valid arguments come back
+    unchanged, so that nothing is lost by checking them as they are first.
+
+    >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
+    >>> relax({"n": "3", "s": "3"}, schema)
+    {'n': 3, 's': '3'}
+    """
+    relaxed = {}
+    for name, value in arguments.items():
+        if isinstance(value, str) or value is None:
+            kinds = _kinds_of(schema.get("properties", {}).get(name, True), schema)
+            if value is None and "null" not in kinds and name not in schema.get("required", ()):
+                continue
+            if value is not None and "string" not in kinds:
+                value = _read_as(kinds, value)
+        relaxed[name] = value
+    return relaxed
+
+
+def _read_as(kinds: set[str], text: str) -> Any:
+    try:
+        value = decode(text.encode())
+    except (ProtocolError, UnicodeError):
+        return text
+    return value if kind_of(value) in kinds and text == text.strip() else text
+
+
+# From here on: Python. An annotation is read by three functions that must agree: schema_of() says
+# what JSON it admits, converter_of() makes the Python value, and to_json() undoes that.
+
+EMPTY = inspect.Parameter.empty  # no annotation, or no default
+
+
+class Header(NamedTuple):
+    """`Annotated[str, Header("Region")]`: clients repeat this argument in an HTTP header."""
+
+    name: str
+
+
+class Member(NamedTuple):
+    """One member of a dataclass, NamedTuple or TypedDict, or one parameter."""
+
+    name: str
+    hint: Any
+    required: bool
+    default: Any = EMPTY
+    init: bool = True  # a constructor takes it
+
+
+def _is_class(hint: Any) -> bool:
+    return isinstance(hint, type) and typing.get_origin(hint) is None  # not list[int], before 3.11
+
+
+def _resolve_hint(hint: Any, names: dict[str, Any], known: dict[str, Any]) -> Any:
+    """Return an annotation with the strings in it evaluated."""
+
+    def holder() -> None: ...
+
+    holder.__annotations__ = {"x": hint}
+    try:
+        hint = typing.get_type_hints(holder, names, known, include_extras=True)["x"]
+    except NameError as exc:
+        raise TypeError(f"{exc}: define it at module level, not under TYPE_CHECKING") from None
+    except Exception as exc:
+        raise TypeError(f"{hint!r}: {exc}; before Python 3.10 write Optional[int]") from None
+    return _resolve_inside(hint, names, known)
+
+
+def _resolve_inside(hint: Any, names: dict[str, Any], known: dict[str, Any]) -> Any:
+    """Evaluate the str in list["Node"], which old Pythons leave alone."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, str):
+        return _resolve_hint(hint, names, known)
+    if origin is not Union and not isinstance(hint, types.GenericAlias):
+        return hint
+    inner = tuple(_resolve_inside(arg, names, known) for arg in args)
+    return hint if inner == args else (Union if origin is Union else hint.__origin__)[inner]
+
+
+def _unwrap_hint(hint: Any) -> tuple[Any, list[Any]]:
+    """Strip Annotated, NotRequired, NewType and their kin; return what is left, and the notes."""
+    notes: list[Any] = []
+    while True:
+        if hasattr(hint, "__metadata__"):
+            notes = [*hint.__metadata__, *notes]
+            hint = hint.__origin__
+        elif _form_name(hint) in ("Required", "NotRequired", "ReadOnly"):
+            hint = typing.get_args(hint)[0]
+        elif hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        else:
+            return hint, notes
+
+
+def _form_name(hint: Any) -> str:
+    """Return "Required" and the like; typing and typing_extensions each have their own."""
+    return str(getattr(typing.get_origin(hint), "_name", ""))
+
+
+def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
+    hint, _ = _unwrap_hint(hint)
+    if _is_class(hint):
+        return issubclass(hint, classes)
+    return any(_mentions(arg, classes) for arg in typing.get_args(hint))
+
+
+def _is_record(hint: Any) -> bool:
+    """Tell whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
+    marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
+    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
+
+
+def _dataclass_fields(value: Any) -> Any:
+    from dataclasses import fields
+
+    return fields(value)
+
+
+def _members_of(cls: Any) -> list[Member]:
+    names, known = vars(sys.modules.get(cls.__module__, typing)), {cls.__name__: cls}
+    try:
+        hints = typing.get_type_hints(cls, None, known, include_extras=True)
+    except Exception as exc:
+        raise TypeError(f"{cls.__name__}: {exc}; before Python 3.10 write Optional[int]") from None
+    hints = {name: _resolve_inside(hint, names, known) for name, hint in hints.items()}
+    if hasattr(cls, "__dataclass_fields__"):
+        from dataclasses import MISSING
+
+        fields = _dataclass_fields(cls)
+        defaults = [EMPTY if field.default is MISSING else field.default for field in fields]
+        return [
+            Member(f.name, hints[f.name], f.default is f.default_factory, default, f.init)
+            for f, default in zip(fields, defaults)
+        ]
+    if hasattr(cls, "_field_defaults"):
+        rows = [(n, hints.get(n, Any), cls._field_defaults.get(n, EMPTY)) for n in cls._fields]
+        return [Member(name, hint, default is EMPTY, default) for name, hint, default in rows]
+    # where annotations are strings, __required_keys__ has not seen the word NotRequired
+    forms = {n: [_form_name(h), _form_name(getattr(h, "__origin__", h))] for n, h in hints.items()}
+    needed = {name for name in cls.__required_keys__ if "NotRequired" not in forms[name]}
+    needed.update(name for name in hints if "Required" in forms[name])
+    return [Member(name, hint, name in needed) for name, hint in hints.items()]
+
+
+def _read_value(make: Callable[[Any], Any], value: Any) -> Any:
+    """Call what makes a value; turn its complaint into a SchemaError."""
+    try:
+        return make(value)
+    except (TypeError, ValueError, ArithmeticError, LookupError) as exc:
+        raise SchemaError("", f"is not usable: {exc}") from None
+
+
+def _read_inside(step: str | int, convert: Callable[[Any], Any] | None, value: Any) -> Any:
+    """Convert a member or item; put the way to it before the path of an error."""
+    try:
+        return convert(value) if convert else value
+    except SchemaError as exc:
+        raise SchemaError(join_path(step, exc.path), exc.message) from None
+
+
+def _read_iso(cls: Any, text: str) -> Any:
+    """Read a date or time as RFC 3339 has it: "Z" and odd fractions are too much before 3.11."""
+    text = re.sub(r"[zZ]\Z", "+00:00", text)
+    text = re.sub(r"\.([0-9]{1,6})[0-9]*", lambda found: "." + found[1].ljust(6, "0"), text)
+    return cls.fromisoformat(text)
+
+
+def _text_schema(form: str) -> dict[str, str]:
+    return {"type": "string", "format": form}
+
+
+#: Classes by name, so that nobody imports what no annotation mentions: the schema, and what makes
+#: a value of the class of the JSON. None: nothing does, the JSON is the value.
+SCALARS: dict[str, tuple[dict[str, Any], Any]] = {
+    "builtins.object": ({}, None),
+    "builtins.NoneType": ({"type": "null"}, None),
+    "builtins.bool": ({"type": "boolean"}, None),
+    # 3.0 is an integer for JSON Schema, and not for range()
+    "builtins.int": ({"type": "integer"}, lambda cls, v: int(v) if type(v) is float else v),
+    "builtins.float": ({"type": "number"}, None),
+    "builtins.str": ({"type": "string"}, None),
+    "builtins.bytes": (
+        {"type": "string", "contentEncoding": "base64"},
+        lambda cls, value: base64.b64decode(value, validate=True),
+    ),
+    "datetime.datetime": (_text_schema("date-time"), _read_iso),
+    "datetime.date": (_text_schema("date"), _read_iso),
+    "datetime.time": (_text_schema("time"), _read_iso),
+    "uuid.UUID": (_text_schema("uuid"), lambda cls, value: cls(value)),
+    "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
+}
+#: What makes the Python value of an array, by annotation; annotations of objects; of unions.
+ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
+for _hint in (Sequence, Iterable, typing.Collection, typing.MutableSequence):
+    ARRAYS[typing.get_origin(_hint)] = list
+ARRAYS[typing.get_origin(typing.AbstractSet)] = set
+OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
+UNIONS = (Union, getattr(types, "UnionType", Union))
+
+
+def _scalar_row(hint: Any) -> tuple[dict[str, Any], Any] | None:
+    """Return schema and converter of what is one JSON scalar, or anything."""
+    if hint is Any or hint is EMPTY:
+        return {}, None
+    cls = type(None) if hint is None else hint
+    if not _is_class(cls):
+        return None
+    schema, make = SCALARS.get(f"{cls.__module__}.{cls.__qualname__}", (None, None))
+    if schema is None:
+        return ({"type": "string"}, cls) if issubclass(cls, os.PathLike) else None
+    return schema, functools.partial(make, cls) if make else None
+
+
+def _choices_of(hint: Any) -> list[Any]:
+    """Return what a Literal or an Enum offers, or []."""
+    if typing.get_origin(hint) is typing.Literal:
+        return list(typing.get_args(hint))
+    return list(hint.__members__.values()) if hasattr(hint, "__members__") else []
+
+
+class SchemaWriter:
+    """Writes the schemas of annotations: inline, and under `$defs` only what contains itself."""
+
+    def __init__(self, output: bool) -> None:
+        self.output = output  # of what to_json() gives, not of what converters take
+        self.names: dict[Any, str] = {}  # of classes being written, and of those in defs
+        self.referred: set[str] = set()
+        self.defs: dict[str, Any] = {}
+
+    def write(self, annotation: Any) -> dict[str, Any]:
+        hint, notes = _unwrap_hint(annotation)
+        schema = dict(self._write_bare(hint))
+        for note in notes:
+            if isinstance(note, Header):
+                schema["x-mcp-header"] = note.name
+            elif isinstance(note, (str, dict)):
+                schema.update({"description": note} if isinstance(note, str) else note)
+        return schema
+
+    def _write_bare(self, hint: Any) -> dict[str, Any]:
+        origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+        row, values = _scalar_row(hint), [to_json(value) for value in _choices_of(hint)]
+        if row is not None:
+            return row[0]
+        if values:
+            kinds = sorted({kind_of(value) for value in values})
+            return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
+        if origin in UNIONS:
+            return {"anyOf": [self.write(arg) for arg in args]}
+        if origin in ARRAYS:
+            return self._write_array(origin, args)
+        if origin in OBJECTS:
+            return self._write_mapping(*(args or (str, Any)))
+        if type(hint).__name__ == "TypeAliasType":
+            return self._write_named(hint, lambda: self.write(hint.__value__))
+        if _is_record(hint):
+            return self._write_named(hint, lambda: self._write_record(hint))
+        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type")
+
+    def _write_array(self, origin: Any, args: tuple[Any, ...]) -> dict[str, Any]:
+        if origin is tuple and args and args[-1] is not ...:
+            first, count = [self.write(arg) for arg in args], len(args)
+            return {"type": "array", "prefixItems": first, "minItems": count, "maxItems": count}
+        schema: dict[str, Any] = {"type": "array", "items": self.write(args[0]) if args else {}}
+        schema = {word: held for word, held in schema.items() if held}
+        return {**schema, "uniqueItems": True} if "set" in ARRAYS[origin].__name__ else schema
+
+    def _write_mapping(self, key: Any, value: Any) -> dict[str, Any]:
+        names, members = self.write(key), self.write(value)
+        if names.pop("type", "") != "string":
+            raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
+        schema = {"type": "object", "propertyNames": names, "additionalProperties": members}
+        return {word: held for word, held in schema.items() if held}
+
+    def _write_named(self, hint: Any, write: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if hint not in self.names:
+            name = hint.__name__
+            while name in self.names.values():
+                name += "_"
+            self.names[hint] = name
+            schema = write()
+            if name not in self.referred:
+                del self.names[hint]
+                return schema
+            self.defs[name] = schema
+        self.referred.add(self.names[hint])
+        return {"$ref": f"#/$defs/{self.names[hint]}"}
+
+    def _write_record(self, cls: Any) -> dict[str, Any]:
+        members = [member for member in _members_of(cls) if member.init or self.output]
+        if issubclass(cls, dict):
+            return self.write_members(members)
+        if self.output:  # what has a default is there, too
+            return self.write_members([m._replace(required=True) for m in members])
+        return {**self.write_members(members), "additionalProperties": False}
+
+    def write_members(self, members: list[Member]) -> dict[str, Any]:
+        """Return the schema of an object with these members."""
+        properties = {}
+        for member in members:
+            try:
+                schema = properties[member.name] = self.write(member.hint)
+            except TypeError as exc:
+                raise TypeError(f"{member.name!r}: {exc}") from None
+            if not member.required and member.default is not EMPTY:
+                schema.update(_default_of(member.default, schema))
+        required = [member.name for member in members if member.required]
+        schema = {"type": "object", "properties": properties}
+        return {**schema, "required": required} if required else schema
+
+
+def _default_of(default: Any, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return {"default": ...}, or {} for what JSON cannot say or `x: int = None` does not mean."""
+    try:
+        value = to_json(default)
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return {}
+    return {} if value is None and "null" not in _kinds_of(schema, {}) else {"default": value}
+
+
+def schema_of(annotation: Any, *, output: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of an annotation; raise TypeError if it has none.
+
+    `output` is for what to_json() gives: there, members with a default are always present.
+
+    >>> schema_of(Optional[List[int]])
+    {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
+    """
+    writer = SchemaWriter(output)
+    schema = writer.write(annotation)
+    return {**schema, "$defs": writer.defs} if writer.defs else schema
+
+
+def output_schema_of(
+    annotation: Any, opaque: tuple[type, ...] = ()
+) -> tuple[dict[str, Any] | None, bool]:
+    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
+
+    Only an object can stand there: anything else becomes {"result": value}. The schema is None
+    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
+
+    >>> output_schema_of(Dict[str, int])
+    ({'type': 'object', 'additionalProperties': {'type': 'integer'}}, False)
+    >>> output_schema_of(int)[0]["properties"]
+    {'result': {'type': 'integer'}}
+    """
+    row = _scalar_row(_unwrap_hint(annotation)[0])
+    if (row and row[0] in ({}, {"type": "null"})) or _mentions(annotation, opaque):
+        return None, False
+    schema = schema_of(annotation, output=True)
+    defs = schema.pop("$defs", {})
+    if "$ref" in schema:
+        schema = {**defs[schema.pop("$ref").rpartition("/")[2]], **schema}
+    wrapped = schema.get("type") != "object"
+    if wrapped:
+        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+    return ({**schema, "$defs": defs} if defs else schema), wrapped
+
+
+def converter_of(annotation: Any, made: dict[Any, Any] | None = None) -> Any:
+    """Return what makes the annotated Python value of valid JSON; None if the JSON is that.
+
+    The converter raises SchemaError. `made` holds those of classes that may contain themselves.
+
+    >>> converter_of(Dict[str, bytes])({"a": "aGk="})
+    {'a': b'hi'}
+    """
+    made = {} if made is None else made
+    hint, _ = _unwrap_hint(annotation)
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    row, choices = _scalar_row(hint), _choices_of(hint)
+    if row is not None:
+        return functools.partial(_read_value, row[1]) if row[1] else None
+    if hint in made:
+        return lambda value: made[hint](value)
+    if origin in UNIONS:
+        return _union_reader(args, made)
+    if origin in ARRAYS:
+        return _array_reader(origin, args, made)
+    if origin in OBJECTS:
+        return _mapping_reader(args or (str, Any), made)
+    if _is_record(hint):
+        return _record_reader(hint, made)
+    if type(hint).__name__ == "TypeAliasType":
+        made[hint] = None
+        made[hint] = functools.partial(_read_inside, "", converter_of(hint.__value__, made))
+        return made[hint]
+    if not any(hasattr(choice, "_value_") for choice in choices):
+        return None
+    by_text = {canonical(to_json(choice)): choice for choice in choices}
+    return functools.partial(_read_value, lambda value: by_text[canonical(value)])
+
+
+def _union_reader(args: tuple[Any, ...], made: dict[Any, Any]) -> Any:
+    readers = [(compile_schema(schema_of(arg)), converter_of(arg, made)) for arg in args]
+    if not any(convert for _, convert in readers):
+        return None
+
+    def read_union(value: Any) -> Any:
+        problem = SchemaError("", "fits no alternative")
+        for validator, convert in readers:
+            if validator.failures(value):
+                continue
+            try:
+                return convert(value) if convert else value
+            except SchemaError as exc:
+                problem = exc
+        raise problem
+
+    return read_union
+
+
+def _array_reader(origin: Any, args: tuple[Any, ...], made: dict[Any, Any]) -> Any:
+    build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
+    converters = [converter_of(arg, made) for arg in (args if fixed else args[:1])] or [None]
+    if build is list and not converters[0]:
+        return None
+
+    def read_array(value: list[Any]) -> Any:
+        each = enumerate(zip(converters if fixed else converters * len(value), value))
+        found = [_read_inside(i, convert, item) for i, (convert, item) in each]
+        return found if build is list else _read_value(build, found)
+
+    return read_array
+
+
+def _mapping_reader(args: tuple[Any, ...], made: dict[Any, Any]) -> Any:
+    of_key, of_value = (converter_of(arg, made) for arg in args)
+    if not of_key and not of_value:
+        return None
+    return lambda members: {
+        _read_inside(name, of_key, name): _read_inside(name, of_value, held)
+        for name, held in members.items()
+    }
+
+
+def _record_reader(cls: Any, made: dict[Any, Any]) -> Any:
+    made[cls] = None
+    converters = {m.name: converter_of(m.hint, made) for m in _members_of(cls) if m.init}
+
+    def read_record(members: dict[str, Any]) -> Any:
+        found = {n: _read_inside(n, converters.get(n), held) for n, held in members.items()}
+        return _read_value(lambda members: cls(**members), found)
+
+    made[cls] = read_record
+    return read_record
+
+
+#: Exact types that are JSON, and what makes them of subclasses.
+PLAIN: dict[type, Any] = {
+    str: str.__str__, bool: bool, int: int.__int__, float: float.__float__,
+    type(None): lambda value: None,
+}  # fmt: skip
+
+
+def to_json(value: Any) -> JSON:
+    """Return a Python value as JSON; raise TypeError, with the way to it, for what has none.
+
+    >>> to_json({"tags": {"b", "a"}, "raw": b"hi"})
+    {'tags': ['a', 'b'], 'raw': 'aGk='}
+    """
+    try:
+        return _json_at((), value)
+    except RecursionError:
+        raise TypeError("the value contains itself, or is nested too deeply for JSON") from None
+
+
+def _json_at(trail: Any, value: Any) -> JSON:
+    if type(value) in PLAIN:
+        return value
+    if hasattr(value, "_value_"):  # an Enum, which may also be an int or a str
+        return _json_at(trail, value._value_)
+    if isinstance(value, Mapping):
+        return {_json_key(trail, k): _json_at((trail, k), v) for k, v in value.items()}
+    if _is_record(type(value)):
+        names = getattr(value, "_fields", None) or [f.name for f in _dataclass_fields(value)]
+        return {name: _json_at((trail, name), getattr(value, name)) for name in names}
+    for base, plain in PLAIN.items():
+        if isinstance(value, base):
+            return plain(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    if isinstance(value, (Sequence, set, frozenset)):
+        found = [_json_at((trail, i), item) for i, item in enumerate(value)]
+        return found if isinstance(value, Sequence) else _sort_if_possible(found)
+    return _json_text(trail, value)
+
+
+def _sort_if_possible(items: list[Any]) -> list[Any]:
+    """Sort what can be sorted: a set has no order, but a result that repeats is worth more."""
+    try:
+        return sorted(items)
+    except TypeError:
+        return items
+
+
+def _json_key(trail: Any, key: Any) -> str:
+    return key if type(key) is str else str(_json_at((trail, "(key)"), key))
+
+
+def _json_text(trail: Any, value: Any) -> str:
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    scalar = _scalar_row(type(value))
+    if scalar and scalar[0]:
+        return str(value)
+    path = ""
+    while trail:
+        trail, step = trail
+        path = join_path(step, path)
+    where = f" at {path}" if path else ""
+    raise TypeError(f"{type(value).__name__}{where} has no JSON form: convert it first")
+
+
+#: How three schools describe parameters: the block that does so, and one entry in it.
+DOCSTRING_STYLES = [
+    (  # Google
+        r"^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)",
+        r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*(?:\n[ \t]+.*|\n[ \t]*$)*)",
+    ),
+    (  # NumPy
+        r"^(?:Other )?Parameters[ \t]*\n-{3,}[ \t]*\n((?:(?!.*\n-{3,}).+(?:\n|\Z)|[ \t]*\n)+)",
+        r"^\*{0,2}(\w+)(?:[ \t]*:.*)?((?:\n[ \t]+.*|\n[ \t]*$)*)",
+    ),
+    (  # reST
+        r"^(:(?:param|type)[ \t].*(?:\n[ \t]+.*)*(?:\n|\Z))",
+        r"^:param[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):((?:.*\n?)*)",
+    ),
+]
+
+
+def read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Return a docstring without its parameters, and the description of each parameter.
+
+    >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b: the\\n        second")
+    ('Add.', {'a': 'the first', 'b': 'the second'})
+    """
+    text, found = inspect.cleandoc(text), {}
+    for block, entry in DOCSTRING_STYLES:
+        for body in re.findall(block, text, re.MULTILINE):
+            for name, words in re.findall(entry, inspect.cleandoc("\n" + body), re.MULTILINE):
+                found[name] = " ".join(words.split())
+        text = re.sub(block, "", text, flags=re.MULTILINE)
+    return re.sub(r"\n{3,}", "\n\n", text).strip(), found
+
+
+class Signature(NamedTuple):
+    """What a function takes and gives, for someone who has JSON."""
+
+    schema: dict[str, Any]  #: of the arguments; an object
+    context: str | None  #: the parameter that takes the Context
+    returns: Any  #: the return annotation; EMPTY if there is none
+    description: str  #: the docstring, without its parameters
+    converters: list[tuple[str, Any]]  #: parameters whose JSON is not yet their value
+    positional: list[tuple[str, Any]]  #: parameters before "/", and their defaults
+
+    def bind(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
+        values = dict(arguments)
+        for name, convert in self.converters:
+            if name in values:
+                values[name] = _read_inside(name, convert, values[name])
+        return values
+
+    def call_args(
+        self, arguments: dict[str, Any], context: Any = None
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return what to call the function with, as fn(*args, **kwargs)."""
+        values = self.bind(arguments)
+        if self.context is not None:
+            values[self.context] = context
+        return [values.pop(name, default) for name, default in self.positional], values
+
+
+def _plain_function(fn: Any) -> Any:
+    """Return the function inside a partial, a wrapper, a method or a callable object."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    fn = inspect.unwrap(fn)
+    if not inspect.isroutine(fn) and not isinstance(fn, type):
+        fn = type(fn).__call__
+    return getattr(fn, "__func__", fn)
+
+
+def _parameter_hint(hint: Any, names: dict[str, Any], hidden: type | None) -> Any:
+    # The class may be imported for type checkers only, or stand in `Context | None` on 3.9.
+    if hidden and isinstance(hint, str):
+        word = rf"(\w+\.)*{hidden.__name__}"
+        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
+            return hidden
+    return _resolve_hint(hint, names, {})
+
+
+def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signature:
+    """Read a function: the schema of its parameters, and how to call it with JSON.
+
+    A parameter annotated with the class `hidden` takes the context and is not in the schema.
+    Raises TypeError, naming function, parameter and remedy, for what JSON cannot fill.
+
+    >>> def add(a: int, b: int = 0) -> int: ...
+    >>> signature_of(add).schema["required"]
+    ['a']
+    """
+    target, writer = _plain_function(fn), SchemaWriter(False)
+    names = getattr(target, "__globals__", None) or vars(sys.modules.get(target.__module__, typing))
+    members, positional, context, is_open, at = [], [], None, False, ""
+    try:
+        signature = inspect.signature(fn)
+        for name, parameter in signature.parameters.items():
+            at = f"parameter {name!r}: "
+            if parameter.kind is parameter.VAR_KEYWORD:
+                is_open = True
+            elif isinstance(fn, functools.partial) and name in fn.keywords:
+                continue  # its author has decided
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                raise TypeError("JSON names every argument: take one list instead")
+            else:
+                if parameter.kind is parameter.POSITIONAL_ONLY:
+                    positional.append((name, parameter.default))
+                hint = _parameter_hint(parameter.annotation, names, hidden)
+                if hidden is None or not _mentions(hint, (hidden,)):
+                    default = parameter.default
+                    members.append(Member(name, hint, default is EMPTY, default))
+                elif context is None:
+                    context = name
+                else:
+                    raise TypeError(f"{context!r} is the context already")
+        at = "parameter "
+        schema = writer.write_members(members)
+        converters = [(member.name, converter_of(member.hint)) for member in members]
+        at = "its result: "
+        returns = signature.return_annotation
+        returns = returns if returns is EMPTY else _resolve_hint(returns, names, {})
+    except (TypeError, ValueError, NameError, SchemaError) as exc:
+        name = getattr(target, "__qualname__", repr(fn))
+        raise TypeError(f"{name}(): {at}{exc}; or pass input_schema=") from None
+    of_class = fn.__doc__ if target.__name__ == "__call__" else ""
+    description, described = read_docstring(target.__doc__ or of_class or "")
+    for name, words in described.items():
+        if words:
+            schema["properties"].get(name, {}).setdefault("description", words)
+    schema["additionalProperties"] = is_open
+    if writer.defs:
+        schema["$defs"] = writer.defs
+    kept = [(name, convert) for name, convert in converters if convert]
+    return Signature(schema, context, returns, description, kept, positional)
+
+
+###############################################################################
+# 6. URI templates and cursors
+###############################################################################
+# Pure. Follows RFC 6570. Uses sections 1 and 2.
+#
+# Problem.  "note://{name}" names a family of resources: a URI must be taken apart into values that
+#           a handler may open files with, whoever wrote it. And a long list is told in pages, while
+#           it changes.
+# Rules.    1. A URI matches in at most one way, found in time linear in its length: no regular
+#              expression is made of a template, and nothing is ever tried twice.
+#           2. Values are percent-decoded once, after matching. `{name}` never holds a slash, even
+#              an escaped one, and no value climbs with "..". A handler that opens files must still
+#              resolve links and check where it arrived.
+#           3. A cursor says which item came last, not how many came: what is added or removed
+#              between two pages moves nothing else.
+# Plan.     Template: literals and variables alternate, one variable at most may span segments
+#           ("deep"); those before it are read from the left, those after it from the right.
+#           page() and its cursor go by serial numbers that only grow, given at registration.
+# Not here. `{#x} {;x} {&x} {x:3}` and lists: refused, with a message that says what to write.
+
+UNRESERVED = "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+IN_PATHS = UNRESERVED + "!$&'()*+,;=:@/"  # RFC 3986 §3.3: pchar, and the slash between
+IN_URIS = IN_PATHS + "?#[]"
+
+# RFC 6570 §3.2.1: operator -> (what stands before the first value, what between values)
+OPERATORS = {"": ("", ","), "+": ("", ","), ".": (".", "."), "/": ("/", "/")}
+
+
+def percent_encode(text: str, keep: str) -> str:
+    """Return `text` with the UTF-8 of every character outside `keep` as %XX.
+
+    >>> percent_encode("100% café", UNRESERVED)
+    '100%25%20caf%C3%A9'
+    """
+    return "".join(c if c in keep else "".join(f"%{b:02X}" for b in c.encode()) for c in text)
+
+
+def percent_decode(text: str) -> str:
+    """Return `text` with its escapes decoded, once; raise ValueError for a bad one or bad UTF-8.
+
+    >>> percent_decode("caf%C3%A9 100%2525")
+    'café 100%25'
+    """
+    if re.search("%(?![0-9A-Fa-f]{2})", text):
+        raise ValueError(f"a percent sign without two hexadecimal digits in {text!r}")
+    return re.sub(rb"%(..)", lambda hit: bytes([int(hit[1], 16)]), text.encode()).decode()
+
+
+class Variable(NamedTuple):
+    """A variable of a template's path: may it hold slashes, which characters stay unescaped."""
+
+    name: str
+    deep: bool
+    keep: str
+
+
+class Template:
+    """A URI template, taken apart once; `names` are its variables, usable as Python parameters.
+
+    {name}       one or more characters without a slash; likewise {a,b} {/a,b} {.ext}
+    {+path}      also with slashes; likewise {path*} and {/path*}; one of these per template
+    {?q,lang}    query parameters at the end, in any order, each at most once, each may be absent
+
+    Where a literal occurs more than once, variables are short, and the deep one is long.
+
+    >>> Template("file:///{path*}.{ext}").match("file:///etc/conf.d/my%20app.toml")
+    {'path': 'etc/conf.d/my app', 'ext': 'toml'}
+    >>> Template("x://find/{what}{?q,lang}").match("x://find/b?lang=en")
+    {'what': 'b', 'lang': 'en'}
+    >>> Template("note://{name}").match("note://..%2Fetc%2Fpasswd") is None
+    True
+    """
+
+    __slots__ = ("deep", "literals", "names", "query", "text", "variables")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.literals = [""]  # one more than there are variables
+        self.variables: list[Variable] = []
+        if len(text) > MAX_TEMPLATE_CHARS:
+            raise ValueError(f"a URI template may have {MAX_TEMPLATE_CHARS} characters")
+        if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text):
+            raise self._refuse("begin with a scheme, such as note://{name}")
+        path, _, query = text.partition("{?")
+        self.query = self._variable_names(query[:-1]) if query.endswith("}") else []
+        if query and not self.query or self.query and "?" in path:
+            raise self._refuse("write {?a,b} once, at the end, and no other question mark")
+        for i, piece in enumerate(re.split(r"\{([^{}]*)\}", path)):
+            if i % 2:
+                self._add_expression(piece)
+            elif "{" in piece or "}" in piece:
+                raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
+            else:
+                self.literals[-1] += percent_encode(piece, IN_URIS + "%")
+        deep = [i for i, variable in enumerate(self.variables) if variable.deep]
+        if len(deep) > 1 or "" in self.literals[1:-1]:
+            raise self._refuse("put text between variables; only one may have + or *")
+        self.deep = deep[0] if deep else len(self.variables) - 1
+        self.names = [variable.name for variable in self.variables] + self.query
+        if len(set(self.names)) != len(self.names) or len(self.names) > MAX_TEMPLATE_NAMES:
+            raise self._refuse(f"name each variable once, and {MAX_TEMPLATE_NAMES} at most")
+
+    def _refuse(self, remedy: str) -> ValueError:
+        return ValueError(f"URI template {self.text!r}: {remedy}")
+
+    def _variable_names(self, text: str, star: str = "") -> list[str]:
+        for name in text.split(","):
+            if not re.fullmatch(f"[A-Za-z_][A-Za-z0-9_]*{star}", name):
+                raise self._refuse(f"write {{name}}, {{+path}}, {{path*}} or {{?q}}: not {name!r}")
+        return text.split(",")
+
+    def _add_expression(self, text: str) -> None:
+        operator = text[:1] if text[:1] in OPERATORS else ""
+        first, between = OPERATORS[operator]
+        for i, name in enumerate(self._variable_names(text[len(operator) :], r"\*?")):
+            self.literals[-1] += between if i else first
+            self.literals.append("")
+            deep = operator == "+" or name.endswith("*")
+            keep = IN_URIS if operator == "+" else IN_PATHS if deep else UNRESERVED
+            keep = keep.replace("?", "") if self.query else keep
+            self.variables.append(Variable(name.rstrip("*"), deep, keep))
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """Return the decoded values by name, or None if `uri` is not one of this template's."""
+        if len(uri) > MAX_URI_CHARS:
+            return None
+        try:
+            uri = percent_encode(uri, IN_URIS + "%")  # as a client would that expanded the template
+            path, _, query = uri.partition("?") if self.query else (uri, "", "")
+            values = self._split_path(path)
+            if values is None:
+                return None
+            return {**self._decode_path(values), **self._decode_query(query)}
+        except ValueError:
+            return None
+
+    def _split_path(self, path: str) -> list[str] | None:
+        """Find each literal once: from both ends towards the variable that takes the rest."""
+        literals, last = self.literals, len(self.variables)
+        if last == 0:
+            return [] if path == literals[0] else None
+        if not (path.startswith(literals[0]) and path.endswith(literals[-1])):
+            return None
+        # No "/" can be in a value that `find` left short and be absent from a longer one, so the
+        # first place is the right one, or there is none. Likewise `rfind`, from the other end.
+        left, start = [], len(literals[0])
+        for literal in literals[1 : self.deep + 1]:
+            end = path.find(literal, start + 1)
+            if end < 0:
+                return None
+            left.append(path[start:end])
+            start = end + len(literal)
+        right, stop = [], len(path) - len(literals[-1])
+        for literal in reversed(literals[self.deep + 1 : last]):
+            begin = path.rfind(literal, start, max(stop - 1, 0))
+            if begin < 0:
+                return None
+            right.append(path[begin + len(literal) : stop])
+            stop = begin
+        return [*left, path[start:stop], *reversed(right)] if start < stop else None
+
+    def _decode_path(self, values: list[str]) -> dict[str, str]:
+        out = {}
+        for i, (variable, raw) in enumerate(zip(self.variables, values)):
+            value = out[variable.name] = percent_decode(raw)
+            parts = value.replace("\\", "/").split("/")
+            # file://{+path} asks for an absolute path; elsewhere a second slash smuggles one in.
+            rooted = parts[0] == "" and self.literals[i].endswith("/")
+            if ".." in parts or (rooted and self.literals[i] != "file://"):
+                raise ValueError("a path that would leave its folder")
+            if not variable.deep and (len(parts) > 1 or value == "." or set("?#") & set(raw)):
+                raise ValueError("more than a name")
+        return out
+
+    def _decode_query(self, query: str) -> dict[str, str]:
+        out: dict[str, str] = {}
+        for pair in query.split("&") if query else []:
+            name, _, value = pair.partition("=")
+            if name in out or name not in self.query:
+                raise ValueError("a parameter that the template does not name, or twice")
+            out[name] = percent_decode(value)
+        return out
+
+    def expand(self, values: Mapping[str, str]) -> str:
+        """Return the URI for these values; raise ValueError if one is missing, but in a query.
+
+        >>> Template("x://{a}/{+b}{?q,r}").expand({"a": "1/2", "b": "3/4", "r": "5&6"})
+        'x://1%2F2/3/4?r=5%266'
+        """
+        uri, mark = self.literals[0], "?"
+        for variable, literal in zip(self.variables, self.literals[1:]):
+            if variable.name not in values:
+                raise ValueError(f"URI template {self.text!r} needs a value for {variable.name!r}")
+            uri += percent_encode(values[variable.name], variable.keep) + literal
+        for name in self.query:
+            if name in values:
+                uri += f"{mark}{name}={percent_encode(values[name], UNRESERVED)}"
+                mark = "&"
+        return uri
+
+
+def encode_cursor(kind: str, serial: int) -> str:
+    """Return the cursor that stands after item `serial` of the list `kind`.
+
+    spec: server/utilities/pagination#pagination-model -- "an opaque string token"
+
+    >>> encode_cursor("tools/list", 42)
+    'dG9vbHMvbGlzdDo0Mg'
+    """
+    return base64.urlsafe_b64encode(f"{kind}:{serial}".encode()).rstrip(b"=").decode()
+
+
+def decode_cursor(kind: str, text: JSON) -> int:
+    """Return the serial number in a cursor of the list `kind`; raise RPCError if it is not one.
+
+    >>> decode_cursor("tools/list", "dG9vbHMvbGlzdDo0Mg")
+    42
+    """
+    # spec: server/utilities/pagination#error-handling
+    if isinstance(text, str) and len(text) <= 100:
+        with contextlib.suppress(ValueError):
+            plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+            serial = int(plain.rpartition(":")[2])
+            if encode_cursor(kind, serial) == text:  # exactly what we made, for this list
+                return serial
+    raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
+
+
+def page(
+    kind: str, items: Iterable[tuple[int, Any]], cursor: JSON, size: int
+) -> tuple[list[Any], str | None]:
+    """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
+
+    `items` are (serial, item) with growing serials; the list may change from call to call, and what
+    stays in it is told exactly once.
+
+    >>> first, cursor = page("tools/list", [(1, "a"), (4, "b"), (5, "c")], None, 2)
+    >>> first, page("tools/list", [(1, "a"), (5, "c"), (6, "d")], cursor, 2)
+    (['a', 'b'], (['c', 'd'], None))
+    """
+    after = -1 if cursor is None else decode_cursor(kind, cursor)
+    out: list[Any] = []
+    last = after
+    for serial, item in items:
+        if serial <= after:
+            continue
+        if len(out) == size:
+            return out, encode_cursor(kind, last)
+        out.append(item)
+        last = serial
+    return out, None
+
+
+# =============================================================================
+# Part II. Bytes
+# =============================================================================
+
+###############################################################################
+# 7. Decoders
+###############################################################################
+# Pure. Uses sections 1 to 3.
+#
+# Problem.  A read returns any number of bytes, cut anywhere. Grammars are easiest to write as if
+#           all the input were there.
+# Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
+#              eof() says that nothing more will come and returns what the end completes.
+#           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
+#              ProtocolError. Items decoded before an error are returned first; the error is
+#              raised by the next call, and by every call after it.
+#           3. Limits are checked on what has arrived, before more is kept.
+# Plan.     Decoder runs a generator, _grammar(), that reads with `yield from` and appends to
+#           self.items. LineDecoder splits lines for stdio.
+# Not here. Sockets and pipes: whoever owns them calls feed().
+
+
+class Decoder:
+    """Turn bytes cut anywhere into whole items.
+
+    A subclass writes its grammar as a generator that reads with `yield from self._exactly(n)`,
+    `self._until(...)` or `self._some(n)` and appends to `self.items`.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.buffer = bytearray()
+        self.ended = False
+        self.error: ProtocolError | None = None
+        self.grammar: Generator[None, None, None] | None = self._grammar()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        raise NotImplementedError
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the items that `data` completes; raise ProtocolError if it breaks the grammar."""
+        self.buffer += data
+        return self._run()
+
+    def eof(self) -> list[Any]:
+        """Return the items that the end of input completes; raise if it cut one short."""
+        self.ended = True
+        return self._run()
+
+    def _run(self) -> list[Any]:
+        if self.error is not None:
+            raise self.error
+        if self.grammar is not None:
+            try:
+                next(self.grammar)
+            except StopIteration:
+                self.grammar = None
+            except ProtocolError as exc:
+                self.error, self.grammar = exc, None
+                if not self.items:
+                    raise
+        items, self.items = self.items, []
+        return items
+
+    def _until(
+        self, mark: bytes, limit: int, what: str, status: int = 400
+    ) -> Generator[None, None, bytes]:
+        """Read up to and including `mark`; at most `limit` bytes, `mark` included."""
+        seen = 0
+        while True:
+            at = self.buffer.find(mark, max(0, seen - len(mark) + 1))
+            seen = len(self.buffer)
+            if (at + len(mark) if at >= 0 else seen) > limit:
+                raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
+            if at >= 0:
+                return self._take(at + len(mark))
+            if self.ended:
+                raise ProtocolError(f"the connection ended inside {what}")
+            yield
+
+    def _exactly(self, size: int, what: str) -> Generator[None, None, bytes]:
+        """Read exactly `size` bytes."""
+        while len(self.buffer) < size:
+            if self.ended:
+                raise ProtocolError(f"the connection ended inside {what}")
+            yield
+        return self._take(size)
+
+    def _some(self, most: int) -> Generator[None, None, bytes]:
+        """Read what there is, 1 to `most` bytes; b"" only at the end of input."""
+        while not self.buffer and not self.ended:
+            yield
+        return self._take(min(most, len(self.buffer)))
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        return data
+
+
+class LineDecoder(Decoder):
+    """Split a byte stream into lines, for the stdio transport.
+
+    An item is a line without its newline, or a LimitExceeded for a line that was too long: the
+    stream goes on after it. Blank lines are dropped, and so is the CR of a CRLF.
+
+    spec: basic/transports/stdio -- "Messages are delimited by newlines"
+
+    >>> decoder = LineDecoder()
+    >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
+    ([b'{"id":1}'], [b'{"id":2}'])
+    >>> decoder.feed(b"cut short"), decoder.eof()
+    ([], [b'cut short'])
+    """
+
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
+        self.limit = limit
+        self.skipping = False  # inside a line that is over the limit
+        super().__init__()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the lines that `data` completes."""
+        # Most reads are a few whole lines, and those need no buffer.
+        if data.endswith(b"\n") and not (self.buffer or self.skipping or len(data) > self.limit):
+            return [line for line in (part.rstrip(b"\r") for part in data.split(b"\n")) if line]
+        return super().feed(data)
+
+    def _grammar(self) -> Generator[None, None, None]:
+        seen = 0  # so much of the buffer holds no newline: a long line is scanned once
+        while True:
+            at = self.buffer.find(b"\n", seen)
+            if at < 0 and self.ended:
+                at = len(self.buffer)
+            if at > self.limit or (at < 0 and len(self.buffer) > self.limit):
+                if not self.skipping:
+                    self.items.append(LimitExceeded(f"a line is longer than {self.limit} bytes"))
+                self.skipping = True
+            if at >= 0:
+                line = bytes(self.buffer[:at]).rstrip(b"\r")
+                del self.buffer[: at + 1]
+                if line and not self.skipping:
+                    self.items.append(line)
+                self.skipping, seen = False, 0
+                if self.buffer or not self.ended:
+                    continue
+                return
+            if self.skipping:
+                self.buffer.clear()
+            seen = len(self.buffer)
+            yield
+
+
+###############################################################################
+# 8. HTTP/1.1
+###############################################################################
+# Pure. Uses sections 1, 2 and 7.
+#
+# Problem.  Two programs that read the same bytes as different messages can be played against each
+#           other: what one takes for a body, the other takes for the next request.
+# Rules.    1. One grammar, no lenient mode. Lines end in CRLF; whatever RFC 9112 lets a recipient
+#              repair, we refuse, save one empty line before a request.
+#           2. A body has exactly one framing. Any doubt about it is an error, and after an error
+#              nothing more is read: answer, and close.
+#           3. A field that steers us may occur once. All others are joined with commas.
+#           4. Numbers go through an ASCII regex; sizes are judged before anything is kept.
+#           5. What we write must read back as exactly the fields that were meant.
+# Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
+#           decoders, which only cut; then the encoders.
+# Not here. What a header means to MCP: section 12. Sockets, deadlines, `Date`: section 18.
+#           Content codings, upgrades and ranges are never offered.
+
+TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
+# `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
+FIELD_LINE = re.compile(rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n")
+REQUEST_LINE = re.compile(rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])")
+STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
+ABSOLUTE_FORM = re.compile(r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)")
+# A quote that is never closed reaches to the end: so the patterns cannot fail, nor backtrack.
+COMMA_PIECE = re.compile(r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+')
+SEMICOLON_PIECE = re.compile(r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+')
+
+#: Fields of which a second one could change what the first one says.
+SINGLETONS = frozenset(
+    "authorization content-length content-type host last-event-id location mcp-method mcp-name"
+    " mcp-protocol-version mcp-session-id origin retry-after".split()
+)
+#: A line that FIELD_LINE does not match: the first of these that it matches says why.
+BAD_FIELDS = (
+    (r"[^\r]*\Z", "ends in a bare line feed"),
+    (r"[ \t]", "continues the line before it"),
+    (r"[^:]*\Z", "has no colon"),
+    (r"[^:]*[ \t]:", "has a space before its colon"),
+    (rf"(?!{TOKEN}:)", "has a name with forbidden characters"),
+    (r"", "has control characters in its value"),
+)
+#: Framings other than a number of bytes.
+CHUNKED, UNTIL_CLOSE = -1, -2
+
+REASONS = {
+    200: "OK", 202: "Accepted", 204: "No Content", 302: "Found",
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict",
+    413: "Content Too Large", 414: "URI Too Long", 415: "Unsupported Media Type",
+    429: "Too Many Requests", 431: "Request Header Fields Too Large",
+    500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",
+    503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+}  # fmt: skip
+
+
+class RequestHead(NamedTuple):
+    """A request without its body. Names of headers are lowercase; values are latin-1 text."""
+
+    method: str
+    #: "/path?query", or "*"; an absolute URL has become this and the Host
+    target: str
+    version: tuple[int, int]
+    headers: dict[str, str]
+
+
+class ResponseHead(NamedTuple):
+    """A response without its body."""
+
+    status: int
+    reason: str
+    version: tuple[int, int]
+    headers: dict[str, str]
+
+
+def parse_fields(text: str) -> dict[str, str]:
+    r"""Return the fields of a head or a trailer, in which every line ends with CRLF.
+
+    RFC 9110 §5.3, RFC 9112 §5
+
+    >>> parse_fields("Host: a:1\r\nACCEPT: text/html \r\naccept: */*\r\n")
+    {'host': 'a:1', 'accept': 'text/html, */*'}
+    """
+    count = text.count("\n")
+    if count > MAX_FIELDS:
+        raise LimitExceeded(f"there are more than {MAX_FIELDS} header fields", http_status=431)
+    lines = FIELD_LINE.findall(text)
+    if len(lines) != count:
+        number, bad = next(
+            (n, line)
+            for n, line in enumerate(text.split("\n"), 1)
+            if not FIELD_LINE.fullmatch(line + "\n")
+        )
+        why = next(why for pattern, why in BAD_FIELDS if re.match(pattern, bad))
+        raise ProtocolError(f"header line {number} {why}")
+    fields: dict[str, str] = {}
+    for name, value in lines:
+        name, value = name.lower(), value.strip(" \t")
+        if name in fields:
+            if name in SINGLETONS:
+                raise ProtocolError(f"the header {name} is given twice")
+            value = f"{fields[name]}, {value}"
+        fields[name] = value
+    return fields
+
+
+def parse_authority(text: str) -> tuple[str, int | None]:
+    """Return the host, lowercase and without IPv6's brackets, and the port of "host:port".
+
+    >>> parse_authority("[::1]:8000"), parse_authority("Example.com")
+    (('::1', 8000), ('example.com', None))
+    """
+    found = AUTHORITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a host, nor host:port: {text!r}")
+    return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
+
+
+def parse_request_head(block: bytes) -> RequestHead:
+    r"""Return the head that `block` is, from the request line to the empty line.
+
+    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
+    RequestHead(method='GET', target='/mcp?x', version=(1, 1), headers={'host': 'a'})
+    """
+    # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
+    line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
+    found = REQUEST_LINE.fullmatch(line)
+    if found is None:
+        raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
+    method, target, version = found.groups()
+    if version[0] != "1":
+        raise ProtocolError(f"HTTP/{version} is not spoken here", http_status=505)
+    if not block.endswith(b"\r\n\r\n"):
+        raise ProtocolError("the head does not end in an empty line")
+    headers = parse_fields(rest[:-2])
+    host = headers.get("host")
+    # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"
+    if host is None and version != "1.0":
+        raise ProtocolError("the header host is missing")
+    if method == "CONNECT":
+        raise ProtocolError("this is not a proxy: CONNECT is not served", http_status=501)
+    if target[0] != "/" and (target, method) != ("*", "OPTIONS"):
+        found = ABSOLUTE_FORM.fullmatch(target)
+        if found is None:
+            raise ProtocolError("the target is neither a path nor an http URL")
+        # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
+        _, host, target = found.groups()
+        headers["host"], target = host, target if target.startswith("/") else "/" + target
+    if host is not None and not AUTHORITY.fullmatch(host):
+        raise ProtocolError("the host is not a name or address, with a port or without")
+    return RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), headers)
+
+
+def parse_response_head(block: bytes) -> ResponseHead:
+    r"""Return the head that `block` is, from the status line to the empty line.
+
+    >>> parse_response_head(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n")
+    ResponseHead(status=200, reason='OK', version=(1, 1), headers={'server': 'x'})
+    """
+    line, _, rest = block.decode("latin-1").partition("\r\n")
+    found = STATUS_LINE.fullmatch(line)
+    if found is None or not block.endswith(b"\r\n\r\n"):
+        raise ProtocolError("the answer is not HTTP/1.1")
+    version, status, reason = found.groups("")
+    headers = parse_fields(rest[:-2])
+    return ResponseHead(int(status), reason, (1, 0) if version == "1.0" else (1, 1), headers)
+
+
+def declared_body(head: RequestHead | ResponseHead, otherwise: int = 0) -> int:
+    """Return the size of a body in bytes, or CHUNKED; `otherwise` if the head says nothing of it.
+
+    RFC 9112 §6.3
+
+    >>> declared_body(RequestHead("POST", "/", (1, 1), {"content-length": "5"}))
+    5
+    """
+    length = head.headers.get("content-length")
+    coding = head.headers.get("transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            raise ProtocolError("content-length and transfer-encoding exclude each other")
+        if head.version == (1, 0):
+            raise ProtocolError("transfer-encoding does not exist in HTTP/1.0")
+        codings = [item.strip(" \t") for item in coding.lower().split(",")]
+        if codings[-1] != "chunked" or codings.count("chunked") > 1:
+            raise ProtocolError("the one and last transfer-encoding must be chunked")
+        if len(codings) > 1:
+            raise ProtocolError("no transfer-encoding but chunked is known", http_status=501)
+        return CHUNKED
+    if length is None:
+        return otherwise
+    if not re.fullmatch("[0-9]{1,19}", length):
+        raise ProtocolError("content-length is not a number")
+    return int(length)
+
+
+def body_of_response(head: ResponseHead, method: str) -> int:
+    """Return the size of the body of this answer to `method`, or CHUNKED or UNTIL_CLOSE.
+
+    >>> body_of_response(ResponseHead(200, "OK", (1, 0), {}), "GET") == UNTIL_CLOSE
+    True
+    """
+    if method == "HEAD" or head.status < 200 or head.status in (204, 304):
+        return 0
+    if method == "CONNECT" and head.status < 300:
+        return 0  # what follows is the tunnel
+    return declared_body(head, UNTIL_CLOSE)
+
+
+def is_keep_alive(head: RequestHead | ResponseHead) -> bool:
+    """Return whether the connection is meant to live on after this message. RFC 9112 §9.3
+
+    >>> is_keep_alive(RequestHead("GET", "/", (1, 1), {"connection": "Close, TE"}))
+    False
+    """
+    options = parse_list(head.headers.get("connection", "").lower())
+    return "close" not in options and (head.version >= (1, 1) or "keep-alive" in options)
+
+
+def wants_continue(head: RequestHead) -> bool:
+    """Return whether the client holds its body back for CONTINUE. RFC 9110 §10.1.1
+
+    >>> wants_continue(RequestHead("POST", "/", (1, 1), {"expect": "100-Continue"}))
+    True
+    """
+    return head.version >= (1, 1) and head.headers.get("expect", "").lower() == "100-continue"
+
+
+def parse_target(target: str) -> tuple[str, str]:
+    """Return the path, percent-decoded, and the query, as sent.
+
+    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
+    with rules, say, may have seen another one.
+
+    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
+    (('/café', 'q=%20'), ('/mcp', ''))
+    """
+    path, _, query = target.partition("?")
+    if "%" in path:
+        from urllib.parse import unquote
+
+        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
+            raise ProtocolError("the path has a bad percent-escape")
+        try:
+            path = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            raise ProtocolError("the path is not UTF-8") from None
+    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
+        raise ProtocolError("the path has . or .. in it")
+    return path, query
+
+
+def parse_list(text: str) -> list[str]:
+    """Return the elements of a comma-separated value. RFC 9110 §5.6.1
+
+    >>> parse_list('a, ,"b, c";d')
+    ['a', '"b, c";d']
+    """
+    pieces = [piece.strip(" \t") for piece in COMMA_PIECE.findall(text)]
+    return [piece for piece in pieces if piece]
+
+
+def parse_params(pieces: Iterable[str]) -> dict[str, str]:
+    r"""Return what `name=value` pieces say, names lowercase, quotes undone, the first of two.
+
+    RFC 9110 §5.6.6
+
+    >>> parse_params(['Q=1', ' a = "x\\"y"', "b"])
+    {'q': '1', 'a': 'x"y'}
+    """
+    params: dict[str, str] = {}
+    for piece in pieces:
+        name, equals, value = (part.strip(" \t") for part in piece.partition("="))
+        if value.startswith('"'):
+            value = re.sub(r"\\(.)", r"\1", value[1:-1])
+        if equals:
+            params.setdefault(name.lower(), value)
+    return params
+
+
+def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
+    """Return the type, lowercase, and its parameters. RFC 9110 §8.3.1
+
+    >>> parse_media_type('Application/JSON; charset="utf-8"')
+    ('application/json', {'charset': 'utf-8'})
+    """
+    name, *pieces = SEMICOLON_PIECE.findall(text) or [""]
+    return name.strip(" \t").lower(), parse_params(pieces)
+
+
+@functools.lru_cache(maxsize=64)  # clients send the same one every time
+def accepts(accept: str, media_type: str) -> bool:
+    """Return whether an Accept value admits a type: the most specific range decides.
+
+    RFC 9110 §12.5.1
+
+    >>> accepts("application/json, text/*;q=0.5", "text/event-stream")
+    True
+    >>> accepts("*/*, text/html;q=0", "text/html")
+    False
+    """
+    ranges: dict[str, bool] = {}
+    for item in parse_list(accept):
+        name, params = parse_media_type(item)
+        wanted = not re.fullmatch(r"0(\.0*)?", params.get("q", "1"))
+        ranges[name] = ranges.get(name, False) or wanted
+    for name in (media_type, media_type.split("/")[0] + "/*", "*/*"):
+        if name in ranges:
+            return ranges[name]
+    return False
+
+
+class HTTPDecoder(Decoder):
+    """What the two decoders share: cutting out heads and bodies."""
+
+    def _head(self) -> Generator[None, None, bytes]:
+        """Read a head with its empty line; b"" if the input ends before it begins."""
+        seen = 0
+        while True:
+            end = self.buffer.find(b"\r\n\r\n", max(0, seen - 3)) + 4
+            size = end if end >= 4 else len(self.buffer)
+            if (self.buffer.find(b"\n", 0, size) + 1 or size) > MAX_START_LINE_BYTES:
+                raise LimitExceeded("the first line is too long", http_status=414)
+            if size > MAX_HEAD_BYTES:
+                raise LimitExceeded("the header fields are too long", http_status=431)
+            # Found early, it is answered; a head in such lines would never end, and time out.
+            feeds = self.buffer.count(b"\n", seen, size)
+            if feeds != self.buffer.count(b"\r\n", max(0, seen - 1), size):
+                raise ProtocolError("a line of the head ends in a bare line feed")
+            if end >= 4:
+                return self._take(end)
+            if self.ended:
+                if not self.buffer or self.buffer == b"\r\n":
+                    return b""
+                raise ProtocolError("the connection ended inside a head")
+            seen = size
+            yield
+
+    def _data(self, size: int, put: Callable[[bytes], object]) -> Generator[None, None, None]:
+        """Pass `size` bytes to `put` as they come."""
+        while size:
+            piece = yield from self._some(size)
+            if not piece:
+                raise ProtocolError("the connection ended inside a body")
+            put(piece)
+            size -= len(piece)
+
+    def _chunks(
+        self, put: Callable[[bytes], object], max_bytes: int, max_chunks: int
+    ) -> Generator[None, None, None]:
+        """Pass the data of chunks to `put` as they come. RFC 9112 §7.1"""
+        while True:
+            line = yield from self._until(b"\n", MAX_CHUNK_LINE_BYTES, "the line before a chunk")
+            found = CHUNK_LINE.fullmatch(line)
+            if found is None:
+                raise ProtocolError("a chunk does not begin with its size")
+            size = int(found[1], 16)
+            if not size:
+                break
+            max_bytes, max_chunks = max_bytes - size, max_chunks - 1
+            if max_bytes < 0 or max_chunks < 0:
+                raise LimitExceeded("the body is too big, or in too many chunks", http_status=413)
+            yield from self._data(size, put)
+            if (yield from self._exactly(2, "a body")) != b"\r\n":
+                raise ProtocolError("a chunk does not end where its size says")
+        left = MAX_TRAILER_BYTES
+        while True:
+            line = yield from self._until(b"\n", left, "the rest of the trailer", 431)
+            if line == b"\r\n":
+                return
+            # Fields that come this late steer nothing: they are read and dropped.
+            parse_fields(line.decode("latin-1"))
+            left -= len(line)
+
+
+class RequestDecoder(HTTPDecoder):
+    r"""Turn what a client sends into (head, body) pairs, one at a time.
+
+    After a pair it stops until resume(), and only keeps what is fed: so pipelining costs the memory
+    of the bytes, and an error is raised by the call that meets it. `head` is set while a body is
+    missing: the time for CONTINUE, or for a refusal.
+
+    >>> decoder = RequestDecoder()
+    >>> [(head, body)] = decoder.feed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /mcp HTTP/1.1\r\n")
+    >>> head.target, body, decoder.resume()
+    ('/', b'', [])
+    >>> decoder.feed(b"Host: a\r\nContent-Length: 2\r\n\r\n{"), decoder.head.method
+    ([], 'POST')
+    >>> decoder.feed(b"}")[0][1]
+    b'{}'
+    """
+
+    def __init__(self, max_body: int = MAX_MESSAGE_BYTES) -> None:
+        self.max_body = max_body
+        self.head: RequestHead | None = None
+        self.paused = False
+        super().__init__()
+
+    def resume(self) -> list[Any]:
+        """Go on with the next request: return it if it is there already."""
+        self.paused = False
+        return self._run()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        while True:
+            block = yield from self._head()
+            if not block:
+                return
+            head = parse_request_head(block)
+            size = declared_body(head)
+            if size > self.max_body:
+                what = f"the body is longer than {self.max_body} bytes"
+                raise LimitExceeded(what, http_status=413)
+            self.head = head
+            if size == CHUNKED:
+                whole = bytearray()
+                yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
+                body = bytes(whole)
+            else:
+                body = yield from self._exactly(size, "a body")
+            self.items.append((head, body))
+            self.head, self.paused = None, True
+            while self.paused:
+                yield
+
+
+class ResponseDecoder(HTTPDecoder):
+    r"""Turn the answer to one request into its head, an attribute, and the pieces of its body.
+
+    Interim answers are passed over. The body is not bounded here, since a stream of events has no
+    end: whoever collects the pieces counts them. `done` says that all of it has come; what follows
+    stays in `buffer` (the first bytes of a tunnel, after CONNECT).
+
+    >>> decoder = ResponseDecoder("POST")
+    >>> decoder.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
+    [b'hel']
+    >>> decoder.head.status, decoder.feed(b"lo\r\n0\r\n\r\n"), decoder.done, decoder.reusable
+    (200, [b'lo'], True, True)
+    """
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.head: ResponseHead | None = None
+        self.done = False
+        super().__init__()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection can take another request: nothing is missing, nothing is left."""
+        if self.head is None or not self.done or self.ended or self.buffer:
+            return False
+        return is_keep_alive(self.head)
+
+    def _grammar(self) -> Generator[None, None, None]:
+        head = ResponseHead(100, "", (1, 1), {})
+        while head.status < 200:
+            block = yield from self._head()
+            if not block:
+                raise ProtocolError("the connection ended before the answer")
+            head = parse_response_head(block)
+            if head.status == 101:
+                raise ProtocolError("the server changed to another protocol, unasked")
+        size = body_of_response(head, self.method)
+        self.head = head
+        if size == CHUNKED:
+            yield from self._chunks(self._emit, sys.maxsize, sys.maxsize)
+        elif size == UNTIL_CLOSE:
+            while piece := (yield from self._some(sys.maxsize)):
+                self._emit(piece)
+        else:
+            yield from self._data(size, self._emit)
+        self.done = True
+
+    def _emit(self, piece: bytes) -> None:
+        self.items.append(piece)  # feed() puts a new list there each time
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+def encode_head(start: str, headers: Mapping[str, str], size: int | None) -> bytes:
+    r"""Return a head with `size` as Content-Length; ValueError if it would read back otherwise.
+
+    >>> encode_head("HTTP/1.1 200 OK", {"X": "y"}, 0)
+    b'HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 0\r\n\r\n'
+    """
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    found = [name for name, _ in FIELD_LINE.findall(lines)]
+    if found != list(headers) or lines.count("\n") != len(found):
+        raise ValueError("a header has a name or a value that cannot be sent: a line break?")
+    names = {name.lower() for name in headers}
+    if len(names) < len(headers):
+        raise ValueError("a header is given twice, in upper and in lower case")
+    if size is not None:
+        if "content-length" in names or "transfer-encoding" in names:
+            raise ValueError("leave Content-Length and Transfer-Encoding to the encoder")
+        lines += f"Content-Length: {size}\r\n"
+    return f"{start}\r\n{lines}\r\n".encode("latin-1")
+
+
+def encode_request(
+    method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+) -> bytes:
+    r"""Return a whole request; ValueError if a part of it cannot be sent.
+
+    >>> encode_request("POST", "/mcp", {"Host": "a"}, b"{}")
+    b'POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
+    """
+    start = f"{method} {target} HTTP/1.1"
+    if not REQUEST_LINE.fullmatch(start):
+        raise ValueError(f"not a method and a target that can be sent: {start!r}")
+    # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
+    sized = bool(body) or method in ("POST", "PUT", "PATCH")
+    return encode_head(start, headers, len(body) if sized else None) + body
+
+
+def encode_response(status: int, headers: Mapping[str, str], body: bytes | None = b"") -> bytes:
+    r"""Return a whole response; with None for a body the head alone, framed as its headers say.
+
+    >>> encode_response(200, {"Content-Type": "application/json"}, b"{}")
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
+    """
+    bodiless = status < 200 or status in (204, 304)
+    if bodiless and body:
+        raise ValueError(f"a response with status {status} has no body")
+    size = None if bodiless or body is None else len(body)
+    start = f"HTTP/1.1 {status:03d} {REASONS.get(status, '')}"
+    return encode_head(start, headers, size) + (body or b"")
+
+
+def encode_chunk(data: bytes) -> bytes:
+    r"""Return one chunk of a body; nothing for no data, which would end the body.
+
+    >>> encode_chunk(b"data: 1\n\n"), encode_chunk(b"")
+    (b'9\r\ndata: 1\n\n\r\n', b'')
+    """
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+class URL(NamedTuple):
+    """Where a request goes."""
+
+    scheme: str
+    #: for Host, and for comparing origins: the port only if it is not the scheme's own
+    authority: str
+    host: str
+    port: int
+    #: the path and the query, percent-encoded
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def parse_url(url: str) -> URL:
+    """Return the parts of an http or https URL; ValueError says what is wrong with it.
+
+    >>> parse_url("HTTP://[::1]?x")
+    URL(scheme='http', authority='[::1]', host='::1', port=80, target='/?x')
+    """
+    from urllib.parse import quote
+
+    found = ABSOLUTE_FORM.fullmatch(url)
+    if found is None or re.search(r"[\x00-\x20\x7f]", url):
+        raise ValueError("a URL is http(s)://host[:port]/path, without blanks and #fragment")
+    if "@" in found[2]:
+        raise ValueError("a URL has no user and password here: send them with headers=")
+    scheme, (host, given) = found[1].lower(), parse_authority(found[2])
+    default = 443 if scheme == "https" else 80
+    port = default if given is None else given
+    if not 0 < port < 65536:
+        raise ValueError(f"there is no port {port}")
+    authority = (f"[{host}]" if ":" in host else host) + ("" if port == default else f":{port}")
+    target = quote(found[3], safe="%/?:@!$&'()*+,;=~[]")
+    return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
+
+
+###############################################################################
+# 9. Server-sent events
+###############################################################################
+# Pure. Uses sections 1, 2 and 7.
+#
+# Problem.  A response that never ends carries messages; after a cut the client must be able to say
+#           which one it saw last.
+# Rules.    1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
+#              comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
+#           2. An event's id counts once its empty line has come, with data or without.
+#           3. What we write is one event, whatever is in it.
+# Plan.     Event and SSEDecoder; encode_event() and encode_comment().
+# Not here. Event numbering and replay: section 19.
+
+
+class Event(NamedTuple):
+    """One event: its data, its type, and the last id seen by then (its own, or an older one's)."""
+
+    data: str
+    event: str = "message"
+    id: str = ""
+
+
+class SSEDecoder(Decoder):
+    r"""Turn a stream of bytes into Events.
+
+    `last_id` is what a reconnecting client sends as Last-Event-ID; `retry_ms` how long the server
+    asks it to wait before, or None. Both also change without an event. HTML §9.2.5, §9.2.6
+
+    spec 2025-11-25: basic/transports#resumability-and-redelivery
+
+    >>> decoder = SSEDecoder()
+    >>> decoder.feed(b": hello\nid: 7\ndata: {\rdata: }\r\n\r\nretry: 500\n")
+    [Event(data='{\n}', event='message', id='7')]
+    >>> decoder.last_id, decoder.retry_ms, decoder.feed(b"id: 8\n\n"), decoder.last_id
+    ('7', 500, [], '8')
+    """
+
+    def __init__(self, last_id: str = "", limit: int = MAX_EVENT_BYTES) -> None:
+        self.last_id = last_id
+        self.retry_ms: int | None = None
+        self.limit = limit
+        self._after_cr = False
+        super().__init__()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the events that `data` completes."""
+        # A CR ends its line at once, since an event must not wait for what may never come; a LF
+        # that follows it, perhaps in the next read, belongs to it.
+        rest = data[1:] if self._after_cr and data.startswith(b"\n") else data
+        self._after_cr = data.endswith(b"\r") if data else self._after_cr
+        return super().feed(rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+
+    def eof(self) -> list[Any]:
+        """Drop what is incomplete, as WHATWG says; there are never items."""
+        self.grammar = None
+        return super().eof()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        first, next_id = True, self.last_id
+        lines: list[str] = []
+        event, size = "", 0
+        while True:
+            line = yield from self._until(b"\n", self.limit, "a line of an event")
+            if first:
+                line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            name, _, value = line[:-1].decode("utf-8", "replace").partition(":")
+            value = value[value.startswith(" ") :]
+            if line == b"\n":
+                self.last_id = next_id
+                # One empty `data` line is enough for an event, whose data is "" then.
+                if lines:
+                    self.items.append(Event("\n".join(lines), event or "message", next_id))
+                lines, event, size = [], "", 0
+            elif name == "data":
+                lines.append(value)
+                size += len(line)
+                if size > self.limit:
+                    raise LimitExceeded(f"an event is longer than {self.limit} bytes")
+            elif name == "event":
+                event = value
+            elif name == "id" and "\0" not in value:
+                next_id = value
+            elif name == "retry" and re.fullmatch("[0-9]+", value):
+                self.retry_ms = min(int(value.lstrip("0")[:9] or 0), MAX_RETRY_MS)
+
+
+def encode_event(
+    data: str | bytes, event: str | None = None, id: str | None = None, retry: int | None = None
+) -> bytes:
+    r"""Return one event, with one `data` line for each line of the data. `retry` is in ms.
+
+    ValueError for a name or an id that would end its line, or be ignored.
+
+    >>> encode_event(b'{"id":1}', event="message", id="s1-4")
+    b'event: message\nid: s1-4\ndata: {"id":1}\n\n'
+    >>> encode_event("", id="s1-0", retry=500)
+    b'id: s1-0\nretry: 500\ndata: \n\n'
+    """
+    head = ""
+    for name, value in (("event", event), ("id", id)):
+        if value is not None:
+            if re.search(r"[\r\n\0]", value):
+                raise ValueError(f"line breaks and NUL cannot be sent in an {name}: {value!r}")
+            head += f"{name}: {value}\n"
+    if retry is not None:
+        head += f"retry: {retry:d}\n"
+    body = data.encode() if isinstance(data, str) else data
+    if b"\n" in body or b"\r" in body:
+        body = re.sub(rb"\r\n|\r|\n", b"\ndata: ", body)
+    return b"%bdata: %b\n\n" % (head.encode(), body)
+
+
+def encode_comment(text: str = "") -> bytes:
+    r"""Return a comment, which keeps a connection alive and means nothing.
+
+    >>> encode_comment()
+    b':\n\n'
+    """
+    if re.search(r"[\r\n]", text):
+        raise ValueError(f"a comment is one line: {text!r}")
+    return f":{text and ' ' + text}\n\n".encode()
+
+
+# =============================================================================
+# Part III. Conversations
+# =============================================================================
+
+###############################################################################
+# 10. Requests in flight
+###############################################################################
+# Pure. Uses sections 1 to 4.
+#
+# Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
+#           lose patience; a peer may flood us with progress.
+# Rules.    1. What we asked (Outgoing) and what we serve are two tables, never one: both ends
+#              number their requests from 1.
+#           2. The life of a request is a table. A cancelled request is never answered, and an
+#              answer that comes too late changes nothing.
+#           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
+#              the answer.
+#           4. Time is an argument, `now`, in seconds of any steady clock.
+# Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
+#           that we sent; Budget, a rate; ProgressMeter, what may be said of it when.
+# Not here. Futures, tasks and timers: section 14 attaches them.
+
+RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
+
+# (state, event) -> state.
+#   RUNNING --answer--> DONE
+#   RUNNING --cancel--> CANCELLED
+#   DONE --cancel--> DONE
+#   CANCELLED --answer--> CANCELLED
+#   CANCELLED --cancel--> CANCELLED
+EXCHANGE = {
+    (RUNNING, "answer"): DONE,
+    (RUNNING, "cancel"): CANCELLED,
+    # spec: basic/patterns/cancellation#timing-considerations -- the races end here
+    (DONE, "cancel"): DONE,
+    (CANCELLED, "answer"): CANCELLED,
+    (CANCELLED, "cancel"): CANCELLED,
+}
+
+
+class Exchange:
+    """One request of the peer, from its arrival to our answer."""
+
+    __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "state", "task",
+                 "reason")  # fmt: skip
+
+    def __init__(self, msg: Msg, send: Send) -> None:
+        self.msg = msg
+        self.req_id: ReqId = msg["id"]
+        self.method: str = msg["method"]
+        self.params: Msg = msg.get("params") or {}
+        #: where everything goes that this request causes before its answer
+        self.send = send
+        #: the HTTP headers that came with it
+        self.headers: Mapping[str, str] = {}
+        self.state = RUNNING
+        #: the task that serves it, for whoever must cancel it
+        self.task: Any = None
+        #: why the peer cancelled it
+        self.reason: str | None = None
+
+    @property
+    def meta(self) -> Msg:
+        """The `_meta` of the parameters, or an empty dict."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    def move(self, event: str) -> str:
+        """Apply an event and return the new state; an event that cannot happen is a bug of ours.
+
+        >>> exchange = Exchange(request(1, "ping"), print)
+        >>> exchange.move("cancel"), exchange.move("answer")
+        ('cancelled', 'cancelled')
+        """
+        try:
+            self.state = EXCHANGE[self.state, event]
+        except KeyError:
+            raise RuntimeError(f"request {self.req_id!r}: {event} while {self.state}") from None
+        return self.state
+
+
+class Pending:
+    """One request of ours that has no answer yet."""
+
+    __slots__ = ("req_id", "method", "patience", "deadline", "last_deadline", "progress",
+                 "on_progress", "reports", "waiter", "timer", "sending")  # fmt: skip
+
+    def __init__(
+        self, req_id: ReqId, method: str, now: float, patience: float, longest: float
+    ) -> None:
+        self.req_id = req_id
+        self.method = method
+        #: seconds from now, or from the last progress, to the deadline
+        self.patience = patience
+        self.deadline = now + patience
+        self.last_deadline = now + max(patience, longest)
+        self.progress = float("-inf")
+        self.on_progress: Callable[..., Any] | None = None
+        #: progress callbacks still running, to be awaited before the answer is given out
+        self.reports: list[Any] = []
+        #: the future that the caller awaits, the timer that ends its patience, the task that sends
+        self.waiter: Any = None
+        self.timer: Any = None
+        self.sending: Any = None
+
+
+class Outgoing:
+    """The requests that we sent and that are not answered."""
+
+    def __init__(self) -> None:
+        self.pending: dict[ReqId, Pending] = {}
+        self.last_id = 0
+
+    def open(
+        self,
+        method: str,
+        now: float,
+        patience: float = REQUEST_SECONDS,
+        longest: float = LONGEST_REQUEST_SECONDS,
+    ) -> Pending:
+        """Number a new request and remember it; the number is its progress token as well.
+
+        >>> out = Outgoing()
+        >>> [out.open("ping", now=0.0).req_id for _ in range(2)]
+        [1, 2]
+        """
+        self.last_id += 1
+        pending = Pending(self.last_id, method, now, patience, longest)
+        self.pending[pending.req_id] = pending
+        return pending
+
+    def settle(self, req_id: JSON) -> Pending | None:
+        """Forget a request; return None if it was not open: a late, second or invented answer.
+
+        >>> out = Outgoing()
+        >>> out.open("ping", now=0.0).method, out.settle(1).method, out.settle(1)
+        ('ping', 'ping', None)
+        """
+        # True == 1 to a dict, so the type is checked as well.
+        return self.pending.pop(req_id, None) if is_id(req_id) else None
+
+    def renew(self, params: Msg, now: float) -> Pending | None:
+        """Note a progress notification; return its request, or None if it is to be ignored."""
+        token: JSON = params.get("progressToken")
+        progress: JSON = params.get("progress")
+        pending = self.pending.get(token) if is_id(token) else None
+        if pending is None or type(progress) not in (int, float):
+            return None
+        # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
+        if not progress > pending.progress:
+            return None
+        pending.progress = progress
+        # spec: basic/patterns/cancellation#timeouts -- a maximum "regardless of progress"
+        pending.deadline = min(now + pending.patience, pending.last_deadline)
+        return pending
+
+
+class Budget:
+    """A rate: so many calls in so many seconds, saved up when unused.
+
+    >>> budget = Budget(2, 1.0)
+    >>> [budget.take(now) for now in (0.0, 0.0, 0.0, 0.6)]
+    [True, True, False, True]
+    """
+
+    __slots__ = ("calls", "seconds", "left", "since")
+
+    def __init__(self, calls: float, seconds: float) -> None:
+        self.calls, self.seconds = calls, seconds
+        self.left = float(calls)
+        self.since: float | None = None
+
+    def take(self, now: float) -> bool:
+        """Use one call; return False if none is left."""
+        if self.since is not None:
+            earned = (now - self.since) * self.calls / self.seconds
+            self.left = min(float(self.calls), self.left + earned)
+        self.since = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+class ProgressMeter:
+    """What a handler reports of its progress, and what of that is sent.
+
+    >>> meter = ProgressMeter("t", Budget(1, 1.0))
+    >>> meter.report(1, 4, None, now=0.0)
+    {'progressToken': 't', 'progress': 1, 'total': 4}
+    >>> meter.report(2, 4, None, now=0.1), meter.report(3, 4, "nearly", now=0.2)
+    (None, None)
+    >>> meter.flush()
+    {'progressToken': 't', 'progress': 3, 'total': 4, 'message': 'nearly'}
+    """
+
+    __slots__ = ("token", "budget", "last", "held")
+
+    def __init__(self, token: ReqId, budget: Budget) -> None:
+        self.token = token
+        self.budget = budget
+        self.last = float("-inf")
+        self.held: Msg | None = None
+
+    def report(
+        self, progress: float, total: float | None, message: str | None, now: float
+    ) -> Msg | None:
+        """Return the parameters of a notification to send now; None when it is held or pointless.
+
+        A value that does not grow is dropped: the protocol forbids to send it.
+        """
+        if not progress > self.last:
+            return None
+        self.last = progress
+        params: Msg = {"progressToken": self.token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        self.held = params
+        # spec: basic/patterns/progress#implementation-notes -- "rate limiting to prevent flooding"
+        return self.flush() if self.budget.take(now) else None
+
+    def flush(self) -> Msg | None:
+        """Return what was held back, if anything: the last value always arrives."""
+        params, self.held = self.held, None
+        return params
+
+
+###############################################################################
+# 11. Lifecycle
+###############################################################################
+# Pure. Uses sections 1 to 4 and 10.
+#
+# Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
+#           legacy revisions do so once, with a handshake that opens a session; the modern one
+#           says it again in every request.
+# Rules.    1. The session's states are a table, seen alike from both ends.
+#           2. A server answers `initialize` with the revision asked for, or with its newest legacy
+#              one; it never refuses for the version. The client then decides.
+#           3. What was not declared is not asked for: CapabilityMissing, before anything is sent.
+#           4. Handlers see Facts, never where the facts came from.
+# Plan.     Facts; SESSION and Session; admit(), which says what a method call may do; the metadata
+#           of a modern request.
+# Not here. HTTP's session ids and headers: section 12.
+
+PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
+PROTOCOL_VERSION = PREFIX + "protocolVersion"
+CLIENT_INFO = PREFIX + "clientInfo"
+CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
+LOG_LEVEL = PREFIX + "logLevel"
+SERVER_INFO = PREFIX + "serverInfo"
+
+#: The severities of RFC 5424, mildest first.
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Facts(NamedTuple):
+    """What a request may rely on, whichever era it came from."""
+
+    rev: Revision
+    client_info: Msg
+    client_capabilities: Msg
+    #: the mildest severity to send, or None for silence
+    log_level: str | None
+
+
+START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
+
+# (state, event) -> state; an event is what crosses the wire.
+#   START --initialize--> OFFERED
+#   OFFERED --result--> AGREED
+#   OFFERED --error--> START
+#   AGREED --notifications/initialized--> READY
+#   READY --notifications/initialized--> READY
+SESSION = {
+    (START, "initialize"): OFFERED,
+    (OFFERED, "result"): AGREED,
+    (OFFERED, "error"): START,
+    (AGREED, "notifications/initialized"): READY,
+    (READY, "notifications/initialized"): READY,  # said twice by some clients; harmless
+}
+
+
+class Session:
+    """What the two ends of a legacy conversation know of each other."""
+
+    __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_info",
+                 "server_capabilities", "instructions", "log_level", "subscriptions")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.state = START
+        #: before the handshake, the newest that has one
+        self.rev = NEWEST_LEGACY
+        self.client_info: Msg = {}
+        self.client_capabilities: Msg = {}
+        self.server_info: Msg = {}
+        self.server_capabilities: Msg = {}
+        self.instructions: str | None = None
+        # spec 2025-11-25: server/utilities/logging#setting-log-level -- unset, the server decides
+        self.log_level: str | None = "info"
+        #: URIs that the client wants to hear of
+        self.subscriptions: set[str] = set()
+
+    def move(self, event: str) -> None:
+        """Apply an event of the handshake.
+
+        >>> session = Session()
+        >>> session.move("notifications/initialized")
+        Traceback (most recent call last):
+            ...
+        mcp_lite.ProtocolError: notifications/initialized came while the session was at its start
+        """
+        try:
+            self.state = SESSION[self.state, event]
+        except KeyError:
+            where = "at its start" if self.state == START else self.state
+            raise ProtocolError(f"{event} came while the session was {where}") from None
+
+    def resume(self, rev: Revision) -> None:
+        """Begin where a handshake would have ended, for a client that had it elsewhere."""
+        self.state, self.rev = READY, rev
+
+    def facts(self) -> Facts:
+        """Return what a request of this session may rely on."""
+        return Facts(self.rev, self.client_info, self.client_capabilities, self.log_level)
+
+
+def choose_revision(requested: str) -> Revision:
+    """Return the revision with which a server answers `initialize`.
+
+    spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
+    protocol version it supports. This SHOULD be the latest"
+
+    >>> choose_revision("1999-01-01") is NEWEST_LEGACY
+    True
+    """
+    return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
+
+
+def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) -> None:
+    """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names.
+
+    >>> check_capability("client", {"roots": {}}, "sampling", NEWEST_LEGACY)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.CapabilityMissing: the client did not declare the capability 'sampling'
+    """
+    if path and path not in rev.undeclared and not declares(capabilities, path):
+        raise CapabilityMissing(whose, path)
+
+
+def admit(
+    method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
+) -> Method | None:
+    """Return the row of a method that `sender` may call on us now; None for a custom method.
+
+    `capabilities` are ours. Raises RPCError -32601 for a method that this revision does not have,
+    that only the other side may call, or that needs a capability which we did not declare.
+
+    >>> admit("tools/list", CLIENT, NEWEST_LEGACY, {})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: tools/list: the capability 'tools' was not declared (-32601)
+    """
+    row = METHODS.get(method)
+    if row is None or row.kind != REQUEST:
+        if method in custom:
+            return None
+        raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
+    if rev.name not in row.revisions:
+        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}")
+    if row.sender not in (sender, BOTH):
+        raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
+    if row.capability and row.capability not in rev.undeclared:
+        if not declares(capabilities, row.capability):
+            problem = f"the capability {row.capability!r} was not declared"
+            raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
+    return row
+
+
+def is_modern(msg: Msg) -> bool:
+    """Return whether a request carries its own metadata, and so belongs to the modern era.
+
+    >>> is_modern({"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}})
+    True
+    >>> is_modern({"params": {"_meta": {"progressToken": 1}}})
+    False
+    """
+    params = msg.get("params")
+    meta = params.get("_meta") if params else None
+    return type(meta) is dict and PROTOCOL_VERSION in meta
+
+
+###############################################################################
+# 12. HTTP rules
+###############################################################################
+# Pure. Uses sections 1 to 4, 8 and 11.
+#
+# Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
+#           a client of another revision, a thief of session ids.
+# Rules.    1. One gate stands before every route: Host, Origin, then credentials. A refusal names
+#              the setting that would allow it.
+#           2. A request is refused by the first rule that it breaks, before its body is looked at
+#              where that is possible.
+#           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
+#              sessions belong to a principal.
+# Plan.     Gate, for Host and Origin; what a POST and a GET must say; ids of events and sessions.
+# Not here. Sockets, sessions and streams: sections 18 and 19.
+
+LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
+SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
+JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address can only mean this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("localhost.evil.org")
+    (True, False, False)
+    """
+    return LOOPBACK.fullmatch(host.lower()) is not None
+
+
+class Gate:
+    """Which Host and Origin are let in.
+
+    `local` says that only this machine can reach us; then loopback names are right, with any port.
+
+    >>> Gate(True).check({"host": "localhost:8000", "origin": "http://localhost:3000"})
+    >>> Gate(True).check({"host": "evil.example.com"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: the host 'evil.example.com' is not served here: see allowed_hosts
+    """
+
+    def __init__(
+        self, local: bool, hosts: Iterable[str] | None = None, origins: Iterable[str] = ()
+    ) -> None:
+        self.local = local
+        self.hosts = None if hosts is None else {host.lower() for host in hosts}
+        self.origins = {origin.lower().rstrip("/") for origin in origins}
+        self._seen: set[tuple[str | None, str | None]] = set()
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
+        pair = (headers.get("host"), headers.get("origin"))
+        if pair in self._seen:
+            return
+        host, origin = pair
+        if host is not None and not self._host(host):
+            problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
+            raise ProtocolError(problem, http_status=403)
+        # spec: basic/transports/streamable-http#security--endpoint -- "MUST respond with 403"
+        if origin is not None and not self.allows(origin):
+            problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
+            raise ProtocolError(problem, http_status=403)
+        if len(self._seen) < MAX_FIELDS:
+            self._seen.add(pair)
+
+    def _host(self, text: str) -> bool:
+        host = text.lower()
+        name = parse_authority(host)[0]
+        if self.local and is_loopback(name):
+            return True
+        if self.hosts is None:
+            return not self.local  # a public name that nobody told us
+        return "*" in self.hosts or host in self.hosts or name in self.hosts
+
+    def allows(self, origin: str) -> bool:
+        """Return whether pages of this origin may talk to us."""
+        origin = origin.lower()
+        if origin in self.origins or "*" in self.origins:
+            return True
+        found = re.fullmatch(r"https?://([^/?#@\s]+)", origin)
+        if found is None:
+            return False
+        try:
+            name = parse_authority(found[1])[0]
+        except ValueError:
+            return False
+        if self.local and is_loopback(name):
+            return True
+        return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
+
+
+def cors_headers(origin: str | None) -> dict[str, str]:
+    """Return what lets a page of an origin that the gate let in read our answer."""
+    if origin is None:
+        return {}
+    return {
+        "access-control-allow-origin": origin,
+        "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
+        "vary": "Origin",
+    }
+
+
+def preflight_headers(methods: str) -> dict[str, str]:
+    """Return the answer to a browser that asks what it may send."""
+    return {
+        "access-control-allow-methods": methods,
+        "access-control-allow-headers": "Content-Type, Accept, Authorization, Last-Event-ID, "
+        "Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+        "access-control-max-age": "600",
+    }
+
+
+def check_post(headers: Mapping[str, str]) -> None:
+    """Raise ProtocolError 415 or 406 for a POST that is no JSON, or cannot take our answer.
+
+    >>> check_post({"content-type": "text/plain"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: content-type must be application/json
+    """
+    kind = headers.get("content-type", "")
+    # A page may send "simple" types to anybody without asking: this keeps them out.
+    if kind != JSON_TYPE and parse_media_type(kind)[0] != JSON_TYPE:
+        raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
+    accept = headers.get("accept", "*/*")
+    # spec: basic/transports/streamable-http#sending-messages -- "listing both"
+    if not (accepts(accept, JSON_TYPE) and accepts(accept, EVENT_TYPE)):
+        raise ProtocolError(f"accept must list {JSON_TYPE} and {EVENT_TYPE}", http_status=406)
+
+
+def check_get(headers: Mapping[str, str]) -> None:
+    """Raise ProtocolError 406 for a GET that cannot take a stream of events."""
+    if not accepts(headers.get("accept", "*/*"), EVENT_TYPE):
+        raise ProtocolError(f"accept must list {EVENT_TYPE}", http_status=406)
+
+
+def header_revision(headers: Mapping[str, str]) -> Revision | None:
+    """Return the revision that a request names, None if it names none; ProtocolError if unknown.
+
+    spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
+
+    >>> header_revision({}), header_revision({VERSION_HEADER: LEGACY[0]}).modern
+    (None, False)
+    """
+    name = headers.get(VERSION_HEADER)
+    if name is None:
+        return None
+    if name not in REVISIONS:
+        raise ProtocolError(f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}")
+    return REVISIONS[name]
+
+
+def bearer_of(headers: Mapping[str, str]) -> str | None:
+    """Return the token of an Authorization header. RFC 6750 §2.1
+
+    >>> bearer_of({"authorization": "bearer abc"}), bearer_of({"authorization": "Basic x"})
+    ('abc', None)
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+
+
+def parse_event_id(text: str) -> tuple[int, int]:
+    """Return the numbers of stream and event in an id that we gave; ProtocolError otherwise.
+
+    >>> parse_event_id("3-17")
+    (3, 17)
+    """
+    found = re.fullmatch(r"([0-9]{1,15})-([0-9]{1,15})", text)
+    if found is None:
+        raise ProtocolError("last-event-id is not an id that this server gave")
+    return int(found[1]), int(found[2])
+
+
+# =============================================================================
+# Part IV. The engine
+# =============================================================================
+
+###############################################################################
+# 13. Tasks and time
+###############################################################################
+# Uses section 1.
+#
+# Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
+#           that block must not run on the loop, nor keep the process alive when it should end.
+# Rules.    1. Every task is in a Tasks; whoever owns it closes it, and then nothing is left.
+#           2. CancelledError is caught only to clean up, and raised again.
+#           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
+#              threads of concurrent.futures are joined at exit.
+# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool.
+# Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
+
+_EAGER: Dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+
+
+class Tasks:
+    """A set that owns its tasks: it reports their failures, and can end them all.
+
+    `ended` is called whenever one has ended.
+    """
+
+    def __init__(self, ended: Callable[[], None] | None = None) -> None:
+        self.running: set[asyncio.Task[Any]] = set()
+        self.ended = ended
+
+    def spawn(self, coro: Any) -> asyncio.Task[Any]:
+        """Run a coroutine as a task of this set, at once where CPython can (3.12)."""
+        loop = asyncio.get_running_loop()
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
+        if task.done():
+            self._report(task)
+        else:
+            self.running.add(task)
+            task.add_done_callback(self._report)
+        return task
+
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        self.running.discard(task)
+        if self.ended is not None:
+            self.ended()
+        if task.cancelled():
+            return
+        exc = task.exception()
+        if exc is not None and not isinstance(exc, ConnectionClosed):
+            logger.error("a background task failed", exc_info=exc)
+
+    async def drain(self, seconds: float | None) -> None:
+        """Wait until all tasks have ended of themselves, at most so long (None: for ever)."""
+        mine = asyncio.current_task()
+        waiting = {task for task in self.running if task is not mine}
+        if waiting:
+            await asyncio.wait(waiting, timeout=seconds)
+
+    async def close(self) -> None:
+        """Cancel all tasks and wait until they are gone; one that will not go is reported."""
+        mine = asyncio.current_task()
+        for task in list(self.running):
+            if task is not mine:
+                task.cancel()
+        await self.drain(GRACE_SECONDS)
+        stubborn = [task for task in self.running if task is not mine]
+        if stubborn:
+            logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), stubborn[0])
+
+
+class Threads:
+    """A bounded pool of daemon threads for functions that block.
+
+    The functions see the context variables of their caller. A call that is cancelled is no longer
+    awaited, but its thread runs on: Python cannot stop it.
+    """
+
+    def __init__(self, limit: int = TOOL_THREADS) -> None:
+        self.limit = limit
+        self.lock = threading.Lock()
+        self.jobs: Any = None
+        self.threads = 0
+        self.free = 0  # threads without a job; negative while jobs wait for a thread
+
+    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Return what fn(*args) returns, from a thread."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        call = functools.partial(contextvars.copy_context().run, fn, *args)
+        with self.lock:
+            if self.jobs is None:
+                import queue
+
+                self.jobs = queue.SimpleQueue()
+            if self.free <= 0 and self.threads < self.limit:
+                name = f"mcp_lite-{self.threads + 1}"
+                thread = threading.Thread(None, self._work, name, (self.jobs,), daemon=True)
+                thread.start()  # counted only if it could be started
+                self.threads += 1
+                self.free += 1
+            self.free -= 1
+            self.jobs.put((loop, future, call))
+        return await future
+
+    def _work(self, jobs: Any) -> None:
+        while True:
+            job = jobs.get()
+            if job is None:
+                return
+            loop, future, call = job
+            try:  # what was cancelled before its turn is not called
+                settle = functools.partial(_settle, future, future.cancelled() or call(), None)
+            except BaseException as exc:  # the caller decides what to do about it
+                settle = functools.partial(_settle, future, None, exc)
+            with self.lock:
+                if jobs is self.jobs:
+                    self.free += 1
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle)
+            del job, loop, future, call, settle  # an idle thread must not keep results alive
+
+    def close(self) -> None:
+        """Let the threads end when they have done what they do; run() starts new ones."""
+        with self.lock:
+            for _ in range(self.threads):
+                self.jobs.put(None)
+            self.jobs, self.threads, self.free = None, 0, 0
+
+
+def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
+    if future.done():
+        return
+    if exc is None:
+        future.set_result(value)
+    elif isinstance(exc, (StopIteration, SystemExit, KeyboardInterrupt)):
+        # A future cannot carry the first, and the loop would end with the others.
+        problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
+        problem.__cause__ = exc
+        future.set_exception(problem)
+    else:
+        future.set_exception(exc)
+
+
+###############################################################################
+# 14. Peer
+###############################################################################
+# Uses sections 1 to 4, 10, 11 and 13.
+#
+# Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
+#           over a channel that may be a pipe, a socket or a list in memory.
+# Rules.    1. A Transport carries messages and knows nothing of what they mean.
+#           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
+#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
+#           3. One task per incoming request. Everything else is done on the spot.
+#           4. While too many requests run, reading pauses; unless a handler waits for the peer,
+#              whose answer may be the next thing to read: then the excess is refused.
+#           5. When the channel ends, what we asked fails at once, saying why; what we serve has a
+#              period of grace.
+# Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
+#           run().
+# Not here. What requests mean: sections 15 and 16 give a Peer its `serve` and `told`.
+
+
+class Transport:
+    """A channel for one conversation. Subclass it to bring your own; read() and write() are due.
+
+    An end is used from one event loop, by one reader and any number of writers.
+    """
+
+    #: what to call the other end in messages
+    name = "peer"
+    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
+    failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
+    #: seconds that running requests get when the channel has ended; None for as long as it takes
+    grace: float | None = GRACE_SECONDS
+
+    async def open(self) -> None:
+        """Connect; raise ConnectionClosed with the reason if that fails."""
+
+    async def read(self) -> list[Any]:
+        """Return the next messages, encoded; a ProtocolError among them for one that could not be
+        read; [] when the channel has ended."""
+        raise NotImplementedError
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Send a message or a batch; wait while the other end is slow.
+
+        Raises ConnectionClosed if the channel has ended, TypeError or ValueError for a message
+        that JSON cannot say.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End the channel; from any task, any number of times."""
+
+    def abandon(self, req_id: ReqId) -> bool:
+        """Hear that an answer is not wanted any more; return whether the server knows by that."""
+        return False
+
+    def renew(self) -> None:
+        """Forget what was agreed, before a new handshake."""
+
+    def agreed(self, rev: Revision) -> None:
+        """Hear which revision the conversation speaks, once that is settled."""
+
+    def explain(self) -> str:
+        """Return why the channel ended, as the end of a sentence."""
+        return "closed the connection"
+
+    def hint(self) -> str:
+        """Return what may be amiss while an answer is missing, or an empty string."""
+        return ""
+
+
+class MemoryTransport(Transport):
+    """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
+
+    name = "in-memory peer"
+
+    def __init__(self) -> None:
+        self.other: MemoryTransport = self
+        self.inbox: deque[bytes] = deque()
+        self.closed = False
+        #: futures to wake when something was put in or taken out, with their loops
+        self.sleepers: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = []
+
+    async def read(self) -> list[Any]:
+        """Return the messages that have come."""
+        await self._until(lambda: self.inbox or self.closed)
+        items = []
+        while self.inbox:
+            items.append(self.inbox.popleft())
+        self._wake()
+        return items
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Put a message into the other end's inbox, when there is room."""
+        data = encode(msg)
+        await self.other._until(lambda: len(self.other.inbox) < MAX_INBOX or self.other.closed)
+        if self.closed or self.other.closed:
+            raise ConnectionClosed(f"the {self.name} {self.explain()}")
+        self.other.inbox.append(data)
+        self.other._wake()
+
+    async def close(self) -> None:
+        """End both directions."""
+        for end in (self, self.other):
+            end.closed = True
+            end._wake()
+
+    async def _until(self, ready: Callable[[], Any]) -> None:
+        loop = asyncio.get_running_loop()
+        while not ready():
+            future = loop.create_future()
+            self.sleepers.append((loop, future))
+            if not ready():  # the other end, in its thread, may have woken all just before
+                await future
+
+    def _wake(self) -> None:
+        # The two ends may live in the loops of two threads.
+        sleepers, self.sleepers = self.sleepers, []
+        for loop, future in sleepers:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, future, None, None)
+
+
+def memory_transports() -> tuple[Transport, Transport]:
+    """Return the two ends of a channel in memory; they may be used in two threads."""
+    ours, theirs = MemoryTransport(), MemoryTransport()
+    ours.other, theirs.other = theirs, ours
+    return ours, theirs
+
+
+#: Sees every message of every conversation: trace(direction, peer's name, message).
+#: The direction is ">" for what we send, "<" for what we receive.
+Trace = Callable[[str, str, JSON], None]
+_trace: Trace | None = None
+
+
+def set_trace(trace: Trace | None) -> None:
+    """Show every message to `trace`; None ends it."""
+    global _trace
+    _trace = trace
+
+
+class Peer:
+    """One conversation: the requests in flight both ways, over any channel.
+
+    `serve(exchange)` answers a request, `told(msg, send)` hears a notification.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serve: Callable[[Exchange], Awaitable[Msg]],
+        told: Callable[[Msg, Send], None],
+        max_in_flight: int = MAX_IN_FLIGHT,
+    ) -> None:
+        self.name = name
+        self.serve = serve
+        self.told = told
+        self.max_in_flight = max_in_flight
+        self.session = Session()
+        self.outgoing = Outgoing()
+        self.incoming: dict[ReqId, Exchange] = {}
+        self.tasks = Tasks(self._wake)
+        #: why nothing more can be sent, once the channel has ended
+        self.lost: ConnectionClosed | None = None
+        self.transport: Transport | None = None
+        self._room: asyncio.Future[Any] | None = None
+
+    # A message arrives.
+
+    def receive(self, data: Any, send: Send) -> None:
+        """Take one encoded message, or a ProtocolError in its place, off the wire."""
+        try:
+            if isinstance(data, ProtocolError):
+                raise data
+            msg = decode(data) if isinstance(data, bytes) else data
+            self.show("<", msg)
+            if type(msg) is list:
+                self.check_batch(msg)
+                self.tasks.spawn(self.reply_batch(msg, send))
+            else:
+                self.dispatch(msg, send)
+        except ProtocolError as exc:
+            self.show("<", exc)
+            self.refuse(exc, send)
+
+    def show(self, direction: str, msg: Any) -> None:
+        """Show a message to the trace, if there is one."""
+        if _trace is not None:
+            _trace(direction, self.name, msg)
+
+    def dispatch(self, msg: JSON, send: Send) -> None:
+        """Do what one message asks for; answers go to `send`."""
+        try:
+            kind = classify(msg)
+            exchange = self.accept(msg, send) if kind is REQUEST else None
+        except (ProtocolError, RPCError) as exc:
+            self.refuse(exc, send, msg)
+            return
+        if exchange is not None:
+            self.tasks.spawn(self.reply(exchange))
+        elif kind is NOTIFICATION:
+            self._hear(msg, send)
+        else:
+            self._settle(msg)
+
+    def check_batch(self, batch: list[JSON]) -> None:
+        """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
+        rev = self.session.rev
+        if not rev.batching:
+            # The revisions after the one with batches took them out again.
+            raise ProtocolError(f"revision {rev.name} has no batches; send one message at a time")
+        if not batch:
+            raise ProtocolError("a batch must not be empty")
+        if len(batch) > MAX_BATCH:
+            raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
+
+    async def reply_batch(self, batch: list[JSON], send: Send) -> None:
+        """Do what the messages of a batch ask for; their answers go back as one batch."""
+        answers = [answer for answer in await self.handle_batch(batch, send) if answer is not None]
+        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
+        if answers:
+            await send([sayable(answer) for answer in answers])  # type: ignore[arg-type]
+
+    async def handle_batch(self, batch: list[JSON], send: Send) -> list[Msg | None]:
+        """Return the answers to the requests of a batch, which are served at the same time."""
+        answers: list[Msg | None] = []
+        running: list[asyncio.Task[Msg | None]] = []
+        for msg in batch:
+            try:
+                if classify(msg) is not REQUEST:
+                    self.dispatch(msg, send)
+                elif msg["method"] == "initialize":
+                    # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
+                    raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
+                else:
+                    running.append(self.tasks.spawn(self.handle(self.accept(msg, send))))
+            except (RPCError, ProtocolError) as exc:
+                answers.append(self.refusal(exc, msg))
+        if running:
+            await asyncio.wait(running)
+        return answers + [task.result() for task in running if not task.cancelled()]
+
+    def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
+        """Send the error for a message that cannot be taken, if it may be answered."""
+        answer = self.refusal(exc, msg)
+        if answer is not None:
+            self.tasks.spawn(send(answer))
+
+    def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
+        """Return the error for a message that cannot be taken; None if it is never answered.
+
+        That is a notification, or itself an answer: whoever waits for it gets an exception.
+        """
+        logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
+        if type(msg) is dict and "method" not in msg and ("result" in msg or "error" in msg):
+            pending = self.outgoing.settle(msg.get("id"))
+            if pending is not None:
+                problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
+                _settle(pending.waiter, None, ProtocolError(problem))
+            return None
+        answer = error(readable_id(msg), wire_error(exc))
+        # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
+        if answer["error"]["code"] == INVALID_PARAMS and "id" not in msg:
+            return None
+        if "id" not in answer and not self.session.rev.error_without_id:
+            answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
+        return answer
+
+    # Requests of the peer.
+
+    def accept(self, msg: Msg, send: Send) -> Exchange:
+        """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
+
+        Raises RPCError if its id is taken or too many requests are running.
+        """
+        req_id = msg["id"]
+        if req_id in self.incoming:
+            # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
+            raise RPCError(INVALID_REQUEST, f"a request with id {req_id!r} is still running")
+        if len(self.incoming) >= self.max_in_flight:
+            raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
+        exchange = self.incoming[req_id] = Exchange(msg, send)
+        return exchange
+
+    async def reply(self, exchange: Exchange) -> None:
+        """Serve a request and send the answer."""
+        answer = await self.handle(exchange)
+        if answer is None:
+            return
+        try:
+            await exchange.send(answer)
+        except (TypeError, ValueError, RecursionError):
+            await exchange.send(sayable(answer))
+
+    async def handle(self, exchange: Exchange) -> Msg | None:
+        """Serve a request and return the answer, or None when it was cancelled."""
+        exchange.task = asyncio.current_task()
+        try:
+            if exchange.state is CANCELLED:  # before this task could start
+                return None
+            answer = result(exchange.req_id, await self.serve(exchange))
+        except asyncio.CancelledError:
+            if exchange.state is CANCELLED or self.lost is not None:
+                raise
+            # A handler awaited something that somebody else cancelled.
+            problem = {"code": INTERNAL_ERROR, "message": "the handler was cancelled"}
+            answer = error(exchange.req_id, problem)
+        except (Exception, SystemExit) as exc:  # a handler must not end the process
+            if not isinstance(exc, MCPError):
+                logger.error("%s failed", exchange.method, exc_info=exc)
+            answer = error(exchange.req_id, wire_error(exc))
+        finally:
+            del self.incoming[exchange.req_id]
+        # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
+        return None if exchange.move("answer") is CANCELLED else answer
+
+    def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
+        """Cancel a request that we serve; return False if there is none to cancel.
+
+        spec: basic/patterns/cancellation#error-handling -- unknown, finished and malformed ones
+        are ignored.
+        """
+        exchange = self.incoming.get(req_id) if is_id(req_id) else None
+        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
+        if exchange is None or exchange.method == "initialize" or exchange.state is CANCELLED:
+            return False
+        exchange.reason = reason if isinstance(reason, str) else None
+        logger.info("%s cancelled request %r: %s", self.name, req_id, exchange.reason)
+        exchange.move("cancel")
+        if exchange.task is not None:
+            exchange.task.cancel()
+        return True
+
+    def _hear(self, msg: Msg, send: Send) -> None:
+        params = msg.get("params", {})
+        if msg["method"] == "notifications/cancelled":
+            self.cancel(params.get("requestId"), params.get("reason"))
+        elif msg["method"] == "notifications/progress":
+            self._progress(params)
+        else:
+            self.call(self.told, msg, send)
+
+    # Requests of ours.
+
+    async def ask(
+        self,
+        method: str,
+        params: Msg | None,
+        send: Send,
+        *,
+        patience: float = REQUEST_SECONDS,
+        longest: float = LONGEST_REQUEST_SECONDS,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Msg:
+        """Send a request and return its result.
+
+        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
+        loses patience, the peer is told to stop.
+        """
+        if self.lost is not None:
+            raise ConnectionClosed(str(self.lost))
+        loop = asyncio.get_running_loop()
+        pending = self.outgoing.open(method, loop.time(), patience, longest)
+        pending.on_progress = on_progress
+        pending.waiter = loop.create_future()
+        pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+        params = dict(params or {})
+        # Progress renews the deadline, so every request asks for it.
+        params["_meta"] = {**params.get("_meta", {}), "progressToken": pending.req_id}
+        # As a task, since the deadline holds for a peer that has stopped reading, too.
+        delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
+        pending.sending = self.tasks.spawn(delivery)
+        self._wake()  # the answer must be read, however much is running here
+        try:
+            answer: Msg = await pending.waiter
+            if pending.reports:
+                await asyncio.wait(pending.reports)
+            return answer
+        except asyncio.CancelledError:
+            self._abandon(pending, send, "the caller was cancelled")
+            raise
+        finally:
+            self.outgoing.settle(pending.req_id)
+            pending.timer.cancel()
+
+    async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
+        try:
+            await send(msg)
+        except Exception as exc:
+            _settle(waiter, None, exc)
+
+    def _expire(self, pending: Pending, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < pending.deadline:  # progress came meanwhile
+            pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+            return
+        self._abandon(pending, send, "timeout")
+        waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
+        hint = self.transport.hint() if self.transport else ""
+        problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
+        _settle(pending.waiter, None, problem)
+
+    def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
+        """Tell the peer that an answer is no longer wanted."""
+        open_still = self.outgoing.settle(pending.req_id)
+        pending.sending.cancel()
+        if self.transport is not None and self.transport.abandon(pending.req_id):
+            return
+        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
+        if open_still and pending.method != "initialize" and self.lost is None:
+            params = {"requestId": pending.req_id, "reason": reason}
+            self.tasks.spawn(send(notification("notifications/cancelled", params)))
+
+    def _settle(self, msg: Msg) -> None:
+        """Give an answer to whoever waits for it; a late one is dropped."""
+        pending = self.outgoing.settle(msg.get("id"))
+        if pending is None:
+            if msg.get("id") is None:
+                logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
+        elif "result" in msg:
+            _settle(pending.waiter, msg["result"], None)
+        else:
+            problem = msg["error"]
+            exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
+            _settle(pending.waiter, None, exc)
+
+    def _progress(self, params: Msg) -> None:
+        pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
+        if pending is None or pending.on_progress is None:
+            return
+        report = (params["progress"], params.get("total"), params.get("message"))
+        self.call(pending.on_progress, *report, into=pending.reports)
+
+    def call(self, callback: Callable[..., Any], *args: Any, into: list[Any] | None = None) -> None:
+        """Call a user's callback, plain or async; what it raises goes to the log."""
+        try:
+            outcome = callback(*args)
+        except Exception:
+            logger.exception("the callback %r failed", callback)
+            return
+        if inspect.isawaitable(outcome):
+            task = self.tasks.spawn(_await(outcome))
+            if into is not None:
+                into.append(task)
+
+    # The channel.
+
+    async def run(self, transport: Transport, grace: float | None = 0) -> None:
+        """Read messages off a channel until it ends, then wind up the conversation.
+
+        `grace` is how many seconds the requests that we serve get to finish; None for any number.
+        """
+        self.attach(transport)
+        send = self.traced(transport.write)
+        try:
+            while True:
+                items = await transport.read()
+                if not items:
+                    break
+                for item in items:
+                    await self._until_room()
+                    self.receive(item, send)
+            self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
+            await self.tasks.drain(grace)
+        finally:
+            await self.close()
+
+    async def _until_room(self) -> None:
+        """Wait while too much is running, or waits for the peer to read it."""
+        # Tasks that wait for the peer do not count: what they need is to be read.
+        while len(self.tasks.running) - len(self.outgoing.pending) >= self.max_in_flight:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+
+    def _wake(self) -> None:
+        if self._room is not None:
+            _settle(self._room, None, None)
+
+    def attach(self, transport: Transport) -> None:
+        """Let a channel tell what becomes of our requests."""
+        self.transport = transport
+        transport.failed = self.fail
+
+    def fail(self, req_id: ReqId, exc: MCPError) -> None:
+        """Fail a request of ours that the channel could not get answered."""
+        pending = self.outgoing.settle(req_id)
+        if pending is not None:
+            _settle(pending.waiter, None, exc)
+
+    def lose(self, reason: ConnectionClosed) -> None:
+        """Fail everything that we asked for: no answer can come any more."""
+        self.lost = self.lost or reason
+        for pending in list(self.outgoing.pending.values()):
+            self.outgoing.settle(pending.req_id)
+            _settle(pending.waiter, None, self.lost)
+
+    async def close(self) -> None:
+        """End the conversation: fail what we asked for, cancel what we serve."""
+        self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
+        await self.tasks.close()
+
+    def traced(self, write: Callable[[Any], Awaitable[None]]) -> Send:
+        """Return `write`, showing what it writes to the trace if there is one."""
+        if _trace is None:
+            return write
+
+        async def send(msg: Any) -> None:
+            if _trace is not None:
+                _trace(">", self.name, msg)
+            await write(msg)
+
+        return send
+
+
+def sayable(answer: Msg) -> Msg:
+    """Return an answer, or the internal error in its place if JSON cannot say it."""
+    try:
+        encode(answer)
+    except (TypeError, ValueError, RecursionError) as exc:
+        logger.error("an answer cannot be sent as JSON: %s: %r", exc, answer)
+        return error(answer["id"], wire_error(exc))
+    return answer
+
+
+async def _await(outcome: Awaitable[Any]) -> Any:
+    return await outcome
+
+
+# =============================================================================
+# Part V. Features
+# =============================================================================
+
+###############################################################################
+# 15. Server
+###############################################################################
+# Uses sections 1 to 6, 10, 11, 13 and 14.
+#
+# Problem.  Authors have plain functions and want to offer them as tools, resources and prompts, to
+#           clients of any revision, over any transport, without learning the protocol.
+# Rules.    1. A decorator makes a record, puts it into a registry, and gives the function back.
+#           2. Everything that can be computed from a function is computed when it is registered.
+#           3. Handlers never see the era: what they need is in Context, which is made in one
+#              place; asking the client is the other place where the eras differ.
+#           4. A tool that fails is a result with `isError`, for the model to read; a request that
+#              is wrong is an error, for the client. Tracebacks go to the log only.
+#           5. `def` handlers run in threads, `async def` handlers on the loop.
+# Plan.     Content; Context; the records Tool, Prompt and ResourceEntry; Conversation, what the
+#           server keeps for one client; Server; HANDLERS, from method to function.
+# Not here. How bytes come and go: sections 17 to 19 register themselves in RUNNERS.
+
+
+class Image:
+    """An image in a result: Image(data, format="png") or Image(path="plot.png")."""
+
+    kind, fallback = "image", "png"
+
+    def __init__(
+        self,
+        data: bytes | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        format: str | None = None,
+        mime_type: str | None = None,
+        annotations: Msg | None = None,
+        meta: Msg | None = None,
+    ) -> None:
+        if (data is None) == (path is None):
+            raise ValueError(f"{type(self).__name__} needs either data or path")
+        self.data, self.path = data, path
+        suffix = os.path.splitext(str(path or ""))[1].lstrip(".").lower()
+        suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
+        self.mime_type = mime_type or f"{self.kind}/{format or suffix or self.fallback}"
+        self.extra = _present(annotations=annotations, _meta=meta)
+
+    def to_content(self) -> Msg:
+        """Return the content block: {"type": "image", "data": base64, "mimeType": ...}."""
+        data = self.data
+        if data is None:
+            with open(self.path, "rb") as file:  # type: ignore[arg-type]
+                data = file.read()
+        text = base64.b64encode(data).decode()
+        return {"type": self.kind, "data": text, "mimeType": self.mime_type, **self.extra}
+
+
+class Audio(Image):
+    """A sound in a result: Audio(data, format="wav") or Audio(path="hello.wav")."""
+
+    kind, fallback = "audio", "wav"
+
+
+class Resource:
+    """The contents of a resource, in a result: Resource("file:///a.txt", "text")."""
+
+    def __init__(
+        self,
+        uri: str,
+        text: str | None = None,
+        data: bytes | None = None,
+        *,
+        mime_type: str | None = None,
+        annotations: Msg | None = None,
+        meta: Msg | None = None,
+    ) -> None:
+        if (text is None) == (data is None):
+            raise ValueError("Resource needs either text or data")
+        self.contents: Msg = {"uri": uri}
+        self.contents["mimeType"] = mime_type or (
+            "text/plain" if data is None else "application/octet-stream"
+        )
+        if data is None:
+            self.contents["text"] = text
+        else:
+            self.contents["blob"] = base64.b64encode(data).decode()
+        self.contents.update(_present(_meta=meta))
+        self.annotations = annotations
+
+    def to_content(self) -> Msg:
+        """Return the content block: {"type": "resource", "resource": {"uri", "text" | "blob"}}."""
+        annotations = _present(annotations=self.annotations)
+        return {"type": "resource", "resource": self.contents, **annotations}
+
+
+class Link:
+    """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
+
+    def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
+        known = ("title", "description", "mime_type", "size", "annotations", "icons", "meta")
+        unknown = set(fields) - set(known)
+        if unknown:
+            raise TypeError(f"Link has no field {min(unknown)!r}; it has {', '.join(known)}")
+        self.block = {"type": "resource_link", "uri": uri, "name": name or uri, **_wire(fields)}
+
+    def to_content(self) -> Msg:
+        """Return the content block: {"type": "resource_link", "uri": ..., "name": ...}."""
+        return self.block
+
+
+class Message:
+    """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
+
+    def __init__(self, content: Any, role: str = "user") -> None:
+        if role not in ("user", "assistant"):
+            raise ValueError('the role of a message is "user" or "assistant"')
+        self.content, self.role = content, role
+
+    def to_message(self) -> Msg:
+        """Return {"role": ..., "content": {...}}."""
+        blocks = blocks_of(self.content)
+        return {"role": self.role, "content": blocks[0] if len(blocks) == 1 else blocks}
+
+
+CONTENT_CLASSES = (Image, Resource, Link, Message)
+
+
+def _present(**fields: Any) -> Msg:
+    """Keep the fields that are not None: absent keys are left out, never null."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _wire(fields: Msg) -> Msg:
+    """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta."""
+    names = {"mime_type": "mimeType", "meta": "_meta", "website_url": "websiteUrl",
+             "input_schema": "inputSchema", "output_schema": "outputSchema"}  # fmt: skip
+    return _present(**{names.get(name, name): value for name, value in fields.items()})
+
+
+def _is_block(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.get("type") in ("text", "image", "audio", "resource", "resource_link")
+    return hasattr(value, "to_content")
+
+
+def blocks_of(value: Any) -> list[Msg]:
+    """Return what a handler returned as content blocks; whatever is no content becomes text.
+
+    >>> blocks_of("hello")
+    [{'type': 'text', 'text': 'hello'}]
+    >>> blocks_of({"total": 3})
+    [{'type': 'text', 'text': '{"total":3}'}]
+    """
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    if _is_block(value):
+        return [value if isinstance(value, dict) else value.to_content()]
+    if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
+        return [block for item in value for block in blocks_of(item)]
+    return [{"type": "text", "text": _to_json(to_json(value))}]
+
+
+def _messages_of(value: Any) -> list[Msg]:
+    if isinstance(value, (list, tuple)):
+        return [message for item in value for message in _messages_of(item)]
+    if isinstance(value, dict) and "role" in value:
+        return [value]
+    return [(value if isinstance(value, Message) else Message(value)).to_message()]
+
+
+def _contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
+    """Return what a resource function returned as the `contents` of resources/read."""
+    if isinstance(value, Resource):
+        return [value.contents]
+    if isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value):
+        return [value]
+    if isinstance(value, (list, tuple)) and any(isinstance(item, Resource) for item in value):
+        return [contents for item in value for contents in _contents_of(uri, item, mime_type)]
+    if isinstance(value, (bytes, bytearray)):
+        return [Resource(uri, data=bytes(value), mime_type=mime_type).contents]
+    if not isinstance(value, str):
+        value, mime_type = _to_json(to_json(value)), mime_type or "application/json"
+    return [Resource(uri, value, mime_type=mime_type).contents]
+
+
+class Elicited(NamedTuple):
+    """What a person answered: `data` is None unless `action` is "accept"."""
+
+    action: str
+    data: Any = None
+
+
+class Form:
+    """What to ask a person for, made from a type or a schema.
+
+    >>> Form(bool).schema["properties"]
+    {'value': {'type': 'boolean'}}
+    """
+
+    def __init__(self, wanted: Any) -> None:
+        self.convert: Callable[[Any], Any] | None = None
+        self.wrapped = False
+        if wanted is None:
+            wanted = {"type": "object", "properties": {}}
+        elif isinstance(wanted, (list, tuple)):
+            wanted = {"type": "string", "enum": list(wanted)}
+            self.wrapped = True
+        elif not isinstance(wanted, dict):
+            self.convert = converter_of(wanted)
+            wanted = schema_of(wanted)
+            self.wrapped = wanted.get("type") != "object"
+        if self.wrapped:
+            wanted = {"type": "object", "properties": {"value": wanted}, "required": ["value"]}
+        self.schema = {**wanted, "properties": {
+            name: self._field(name, field) for name, field in wanted.get("properties", {}).items()
+        }}  # fmt: skip
+        self.schema.pop("additionalProperties", None)
+        self.check = compile_schema(self.schema).check
+
+    def _field(self, name: str, field: Msg) -> Msg:
+        # An Optional is a field that need not be there: a form has no null.
+        options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
+        if len(options) == 1:
+            rest = {key: value for key, value in field.items() if key not in ("anyOf", "default")}
+            field = {**options[0], **rest}
+        # spec: client/elicitation#requested-schema -- "flat objects with primitive properties"
+        simple = field.get("type") in ("string", "number", "integer", "boolean")
+        if not simple and not (field.get("type") == "array" and "items" in field):
+            raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, Literal, "
+                            "Enum, or a list of a Literal or an Enum")  # fmt: skip
+        return field
+
+    def read(self, content: JSON) -> Any:
+        """Return the answer as a Python value; raise SchemaError if it is not what was asked."""
+        fields = self.schema["properties"]
+        defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+        content = {**defaults, **(content if isinstance(content, dict) else {})}
+        self.check(content)
+        value = content["value"] if self.wrapped else content
+        return self.convert(value) if self.convert else value
+
+
+def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method of Context be awaited on the loop, and simply be called in a worker thread."""
+
+    @functools.wraps(method)
+    def either(self: Context, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == self._thread:
+            return method(self, *args, **kwargs)
+        future = asyncio.run_coroutine_threadsafe(method(self, *args, **kwargs), self._loop)
+        self._from_threads.append(future)
+        return future.result()
+
+    return either
+
+
+class Context:
+    """What a handler may know of its request, say while it runs, and ask of the client.
+
+    Annotate a parameter `ctx: Context` to get it. In an `async def` handler the methods are
+    awaited; a `def` handler runs in a thread and calls them without await.
+    """
+
+    __slots__ = ("server", "request_id", "method", "params", "meta", "facts", "_conversation",
+                 "_exchange", "_meter", "_timer", "_loop", "_thread", "_from_threads")  # fmt: skip
+
+    def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
+        self.server = conversation.server
+        self.request_id = exchange.req_id
+        self.method = exchange.method
+        self.params = exchange.params
+        #: the request's `_meta`: progress token, trace context and whatever else the client sent
+        self.meta = exchange.meta
+        self.facts = facts
+        self._conversation = conversation
+        self._exchange = exchange
+        self._meter: ProgressMeter | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = conversation.loop
+        self._thread = threading.get_ident()
+        self._from_threads: list[Any] = []
+        token = self.meta.get("progressToken")
+        if is_id(token):
+            self._meter = ProgressMeter(token, Budget(*PROGRESS_RATE))  # type: ignore[arg-type]
+
+    @property
+    def revision(self) -> str:
+        """The protocol revision of the request, a date."""
+        return self.facts.rev.name
+
+    @property
+    def client_info(self) -> Msg:
+        """What the client says it is: {"name", "version", ...}; not verified."""
+        return self.facts.client_info
+
+    @property
+    def client_capabilities(self) -> Msg:
+        """What the client declared that it can be asked."""
+        return self.facts.client_capabilities
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A dict that lives as long as the client's session."""
+        return self._conversation.state
+
+    @property
+    def lifespan(self) -> Any:
+        """What the server's `lifespan` yielded."""
+        return self.server.lifespan_value
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants the answer any more; a thread should look now and then."""
+        return self._exchange.state is CANCELLED or self._conversation.peer.lost is not None
+
+    @property
+    def principal(self) -> Any:
+        """Who was authenticated, or None."""
+        return self._conversation.principal
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP headers of the request, names in lower case; empty elsewhere."""
+        return self._exchange.headers
+
+    # Saying.
+
+    @_from_threads
+    async def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the client how far this is; nothing happens if it did not ask to know.
+
+        `progress` must grow from call to call. Many calls in a short time are thinned out, but
+        the last one always arrives.
+        """
+        if self._meter is None:
+            return
+        now = self._loop.time()
+        params = self._meter.report(progress, total, message, now)
+        if params is not None:
+            await self._send_progress(params)
+        elif self._meter.held is not None and self._timer is None:
+            self._timer = self._loop.call_later(PROGRESS_RATE[1], self._flush_later)
+
+    def _flush_later(self) -> None:
+        self._timer = None
+        if self._exchange.state is RUNNING:
+            self._conversation.peer.tasks.spawn(self._flush())
+
+    async def _flush(self) -> None:
+        params = self._meter.flush() if self._meter else None
+        if params is not None:
+            await self._send_progress(params)
+
+    async def _send_progress(self, params: Msg) -> None:
+        if not self.cancelled:
+            fitted = fit("Progress", params, self.facts.rev)
+            await self._exchange.send(notification("notifications/progress", fitted))
+
+    @_from_threads
+    async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
+        """Send a log message, if the client wants its level; `data` is any JSON value."""
+        if level not in LOG_LEVELS:
+            raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
+        if not self.cancelled and self._conversation.wants_log(level, self.facts.log_level):
+            params = _present(level=level, logger=logger)
+            params["data"] = to_json(data)
+            await self._exchange.send(notification("notifications/message", params))
+
+    def debug(self, data: JSON, logger: str | None = None) -> Any:
+        """Send a log message of this level."""
+        return self.log("debug", data, logger)
+
+    def info(self, data: JSON, logger: str | None = None) -> Any:
+        """Send a log message of this level."""
+        return self.log("info", data, logger)
+
+    def warning(self, data: JSON, logger: str | None = None) -> Any:
+        """Send a log message of this level."""
+        return self.log("warning", data, logger)
+
+    def error(self, data: JSON, logger: str | None = None) -> Any:
+        """Send a log message of this level."""
+        return self.log("error", data, logger)
+
+    # Asking.
+
+    @_from_threads
+    async def elicit(
+        self, message: str, wanted: Any = None, *, key: str | None = None,
+        timeout: float = ASK_SECONDS,
+    ) -> Elicited:  # fmt: skip
+        """Ask the person at the client for a value of a type, or of a JSON Schema.
+
+        `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
+        or None for a plain confirmation. `key` names the question where a revision names them.
+
+        Raises CapabilityMissing, or SchemaError if the client's answer is not what was asked.
+        """
+        form = Form(wanted)
+        self._need("elicitation")
+        if self.client_capabilities["elicitation"]:  # empty means forms
+            self._need("elicitation.form")
+        params: Msg = {"message": message, "requestedSchema": fit_form(form.schema, self.facts.rev)}
+        if self.facts.rev.rich_elicitation:
+            params["mode"] = "form"
+        answer = await self._ask("elicitation/create", params, key, timeout)
+        action = answer.get("action")
+        return Elicited(str(action), form.read(answer.get("content")) if action == "accept" else None)
+
+    @_from_threads
+    async def elicit_url(
+        self, message: str, url: str, *, id: str | None = None, key: str | None = None,
+        timeout: float = ASK_SECONDS,
+    ) -> Elicited:  # fmt: skip
+        """Ask the person to open a URL. "accept" means that they agreed, not that they are done."""
+        self._need("elicitation.url")
+        params = {"mode": "url", "message": message, "url": url}
+        if not self.facts.rev.modern:
+            params["elicitationId"] = id or os.urandom(16).hex()
+        answer = await self._ask("elicitation/create", params, key, timeout)
+        return Elicited(str(answer.get("action")))
+
+    @_from_threads
+    async def sample(
+        self,
+        messages: Any,
+        *,
+        max_tokens: int = 1000,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        model_preferences: Msg | None = None,
+        include_context: str | None = None,
+        tools: Sequence[Msg] | None = None,
+        tool_choice: Msg | None = None,
+        metadata: Msg | None = None,
+        key: str | None = None,
+        timeout: float = ASK_SECONDS,
+    ) -> Msg:
+        """Let the client's model write: a text, a Message, a message dict, or a list of them.
+
+        Returns {"role", "content", "model", "stopReason"?}. Raises CapabilityMissing.
+        """
+        self._need("sampling.tools" if tools or tool_choice else "sampling")
+        params = _present(
+            systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
+            stopSequences=list(stop) if stop else None, includeContext=include_context,
+            tools=list(tools) if tools else None, toolChoice=tool_choice, metadata=metadata,
+        )  # fmt: skip
+        rev = self.facts.rev
+        params["messages"] = [fit("SamplingMessage", item, rev) for item in _messages_of(messages)]
+        params["maxTokens"] = max_tokens
+        return await self._ask("sampling/createMessage", fit("Sampling", params, rev), key, timeout)
+
+    @_from_threads
+    async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
+        """Return the folders that the client works in: [{"uri", "name"?}]."""
+        self._need("roots")
+        roots = (await self._ask("roots/list", {}, key, timeout)).get("roots")
+        return roots if isinstance(roots, list) else []
+
+    def _need(self, capability: str) -> None:
+        check_capability("client", self.client_capabilities, capability, self.facts.rev)
+
+    async def _ask(self, method: str, params: Msg, key: str | None, timeout: float) -> Msg:
+        if self.facts.rev.name not in METHODS[method].revisions:
+            raise CapabilityMissing("client", METHODS[method].capability)
+        peer = self._conversation.peer
+        return await peer.ask(
+            method, params, self._exchange.send, patience=timeout, longest=timeout
+        )
+
+    def once(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Return fn(*args), a JSON value; it is not called again when the handler runs again."""
+        if threading.get_ident() != self._thread:
+            return to_json(fn(*args))
+        return self._once(fn, *args)
+
+    async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
+        return to_json(await self.server.call(fn, *args))
+
+    async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
+        """End the connection that waits for this request, but not the request.
+
+        The client comes back for the answer after `retry_ms`. Returns False where that cannot be:
+        outside HTTP, and in revisions without it. spec 2025-11-25:
+        basic/transports#sending-messages-to-the-server
+        """
+        pause = getattr(self._exchange.send, "pause", None)
+        return bool(pause and await pause(retry_ms))
+
+    async def read_resource(self, uri: str) -> list[Msg]:
+        """Return the `contents` of one of this server's own resources."""
+        return await self.server.read(self, uri)
+
+    async def _end(self) -> None:
+        """Send the progress that was held back, and end what threads still ask."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for future in self._from_threads:
+            future.cancel()
+        if self._meter is not None and self._meter.held is not None:
+            await self._flush()
+
+
+#: The request that is being served, for log records written on its behalf.
+CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
+
+
+class Tool:
+    """A registered tool: its definition, and how to call it."""
+
+    __slots__ = ("name", "fn", "signature", "check", "definition", "schema", "structured",
+                 "wrapped", "check_output")  # fmt: skip
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str | None,
+        input_schema: Msg | None,
+        output_schema: Msg | None,
+        structured: bool,
+        fields: Msg,
+    ) -> None:
+        self.fn = fn
+        self.name = name or _name_of(fn)
+        if len(self.name) > 128 or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
+            # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
+            logger.warning("tool name %r: use 1 to 128 of A-Z a-z 0-9 _ - .", self.name)
+        self.signature = signature_of(fn, Context)
+        self.schema = self.signature.schema if input_schema is None else input_schema
+        self.check = compile_schema(self.schema).check
+        self.structured, self.wrapped = structured, False
+        if output_schema is None and structured:
+            output_schema, self.wrapped = output_schema_of(self.signature.returns, CONTENT_CLASSES)
+        self.check_output = compile_schema(output_schema).check if output_schema else None
+        description = fields.pop("description", None) or self.signature.description
+        self.definition = {"name": self.name, **_present(description=description or None)}
+        self.definition["inputSchema"] = self.schema
+        self.definition.update(_wire({"output_schema": output_schema, **fields}))
+
+    def arguments(self, params: Msg) -> Msg:
+        """Return the arguments of a call, checked; raise SchemaError."""
+        given = params.get("arguments", {})
+        if len(given) > MAX_ARGUMENTS:
+            raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
+        try:
+            self.check(given)
+        except SchemaError:
+            # Models write "3" for 3; what the schema leaves no doubt about is understood.
+            given = relax(given, self.schema)
+            self.check(given)
+        return given
+
+    def result(self, value: Any) -> Msg:
+        """Return a CallToolResult for what the function returned."""
+        if isinstance(value, dict) and isinstance(value.get("content"), list):
+            if value.keys() <= {"content", "structuredContent", "isError", "_meta"}:
+                return value  # a result as the wire has it
+        answer: Msg = {"content": blocks_of(value)}
+        if self.check_output is not None:
+            out = to_json(value)
+            answer["structuredContent"] = out = {"result": out} if self.wrapped else out
+            self.check_output(out)
+        elif self.structured and isinstance(value, dict) and not _is_block(value):
+            answer["structuredContent"] = to_json(value)
+        return answer
+
+
+class Prompt:
+    """A registered prompt: its definition, and how to get it."""
+
+    __slots__ = ("name", "fn", "signature", "check", "definition")
+
+    def __init__(self, fn: Callable[..., Any], name: str | None, fields: Msg) -> None:
+        self.fn = fn
+        self.name = name or _name_of(fn)
+        self.signature = signature_of(fn, Context)
+        schema = self.signature.schema
+        self.check = compile_schema(schema).check
+        description = fields.pop("description", None) or self.signature.description
+        arguments = []
+        for key, field in schema["properties"].items():
+            about = _present(name=key, description=field.get("description"), title=field.get("title"))
+            arguments.append({**about, "required": key in schema.get("required", ())})
+        self.definition: Msg = {"name": self.name, **_present(description=description or None)}
+        if arguments:
+            self.definition["arguments"] = arguments
+        self.definition.update(_wire(fields))
+
+    def arguments(self, params: Msg) -> Msg:
+        """Return the arguments, which are strings on the wire, checked; raise SchemaError."""
+        given = relax(params.get("arguments", {}), self.signature.schema)
+        self.check(given)
+        return given
+
+
+class ResourceEntry:
+    """A registered resource or resource template."""
+
+    __slots__ = ("uri", "template", "fn", "value", "signature", "check", "mime_type", "definition")
+
+    def __init__(self, uri: str, source: Any, name: str | None, fields: Msg) -> None:
+        self.uri = uri
+        template = Template(uri)
+        self.template = template if template.names else None
+        self.fn = source if callable(source) else None
+        self.value = source
+        self.mime_type = fields.get("mime_type")
+        self.signature = signature_of(source, Context) if self.fn else None
+        if self.signature is not None:
+            self._check_names(template.names)
+            self.check = compile_schema(self.signature.schema).check
+        elif self.template:
+            raise TypeError(f"the resource template {uri!r} needs a function")
+        if self.signature and self.signature.description:
+            fields.setdefault("description", self.signature.description)
+        key = "uriTemplate" if self.template else "uri"
+        label = name or (_name_of(source) if self.fn else uri)
+        self.definition = {key: uri, "name": label, **_wire(fields)}
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        assert self.signature is not None
+        schema = self.signature.schema
+        extra = set(names) - set(schema["properties"])
+        missing = set(schema.get("required", ())) - set(names)
+        if extra or missing:
+            problem = f"no parameter for {sorted(extra)}" if extra else f"no {{}} for {sorted(missing)}"
+            raise TypeError(f"resource {self.uri!r}: the template and the function differ: {problem}")
+
+    def match(self, uri: str) -> Msg | None:
+        """Return the template's variables as they stand in `uri`, or None."""
+        return self.template.match(uri) if self.template else None
+
+
+class Completion(NamedTuple):
+    """A function that completes an argument."""
+
+    fn: Callable[..., Any]
+    context: str | None  # the name of its Context parameter
+    arity: int  # how many of (value, arguments) it takes
+
+
+def _name_of(fn: Any) -> str:
+    name = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", None)
+    if not name or name == "<lambda>":
+        raise TypeError(f"{fn!r} has no name of its own: pass name=")
+    return str(name)
+
+
+class Registry(dict[str, Any]):
+    """Records by name, each with a serial number that never comes again, for stable pages."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        self.serials: dict[str, int] = {}
+        self.last = 0
+
+    def add(self, name: str, record: Any) -> None:
+        """Register a record; one of the same name is replaced, in its place."""
+        if name in self:
+            logger.warning("the %s %r was registered again; the last one counts", self.what, name)
+        else:
+            self.last += 1
+            self.serials[name] = self.last
+        self[name] = record
+
+    def drop(self, name: str) -> None:
+        """Remove a record; KeyError names it if it is not there."""
+        if name not in self:
+            raise KeyError(f"no {self.what} {name!r}")
+        del self[name], self.serials[name]
+
+    def page(self, kind: str, cursor: JSON, size: int) -> tuple[list[Any], str | None]:
+        """Return the records of a page, and the cursor of the next."""
+        return page(kind, [(self.serials[name], self[name]) for name in self], cursor, size)
+
+    def find(self, name: str) -> Any:
+        """Return a record; RPCError -32602 suggests the nearest name if there is none."""
+        record = self.get(name)
+        if record is None:
+            import difflib
+
+            near = difflib.get_close_matches(name[:200], self, 1)
+            suggestion = f"; did you mean {near[0]!r}?" if near else ""
+            raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}{suggestion}")
+        return record
+
+
+class Conversation:
+    """What the server keeps for one client: a Peer, and what was agreed."""
+
+    def __init__(self, server: Server, name: str, principal: Any = None) -> None:
+        self.server = server
+        self.peer = Peer(name, self.serve, self.told, server.max_in_flight)
+        self.session = self.peer.session
+        self.loop = asyncio.get_running_loop()
+        #: where to send what no request caused, once there is such a channel
+        self.announce_to: Send | None = None
+        self.state: dict[str, Any] = {}
+        self.principal = principal
+        self._requests = Budget(*server.rate_limit) if server.rate_limit else None
+        self._logs = Budget(*LOG_RATE)
+        self._dropped_logs = 0
+
+    async def serve(self, exchange: Exchange) -> Msg:
+        """Answer one request: check that it may be asked, make its Context, run its handler."""
+        server, session, method = self.server, self.session, exchange.method
+        if method not in ("initialize", "ping"):
+            if session.state is START and server.strict:
+                raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
+            if self._requests is not None and not self._requests.take(self.loop.time()):
+                calls, seconds = server.rate_limit or (0, 0)
+                raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
+        ours = session.server_capabilities or server.capabilities()
+        row = admit(method, CLIENT, session.rev, ours, server.methods)
+        if row is not None:
+            check_params(row, exchange.params)
+        ctx = Context(self, exchange, session.facts())
+        token = CURRENT.set(ctx)
+        try:
+            return await server.answer(ctx)
+        finally:
+            CURRENT.reset(token)
+            await ctx._end()
+
+    def told(self, msg: Msg, send: Send) -> None:
+        """Hear a notification of the client."""
+        # As a task, so that it follows the requests that came before it.
+        self.peer.tasks.spawn(self._told(msg))
+
+    async def _told(self, msg: Msg) -> None:
+        if msg["method"] == "notifications/initialized":
+            try:
+                self.session.move(msg["method"])
+            except ProtocolError as exc:
+                logger.warning("%s: %s", self.peer.name, exc)
+        listener = self.server.listeners.get(msg["method"])
+        if listener is not None:
+            self.peer.call(listener, msg.get("params", {}))
+
+    def wants_log(self, level: str, threshold: str | None) -> bool:
+        """Return whether a log message of this level is to be sent now."""
+        if threshold is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(threshold):
+            return False
+        if not self._logs.take(self.loop.time()):
+            # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
+            self._dropped_logs += 1
+            return False
+        if self._dropped_logs:
+            logger.warning("%d log messages for %s were dropped", self._dropped_logs, self.peer.name)
+            self._dropped_logs = 0
+        return True
+
+    def announce(self, capability: str, msg: Msg) -> None:
+        """Send a notification that no request caused, from any thread."""
+        uri = msg.get("params", {}).get("uri")
+        if self.announce_to is None or self.session.state is not READY:
+            return
+        if not declares(self.session.server_capabilities, capability):
+            return
+        if uri is None or uri in self.session.subscriptions:
+            with contextlib.suppress(RuntimeError):  # its loop has ended
+                self.loop.call_soon_threadsafe(self._announce, msg)
+
+    def _announce(self, msg: Msg) -> None:
+        if self.peer.lost is None and self.announce_to is not None:
+            self.peer.tasks.spawn(self.announce_to(msg))
+
+
+#: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
+#: server, a callable to report the URL (or None) to when it is ready, and options.
+RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
+#: What Server.http() and Server.asgi make: classes that take the server and options.
+ENGINES: dict[str, Callable[..., Any]] = {}
+
+
+class Route(NamedTuple):
+    """A page beside the MCP endpoint."""
+
+    fn: Callable[..., Any]
+    public: bool
+
+
+class Server:
+    """An MCP server: register functions with its decorators, then run() it.
+
+    `lifespan(server)` is an async context manager around the serving; what it yields is
+    `ctx.lifespan`. `strict` refuses requests before the handshake. `mask_errors` hides the text
+    of exceptions that are not ToolError. `call_sync(fn)` awaits the result of fn(), where a host
+    wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
+    are declared besides those that follow from what is registered.
+    """
+
+    def __init__(
+        self,
+        name: str = "mcp_lite",
+        version: str = __version__,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Msg] | None = None,
+        website_url: str | None = None,
+        instructions: str | None = None,
+        lifespan: Callable[[Server], Any] | None = None,
+        strict: bool = False,
+        mask_errors: bool = False,
+        page_size: int = PAGE_SIZE,
+        call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+        rate_limit: tuple[int, float] | None = None,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        threads: int = TOOL_THREADS,
+        capabilities: Msg | None = None,
+    ) -> None:
+        self.name = name
+        self.info = {"name": name, "version": version, **_wire({
+            "title": title, "description": description, "icons": icons, "website_url": website_url,
+        })}  # fmt: skip
+        self.instructions = instructions
+        self.strict, self.mask_errors = strict, mask_errors
+        self.page_size, self.max_in_flight = page_size, max_in_flight
+        self.rate_limit = rate_limit
+        self.extra_capabilities = capabilities or {}
+        self.tools, self.prompts = Registry("tool"), Registry("prompt")
+        self.resources, self.templates = Registry("resource"), Registry("resource template")
+        self.completions: dict[tuple[str, str], Completion] = {}
+        self.methods: dict[str, Callable[..., Any]] = {}
+        self.listeners: dict[str, Callable[..., Any]] = {}
+        self.middlewares: list[Callable[..., Any]] = []
+        self.routes: dict[tuple[str, str], Route] = {}
+        self._asgi: Any = None
+        self.conversations: set[Conversation] = set()
+        self.lifespan_value: Any = None
+        self._lifespan = lifespan
+        self._living: list[Any] = []
+        self._call_sync = call_sync
+        self._threads = Threads(threads)
+
+    # Registering.
+
+    def tool(self, fn: Any = None, *, name: str | None = None, **fields: Any) -> Any:
+        """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
+
+        Fields: title, description, annotations, icons, meta; input_schema and output_schema
+        replace what the types say; structured=False sends text only.
+        """
+        return self._decorator(self.add_tool, fn, name, fields)
+
+    def add_tool(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        input_schema: Msg | None = None,
+        output_schema: Msg | None = None,
+        structured: bool = True,
+        **fields: Any,
+    ) -> None:
+        """Offer a function as a tool, at any time; clients that listen are told."""
+        _check_fields("tool", fields, ("title", "description", "annotations", "icons", "meta"))
+        tool = Tool(fn, name, input_schema, output_schema, structured, fields)
+        self.tools.add(tool.name, tool)
+        self.tools_changed()
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer."""
+        self.tools.drop(name)
+        self.tools_changed()
+
+    def resource(self, uri: str, *, name: str | None = None, **fields: Any) -> Any:
+        """Offer what a function returns as a resource, or as a template: "note://{name}".
+
+        Fields: title, description, mime_type, size, annotations, icons, meta. The function gives
+        str, bytes, Resource, a list of Resource, or any JSON value.
+        """
+        if callable(uri):
+            raise TypeError('write @app.resource("scheme://path") with the URI')
+
+        def decorate(fn: Any) -> Any:
+            self.add_resource(uri, fn, name=name, **fields)
+            return fn
+
+        return decorate
+
+    def add_resource(self, uri: str, source: Any, *, name: str | None = None, **fields: Any) -> None:
+        """Offer a function or a value as a resource, at any time."""
+        known = ("title", "description", "mime_type", "size", "annotations", "icons", "meta")
+        _check_fields("resource", fields, known)
+        entry = ResourceEntry(uri, source, name, fields)
+        (self.templates if entry.template else self.resources).add(uri, entry)
+        self.resources_changed()
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource or a template no longer."""
+        (self.templates if uri in self.templates else self.resources).drop(uri)
+        self.resources_changed()
+
+    def prompt(self, fn: Any = None, *, name: str | None = None, **fields: Any) -> Any:
+        """Offer a function as a prompt. It returns a str, a Message, or a list of them.
+
+        Fields: title, description, icons, meta.
+        """
+        return self._decorator(self.add_prompt, fn, name, fields)
+
+    def add_prompt(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
+        """Offer a function as a prompt, at any time."""
+        _check_fields("prompt", fields, ("title", "description", "icons", "meta"))
+        prompt = Prompt(fn, name, fields)
+        self.prompts.add(prompt.name, prompt)
+        self.prompts_changed()
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer."""
+        self.prompts.drop(name)
+        self.prompts_changed()
+
+    def _decorator(self, add: Callable[..., Any], fn: Any, name: str | None, fields: Msg) -> Any:
+        if isinstance(fn, str):
+            fn, name = None, fn
+
+        def decorate(target: Any) -> Any:
+            add(target, name=name, **fields)
+            return target
+
+        return decorate if fn is None else decorate(fn)
+
+    def complete(self, ref: str, argument: str) -> Callable[[Any], Any]:
+        """Complete an argument of a prompt (by name) or a template (by URI) with a function.
+
+        fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
+        """
+
+        def decorate(fn: Any) -> Any:
+            signature = signature_of(fn, Context)
+            self.completions[ref, argument] = Completion(
+                fn, signature.context, len(signature.schema["properties"])
+            )
+            return fn
+
+        return decorate
+
+    def middleware(self, fn: Any) -> Any:
+        """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
+        self.middlewares.append(fn)
+        return fn
+
+    def method(self, name: str) -> Callable[[Any], Any]:
+        """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
+        if name in METHODS:
+            raise ValueError(f"{name} is a method of the protocol")
+        return lambda fn: self.methods.setdefault(name, fn)
+
+    def on(self, name: str) -> Callable[[Any], Any]:
+        """Hear a notification of the client: fn(params)."""
+        return lambda fn: self.listeners.setdefault(name, fn)
+
+    def route(self, method: str, path: str, *, public: bool = False) -> Callable[[Any], Any]:
+        """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
+
+        (status, content type, body) says it all. `public` pages need no token; Host and Origin are
+        checked for all.
+        """
+
+        def decorate(fn: Any) -> Any:
+            self.routes[method.upper(), path] = Route(fn, public)
+            return fn
+
+        return decorate
+
+    # Announcing; from any thread.
+
+    def tools_changed(self) -> None:
+        """Tell the clients that listen that the list of tools changed."""
+        self._announce("tools.listChanged", notification("notifications/tools/list_changed"))
+
+    def prompts_changed(self) -> None:
+        """Tell the clients that listen that the list of prompts changed."""
+        self._announce("prompts.listChanged", notification("notifications/prompts/list_changed"))
+
+    def resources_changed(self) -> None:
+        """Tell the clients that listen that the list of resources changed."""
+        self._announce("resources.listChanged", notification("notifications/resources/list_changed"))
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource that it changed."""
+        self._announce("resources.subscribe", notification("notifications/resources/updated", {"uri": uri}))
+
+    def _announce(self, capability: str, msg: Msg) -> None:
+        for conversation in list(self.conversations):
+            conversation.announce(capability, msg)
+
+    def log_handler(self, level: int = logging.INFO) -> LogHandler:
+        """Return a logging.Handler that forwards a program's own log records to the clients."""
+        return LogHandler(self, level)
+
+    # Serving.
+
+    def capabilities(self) -> Msg:
+        """Return what this server offers, as `initialize` declares it."""
+        ours: Msg = {"logging": {}}
+        if self.tools:
+            ours["tools"] = {"listChanged": True}
+        if self.resources or self.templates:
+            ours["resources"] = {"subscribe": True, "listChanged": True}
+        if self.prompts:
+            ours["prompts"] = {"listChanged": True}
+        if self.completions or self.prompts:
+            ours["completions"] = {}
+        ours.update(self.extra_capabilities)
+        return ours
+
+    async def answer(self, ctx: Context) -> Msg:
+        """Return the result of a request, through the middlewares."""
+        handler = HANDLERS.get(ctx.method)
+        step: Any = functools.partial(handler, self) if handler else self._custom
+        for middleware in reversed(self.middlewares):
+            step = functools.partial(middleware, call_next=step)
+        answer = await step(ctx)
+        if not isinstance(answer, dict):
+            raise TypeError(f"the handler of {ctx.method} returned {type(answer).__name__}, not a dict")
+        return answer
+
+    async def _custom(self, ctx: Context) -> Msg:
+        return await self.call(self.methods[ctx.method], ctx, ctx.params)  # type: ignore[no-any-return]
+
+    async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
+        if is_async(fn):
+            return await fn(*args, **kwargs)
+        job = functools.partial(fn, *args, **kwargs)
+        value = await (self._call_sync(job) if self._call_sync else self._threads.run(job))
+        return await value if inspect.isawaitable(value) else value
+
+    async def call_with(self, record: Any, given: Msg, ctx: Context) -> Any:
+        """Call a registered function with checked JSON arguments."""
+        args, kwargs = record.signature.call_args(given, ctx)
+        return await self.call(record.fn, *args, **kwargs)
+
+    async def _initialize(self, ctx: Context) -> Msg:
+        session, params = ctx._conversation.session, ctx.params
+        if session.state is not START:
+            raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
+        session.move("initialize")
+        session.rev = rev = choose_revision(params["protocolVersion"])
+        session.client_info, session.client_capabilities = params["clientInfo"], params["capabilities"]
+        session.server_capabilities = fit("ServerCapabilities", self.capabilities(), rev)
+        session.move("result")
+        answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities}
+        answer["serverInfo"] = fit("Implementation", self.info, rev)
+        return {**answer, **_present(instructions=self.instructions)}
+
+    async def _ping(self, ctx: Context) -> Msg:
+        return {}
+
+    async def _list(self, ctx: Context, registry: Registry, key: str, kind: str) -> Msg:
+        size, rev = self.page_size, ctx.facts.rev
+        records, cursor = registry.page(ctx.method, ctx.params.get("cursor"), size)
+        items = [fit(kind, record.definition, rev) for record in records]
+        return {key: items, **_present(nextCursor=cursor)}
+
+    async def _tools_list(self, ctx: Context) -> Msg:
+        return await self._list(ctx, self.tools, "tools", "Tool")
+
+    async def _resources_list(self, ctx: Context) -> Msg:
+        return await self._list(ctx, self.resources, "resources", "Resource")
+
+    async def _resources_templates_list(self, ctx: Context) -> Msg:
+        return await self._list(ctx, self.templates, "resourceTemplates", "Resource")
+
+    async def _prompts_list(self, ctx: Context) -> Msg:
+        answer = await self._list(ctx, self.prompts, "prompts", "Prompt")
+        rev = ctx.facts.rev
+        answer["prompts"] = [
+            {**item, "arguments": [fit("PromptArgument", field, rev) for field in item["arguments"]]}
+            if "arguments" in item else item
+            for item in answer["prompts"]
+        ]  # fmt: skip
+        return answer
+
+    async def _tools_call(self, ctx: Context) -> Msg:
+        tool: Tool = self.tools.find(ctx.params["name"])
+        rev = ctx.facts.rev
+        try:
+            given = tool.arguments(ctx.params)
+        except SchemaError as exc:
+            # spec: server/tools#error-handling -- input validation errors are the model's to
+            # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
+            if not rev.input_errors_as_results:
+                raise
+            return _failed(str(exc))
+        try:
+            value = await self.call_with(tool, given, ctx)
+        except (RPCError, ToolError, CapabilityMissing) as exc:
+            if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and rev.modern):
+                raise
+            return _failed(str(exc))
+        except Exception as exc:
+            logger.error("tool %r failed", tool.name, exc_info=exc)
+            hidden = f"the tool {tool.name!r} failed"
+            return _failed(hidden if self.mask_errors else str(exc) or type(exc).__name__)
+        try:
+            answer = tool.result(value)
+        except SchemaError as exc:
+            raise RPCError(INTERNAL_ERROR, f"tool {tool.name!r} broke its output schema: {exc}") from exc
+        answer = fit("CallToolResult", answer, rev)
+        return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
+
+    async def _prompts_get(self, ctx: Context) -> Msg:
+        prompt: Prompt = self.prompts.find(ctx.params["name"])
+        value = await self.call_with(prompt, prompt.arguments(ctx.params), ctx)
+        answer = value if isinstance(value, dict) and "messages" in value else None
+        if answer is None:
+            about = _present(description=prompt.definition.get("description"))
+            answer = {**about, "messages": _messages_of(value)}
+        rev, messages = ctx.facts.rev, []
+        for message in answer["messages"]:
+            content = message["content"]
+            blocks = content if isinstance(content, list) else [content]
+            # A prompt's message holds one block: several become several messages.
+            messages += [{**message, "content": fit_content(block, rev)} for block in blocks]
+        return {**answer, "messages": messages}
+
+    async def _resources_read(self, ctx: Context) -> Msg:
+        rev = ctx.facts.rev
+        contents = await self.read(ctx, ctx.params["uri"])
+        return {"contents": [fit("Contents", item, rev) for item in contents]}
+
+    async def read(self, ctx: Context, uri: str) -> list[Msg]:
+        """Return the `contents` of a resource; RPCError if there is none at this URI."""
+        entry, found = self._find_resource(uri)
+        if entry is None:
+            code = ctx.facts.rev.resource_not_found
+            raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
+        value = entry.value
+        if entry.fn is not None:
+            given = relax(found, entry.signature.schema)
+            entry.check(given)
+            value = await self.call_with(entry, given, ctx)
+        return _contents_of(uri, value, entry.mime_type)
+
+    def _find_resource(self, uri: str) -> tuple[Any, Msg]:
+        if uri in self.resources:
+            return self.resources[uri], {}
+        for entry in self.templates.values():
+            found = entry.match(uri)
+            if found is not None:
+                return entry, found
+        return None, {}
+
+    async def _resources_subscribe(self, ctx: Context) -> Msg:
+        ctx._conversation.session.subscriptions.add(ctx.params["uri"])
+        return {}
+
+    async def _resources_unsubscribe(self, ctx: Context) -> Msg:
+        ctx._conversation.session.subscriptions.discard(ctx.params["uri"])
+        return {}
+
+    async def _logging_set_level(self, ctx: Context) -> Msg:
+        level = ctx.params["level"]
+        if level not in LOG_LEVELS:
+            raise RPCError(INVALID_PARAMS, f"level: {level!r} is not one of {', '.join(LOG_LEVELS)}")
+        ctx._conversation.session.log_level = level
+        return {}
+
+    async def _completion_complete(self, ctx: Context) -> Msg:
+        ref, argument = ctx.params["ref"], ctx.params["argument"]
+        name, value = argument.get("name"), argument.get("value")
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
+        if ref.get("type") == "ref/prompt":
+            record, target = self.prompts.find(str(ref.get("name"))), ref["name"]
+        elif ref.get("type") == "ref/resource":
+            target = str(ref.get("uri"))
+            record = self.templates.get(target) or self.resources.find(target)
+        else:
+            raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
+        known = (ctx.params.get("context") or {}).get("arguments") or {}
+        values = await self._complete(ctx, record, (target, name), value, known)
+        # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
+        more = len(values) > MAX_COMPLETIONS
+        found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
+        return {"completion": found}
+
+    async def _complete(
+        self, ctx: Context, record: Any, key: tuple[str, str], value: str, known: Msg
+    ) -> list[str]:
+        completion = self.completions.get(key)
+        if completion is not None:
+            extra = {completion.context: ctx} if completion.context else {}
+            args = (value, known)[: completion.arity]
+            return [str(item) for item in await self.call(completion.fn, *args, **extra) or ()]
+        properties = record.signature.schema["properties"] if record.signature else {}
+        field = properties.get(key[1], {})
+        choices = ["true", "false"] if field.get("type") == "boolean" else field.get("enum", ())
+        return [str(item) for item in choices if str(item).lower().startswith(value.lower())]
+
+    # Running.
+
+    @contextlib.asynccontextmanager
+    async def living(self) -> AsyncIterator[None]:
+        """Hold the lifespan open; the first to come enters it, the last to go leaves it."""
+        if self._lifespan is not None and not self._living:
+            manager = self._lifespan(self)
+            self.lifespan_value = await manager.__aenter__()
+            self._manager = manager
+        self._living.append(None)
+        try:
+            yield
+        finally:
+            self._living.pop()
+            if not self._living:
+                self._threads.close()
+                if self._lifespan is not None:
+                    await self._manager.__aexit__(None, None, None)
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve one conversation, until its channel ends."""
+        async with self.living():
+            conversation = Conversation(self, transport.name)
+            self.conversations.add(conversation)
+            try:
+                await transport.open()
+                conversation.announce_to = conversation.peer.traced(transport.write)
+                await conversation.peer.run(transport, transport.grace)
+            finally:
+                self.conversations.discard(conversation)
+                await transport.close()
+
+    async def serve_on(
+        self, transport: str | Transport, ready: Callable[[Any], None], **options: Any
+    ) -> None:
+        """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
+        if isinstance(transport, Transport):
+            ready(None)
+            await self.serve(transport)
+            return
+        runner = RUNNERS.get(transport)
+        if runner is None:
+            raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
+        await runner(self, ready, **options)
+
+    def http(self, **options: Any) -> Any:
+        """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
+        return ENGINES["http"](self, **options)
+
+    @property
+    def asgi(self) -> Any:
+        """This server as an ASGI application; see asgi_with() for options."""
+        if self._asgi is None:
+            self._asgi = self.asgi_with()
+        return self._asgi
+
+    def asgi_with(self, **options: Any) -> Any:
+        """Return an ASGI application with options of the endpoint: path, token, allowed_hosts ..."""
+        return ENGINES["asgi"](self, **options)
+
+    async def serve_stdio(self, **options: Any) -> None:
+        """Serve one client on the standard streams, inside a running loop."""
+        await self.serve_on("stdio", lambda url: None, **options)
+
+    async def serve_http(self, **options: Any) -> None:
+        """Serve on a port until cancelled, inside a running loop: host, port, token ..."""
+        await self.serve_on("http", lambda url: None, **options)
+
+    def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
+        """Serve until the client goes away or a signal comes; blocks.
+
+        The process is ours meanwhile: signals end it in good order, and warnings of this library
+        go to stderr unless the program has set up logging.
+        """
+        if not logger.hasHandlers() or not logging.getLogger().handlers:
+            handler = logging.StreamHandler()
+            handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+            logger.addHandler(handler)
+        asyncio.run(self.serve_on(transport, lambda url: None, signals=True, **options))
+
+    def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
+        """Serve in a thread with a loop of its own, and return when it is ready.
+
+        The handle has `.url`, where there is one, and `.stop()`.
+        """
+        return ServerThread(self, transport, options)
+
+
+def _check_fields(what: str, fields: Msg, known: Sequence[str]) -> None:
+    for name in fields:
+        if name not in known:
+            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+
+
+def _failed(text: str) -> Msg:
+    """Return the result of a tool that failed."""
+    # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def is_async(fn: Any) -> bool:
+    """Return whether a callable gives a coroutine: async def, also bound or in a partial."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
+        getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
+    )
+
+
+class ServerThread:
+    """A server that runs in a thread of its own."""
+
+    def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
+        self.url: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
+        self._ready = threading.Event()
+        work = functools.partial(self._work, server, transport, options)
+        self._thread = threading.Thread(target=work, name=f"mcp_lite {server.name}", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            self._thread.join()
+            raise self._error
+
+    def _work(self, server: Server, transport: str | Transport, options: Msg) -> None:
+        async def main() -> None:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            await server.serve_on(transport, self._set_ready, **options)
+
+        try:
+            asyncio.run(main())
+        except asyncio.CancelledError:
+            pass
+        except BaseException as exc:
+            self._error = exc
+            if self._ready.is_set():
+                logger.error("the server in a thread failed", exc_info=exc)
+        finally:
+            self._ready.set()
+
+    def _set_ready(self, url: str | None) -> None:
+        self.url = url
+        self._ready.set()
+
+    def stop(self, timeout: float | None = 10.0) -> None:
+        """End the server and wait for its thread; from any thread, any number of times."""
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed already
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(timeout)
+
+
+class LogHandler(logging.Handler):
+    """Forward log records to the clients; make one with Server.log_handler().
+
+    A record written on behalf of a request goes to that request's client, others go to all.
+    """
+
+    def __init__(self, server: Server, level: int = logging.INFO) -> None:
+        super().__init__(level)
+        self.server = server
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one record; never raises, never blocks."""
+        if record.name.split(".")[0] == "mcp_lite":
+            return  # what we log about sending must not be sent
+        try:
+            names = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
+            level = names.get(record.levelname, "info" if record.levelno >= logging.INFO else "debug")
+            params = {"level": level, "logger": record.name, "data": self.format(record)}
+            msg = notification("notifications/message", params)
+            ctx = CURRENT.get(None)
+            if ctx is not None and ctx.server is self.server:
+                ctx._loop.call_soon_threadsafe(self._forward, ctx, level, msg)
+                return
+            for conversation in list(self.server.conversations):
+                threshold = conversation.session.log_level
+                if conversation.wants_log(level, threshold):
+                    conversation.announce("logging", msg)
+        except Exception:
+            self.handleError(record)
+
+    def _forward(self, ctx: Context, level: str, msg: Msg) -> None:
+        if not ctx.cancelled and ctx._conversation.wants_log(level, ctx.facts.log_level):
+            ctx._conversation.peer.tasks.spawn(ctx._exchange.send(msg))
+
+
+#: From method to the function of Server that answers it.
+HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
+    "initialize": Server._initialize,
+    "ping": Server._ping,
+    "tools/list": Server._tools_list,
+    "tools/call": Server._tools_call,
+    "resources/list": Server._resources_list,
+    "resources/templates/list": Server._resources_templates_list,
+    "resources/read": Server._resources_read,
+    "resources/subscribe": Server._resources_subscribe,
+    "resources/unsubscribe": Server._resources_unsubscribe,
+    "prompts/list": Server._prompts_list,
+    "prompts/get": Server._prompts_get,
+    "completion/complete": Server._completion_complete,
+    "logging/setLevel": Server._logging_set_level,
+}
+
+
+###############################################################################
+# 16. Client
+###############################################################################
+# Uses sections 1 to 5, 10, 11, 13 to 15.
+#
+# Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
+#           with one clear error when something goes wrong.
+# Rules.    1. One task owns the connection. close() works from any task, any number of times.
+#           2. Capabilities are declared from the callbacks that were given; what the server did
+#              not declare is not asked for.
+#           3. Lists are read page by page, and a server that goes round in circles is caught.
+#           4. What comes back is checked: structured output against the tool's schema.
+# Plan.     Subscription; Client; ASKED, from the server's requests to the callbacks.
+# Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
+
+#: Each turns a target and the Client's options into a Transport, or returns None: not mine.
+CONNECTORS: list[Callable[[Any, Msg], Optional[Transport]]] = []
+
+
+def connect_to(target: Any, options: Msg) -> Transport:
+    """Return the Transport for a target; TypeError if nothing here can reach it."""
+    if isinstance(target, Transport):
+        return target
+    for connector in CONNECTORS:
+        transport = connector(target, options)
+        if transport is not None:
+            return transport
+    raise TypeError(f"cannot connect to {target!r}: give a Server, a command, a path or a Transport")
+
+
+def value_of(answer: Msg) -> Any:
+    """Return what a tool's result says, as a Python value; raise ToolError if it failed.
+
+    >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
+    3
+    >>> value_of({"content": [{"type": "text", "text": "hello"}]})
+    'hello'
+    """
+    blocks = [block for block in answer.get("content", ()) if isinstance(block, dict)]
+    values = [block.get("text") if block.get("type") == "text" else block for block in blocks]
+    if answer.get("isError"):
+        text = "\n".join(value for value in values if isinstance(value, str))
+        raise ToolError(text or "the tool failed without a message", answer)
+    if "structuredContent" in answer:
+        out = answer["structuredContent"]
+        # Scalars and lists travel as {"result": ...}, since the wire wants an object.
+        return out["result"] if isinstance(out, dict) and out.keys() == {"result"} else out
+    return values[0] if len(values) == 1 else values or None
+
+
+def root_of(root: Any) -> Msg:
+    """Return a root as the wire has it, from a path, a URI or a dict.
+
+    >>> root_of("file:///home/me/project")
+    {'uri': 'file:///home/me/project'}
+    """
+    if isinstance(root, dict):
+        return root
+    if isinstance(root, str) and "://" in root:
+        return {"uri": root}
+    from pathlib import Path
+
+    path = Path(root).absolute()
+    return {"uri": path.as_uri(), "name": path.name}
+
+
+class Subscription:
+    """Updates of one resource: `async for update in client.subscribe(uri)`, or await it."""
+
+    def __init__(self, client: Client, uri: str, callback: Callable[[Msg], Any] | None) -> None:
+        self.client, self.uri, self.callback = client, uri, callback
+        self.updates: deque[Msg] = deque(maxlen=MAX_INBOX)  # the oldest say no more than the last
+        self._waiter: asyncio.Future[Any] | None = None
+        self._open = False
+
+    async def open(self) -> Subscription:
+        """Subscribe; done by `await`, `async with` and `async for`."""
+        if not self._open:
+            self._open = True
+            others = self.client.subscriptions.setdefault(self.uri, [])
+            others.append(self)
+            if len(others) == 1:
+                await self.client.request("resources/subscribe", {"uri": self.uri})
+        return self
+
+    async def close(self) -> None:
+        """Unsubscribe, if nobody else here wants the same resource."""
+        others = self.client.subscriptions.get(self.uri, [])
+        if self in others:
+            others.remove(self)
+            if not others and self.client.peer.lost is None:
+                await self.client.request("resources/unsubscribe", {"uri": self.uri})
+
+    def __await__(self) -> Generator[Any, None, Subscription]:
+        return self.open().__await__()
+
+    async def __aenter__(self) -> Subscription:
+        return await self.open()
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self.close()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Msg:
+        await self.open()
+        while not self.updates:
+            if self.client.peer.lost is not None:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self.updates.popleft()
+
+    def push(self, params: Msg) -> None:
+        """Take an update."""
+        if self.callback is not None:
+            self.client.peer.call(self.callback, params)
+        else:
+            self.updates.append(params)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the iterator look again: there is an update, or the connection is gone."""
+        if self._waiter is not None:
+            _settle(self._waiter, None, None)
+
+
+class Client:
+    """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
+
+    The target is a Server, a command (string or list), a path to a .py file, or a Transport.
+    `revision` pins a protocol revision. Callbacks, plain or async, say what the server may ask:
+    elicit(message, schema), elicit_url(message, url), sample(params), roots (a list, or a function
+    that gives one); and what to hear: log(level, data, logger), progress(progress, total,
+    message), on_tools_changed(), on_resources_changed(), on_prompts_changed(). `timeout` seconds
+    may pass without an answer or progress, `max_timeout` with progress. `env`, `cwd` and `stderr`
+    are for a server that is started.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        name: str = "mcp_lite",
+        version: str = __version__,
+        revision: str | None = None,
+        elicit: Callable[..., Any] | None = None,
+        elicit_url: Callable[..., Any] | None = None,
+        sample: Callable[..., Any] | None = None,
+        roots: Any = None,
+        log: Callable[..., Any] | None = None,
+        progress: Callable[..., Any] | None = None,
+        on_tools_changed: Callable[[], Any] | None = None,
+        on_resources_changed: Callable[[], Any] | None = None,
+        on_prompts_changed: Callable[[], Any] | None = None,
+        timeout: float = REQUEST_SECONDS,
+        max_timeout: float = LONGEST_REQUEST_SECONDS,
+        capabilities: Msg | None = None,
+        **options: Any,
+    ) -> None:
+        if revision is not None and revision not in REVISIONS:
+            raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
+        self.target, self.options = target, options
+        self.info = {"name": name, "version": version}
+        self.pinned = revision
+        self.timeout, self.max_timeout = timeout, max_timeout
+        self._elicit, self._elicit_url, self._sample = elicit, elicit_url, sample
+        self._roots, self._log, self._progress = roots, log, progress
+        self._changed = {
+            "notifications/tools/list_changed": on_tools_changed,
+            "notifications/resources/list_changed": on_resources_changed,
+            "notifications/prompts/list_changed": on_prompts_changed,
+        }
+        self._extra_capabilities = capabilities or {}
+        self.subscriptions: dict[str, list[Subscription]] = {}
+        self._checks: dict[str, Callable[[JSON], None] | None] | None = None
+        self.transport: Transport | None = None
+        self.peer = Peer("the server", self._serve, self._told)
+        self._tasks = Tasks()
+
+    # The connection.
+
+    @property
+    def revision(self) -> str:
+        """The protocol revision that was agreed on, a date."""
+        return self.peer.session.rev.name
+
+    @property
+    def server_info(self) -> Msg:
+        """What the server says it is: {"name", "version", ...}; not verified."""
+        return self.peer.session.server_info
+
+    @property
+    def server_capabilities(self) -> Msg:
+        """What the server declared that it offers."""
+        return self.peer.session.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server wants a model to know about it."""
+        return self.peer.session.instructions
+
+    async def __aenter__(self) -> Client:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Connect and agree on a revision; done by `async with`."""
+        if self.transport is not None:
+            raise RuntimeError("a Client connects once; make another")
+        if isinstance(self.target, Server):
+            self.transport, theirs = memory_transports()
+            self._tasks.spawn(self.target.serve(theirs))
+        else:
+            self.transport = connect_to(self.target, self.options)
+        self.peer.name = self.transport.name
+        self.peer.attach(self.transport)
+        try:
+            await self.transport.open()
+            self._send = self.peer.traced(self.transport.write)
+            self._tasks.spawn(self._run(self.transport))
+            await self._handshake()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _run(self, transport: Transport) -> None:
+        await self.peer.run(transport)
+        for subscription in [item for group in self.subscriptions.values() for item in group]:
+            subscription.wake()
+        await transport.close()
+
+    async def close(self) -> None:
+        """Disconnect: end what is running, and the server if we started it."""
+        if self.transport is not None:
+            await self.transport.close()
+        await self._tasks.drain(GRACE_SECONDS)
+        await self.peer.close()
+        await self._tasks.close()
+
+    async def _handshake(self) -> None:
+        session = self.peer.session
+        wanted = REVISIONS[self.pinned] if self.pinned else NEWEST_LEGACY
+        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), wanted)
+        params = {
+            "protocolVersion": wanted.name,
+            "capabilities": session.client_capabilities,
+            "clientInfo": self.info,
+        }
+        session.move("initialize")
+        patience = max(self.timeout, HANDSHAKE_SECONDS) if self.timeout >= REQUEST_SECONDS else self.timeout
+        answer = await self.peer.ask("initialize", params, self._send, patience=patience)
+        name = answer.get("protocolVersion")
+        if name not in LEGACY or (self.pinned and name != self.pinned):
+            # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
+            ours = self.pinned or ", ".join(LEGACY)
+            raise ProtocolError(f"{self.peer.name} speaks revision {name!r}; we speak {ours}")
+        session.rev = REVISIONS[name]
+        session.server_info = _object(answer, "serverInfo")
+        session.server_capabilities = _object(answer, "capabilities")
+        instructions = answer.get("instructions")
+        session.instructions = instructions if isinstance(instructions, str) else None
+        session.move("result")
+        assert self.transport is not None
+        self.transport.agreed(session.rev)
+        session.move("notifications/initialized")
+        await self.notify("notifications/initialized")
+
+    def _capabilities(self) -> Msg:
+        """Declare what there are callbacks for."""
+        ours: Msg = {}
+        if self._roots is not None:
+            ours["roots"] = {"listChanged": True}
+        if self._sample is not None:
+            ours["sampling"] = {}
+        if self._elicit is not None or self._elicit_url is not None:
+            modes = _present(form=self._elicit and {}, url=self._elicit_url and {})
+            ours["elicitation"] = {name: {} for name in modes}
+        return {**ours, **self._extra_capabilities}
+
+    # Asking.
+
+    async def request(
+        self,
+        method: str,
+        params: Msg | None = None,
+        *,
+        timeout: float | None = None,
+        progress: Callable[..., Any] | None = None,
+        meta: Msg | None = None,
+    ) -> Msg:
+        """Send any request and return its result.
+
+        Raises RemoteError, RequestTimeout, ConnectionClosed, or CapabilityMissing before sending.
+        """
+        return await self._request(method, params, self._send, timeout, progress, meta)
+
+    async def _request(
+        self, method: str, params: Msg | None, send: Send, timeout: float | None = None,
+        progress: Callable[..., Any] | None = None, meta: Msg | None = None,
+    ) -> Msg:  # fmt: skip
+        session, row = self.peer.session, METHODS.get(method)
+        if row is not None:
+            if session.rev.name not in row.revisions:
+                raise CapabilityMissing("server", f"{method}, which revision {self.revision} lacks")
+            check_capability("server", session.server_capabilities, row.capability, session.rev)
+        if meta:
+            params = {**(params or {}), "_meta": meta}
+        patience = self.timeout if timeout is None else timeout
+        ask = functools.partial(
+            self.peer.ask, method, params, send, patience=patience,
+            longest=max(patience, self.max_timeout), on_progress=progress or self._progress,
+        )  # fmt: skip
+        session = self.peer.session
+        try:
+            return await ask()
+        except SessionExpired:
+            # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
+            await self._renew(session)
+            return await ask()
+
+    async def _renew(self, expired: Session) -> None:
+        """Shake hands again, once for all requests that found the same session gone."""
+        if self.peer.session is expired:
+            assert self.transport is not None
+            self.peer.session = Session()
+            self.transport.renew()
+            self._renewal = asyncio.ensure_future(self._handshake())
+        await asyncio.shield(self._renewal)
+
+    async def notify(self, method: str, params: Msg | None = None) -> None:
+        """Send any notification."""
+        if self.peer.lost is not None:
+            raise self.peer.lost
+        await self._send(notification(method, params))
+
+    async def batch(self, calls: Iterable[tuple[str, Msg | None]]) -> list[Any]:
+        """Send several requests together; return results and RemoteErrors in their order.
+
+        They travel as one array where the revision has batches, one by one elsewhere.
+        """
+        calls = list(calls)
+        waiting: list[Msg] = []
+
+        async def collect(msg: Msg) -> None:
+            waiting.append(msg)
+            if len(waiting) == len(calls):
+                await self._send(waiting)  # type: ignore[arg-type]
+            elif len(waiting) > len(calls):  # a cancellation, later
+                await self._send(msg)
+
+        send = collect if self.peer.session.rev.batching else self._send
+        jobs = [self._request(method, params, send) for method, params in calls]
+        answers = await asyncio.gather(*jobs, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, RemoteError):
+                raise answer
+        return answers
+
+    async def ping(self) -> float:
+        """Return how many seconds the server took to answer."""
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        await self.request("ping")
+        return loop.time() - start
+
+    # Lists.
+
+    async def _pages(self, method: str, key: str) -> AsyncIterator[Msg]:
+        params: Msg | None = None
+        seen: set[str] = set()
+        while True:
+            answer = await self.request(method, params)
+            items = answer.get(key)
+            for item in items if isinstance(items, list) else ():
+                yield item
+            cursor = answer.get("nextCursor")
+            if not isinstance(cursor, str):
+                return
+            if cursor in seen:
+                raise ProtocolError(f"{method}: the server gave the cursor {cursor!r} twice")
+            seen.add(cursor)
+            params = {"cursor": cursor}
+
+    def tools(self) -> AsyncIterator[Msg]:
+        """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
+        return self._pages("tools/list", "tools")
+
+    def resources(self) -> AsyncIterator[Msg]:
+        """Iterate over the resources: {"uri", "name", ...}."""
+        return self._pages("resources/list", "resources")
+
+    def templates(self) -> AsyncIterator[Msg]:
+        """Iterate over the resource templates: {"uriTemplate", "name", ...}."""
+        return self._pages("resources/templates/list", "resourceTemplates")
+
+    def prompts(self) -> AsyncIterator[Msg]:
+        """Iterate over the prompts: {"name", "arguments"?, ...}."""
+        return self._pages("prompts/list", "prompts")
+
+    async def list_tools(self) -> list[Msg]:
+        """Return all tools; their output schemas are kept, to check results against."""
+        tools = [tool async for tool in self.tools()]
+        self._checks = {tool["name"]: _output_check(tool) for tool in tools}
+        return tools
+
+    async def list_resources(self) -> list[Msg]:
+        """Return all resources."""
+        return [item async for item in self.resources()]
+
+    async def list_templates(self) -> list[Msg]:
+        """Return all resource templates."""
+        return [item async for item in self.templates()]
+
+    async def list_prompts(self) -> list[Msg]:
+        """Return all prompts."""
+        return [item async for item in self.prompts()]
+
+    # Using.
+
+    async def call(self, name: str, arguments: Msg | None = None, **options: Any) -> Any:
+        """Call a tool and return its value; raise ToolError if it failed.
+
+        The value is the structured output if there is one, else the text of a single text block,
+        else the list of content blocks. Options as for call_tool().
+        """
+        return value_of(await self.call_tool(name, arguments, **options))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Msg | None = None,
+        *,
+        timeout: float | None = None,
+        progress: Callable[..., Any] | None = None,
+        meta: Msg | None = None,
+    ) -> Msg:
+        """Call a tool and return its result as sent: {"content", "structuredContent"?, "isError"?}."""
+        params = {"name": name, "arguments": arguments or {}}
+        answer = await self.request(
+            "tools/call", params, timeout=timeout, progress=progress, meta=meta
+        )
+        if "structuredContent" in answer and not answer.get("isError"):
+            await self._check_output(name, answer)
+        return answer
+
+    async def _check_output(self, name: str, answer: Msg) -> None:
+        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+        if self._checks is None or name not in self._checks:
+            await self.list_tools()
+        check = (self._checks or {}).get(name)
+        if check is not None:
+            try:
+                check(answer["structuredContent"])
+            except SchemaError as exc:
+                raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
+
+    async def read_resource(self, uri: str) -> Msg:
+        """Read a resource and return the result as sent: {"contents": [...]}."""
+        return await self.request("resources/read", {"uri": uri})
+
+    async def read(self, uri: str) -> Any:
+        """Read a resource: str or bytes, or a list of them if it has several contents."""
+        contents = (await self.read_resource(uri)).get("contents", [])
+        values = [
+            base64.b64decode(item["blob"]) if "blob" in item else item.get("text")
+            for item in contents
+        ]
+        return values[0] if len(values) == 1 else values
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Msg:
+        """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
+        texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
+                 for key, value in (arguments or {}).items()}  # fmt: skip
+        return await self.request("prompts/get", {"name": name, "arguments": texts})
+
+    async def complete_full(
+        self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
+    ) -> Msg:
+        """Return completions as sent: {"values", "total"?, "hasMore"?}."""
+        if not isinstance(ref, dict):
+            is_uri = "://" in ref or "{" in ref
+            ref = {"type": "ref/resource", "uri": ref} if is_uri else {"type": "ref/prompt", "name": ref}
+        params: Msg = {"ref": ref, "argument": {"name": argument, "value": value}}
+        if context:
+            params["context"] = {"arguments": dict(context)}
+        return _object(await self.request("completion/complete", params), "completion")
+
+    async def complete(
+        self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Return values for an argument of a prompt (by name) or a template (by its URI)."""
+        found = (await self.complete_full(ref, argument, value, context)).get("values")
+        return found if isinstance(found, list) else []
+
+    def subscribe(self, uri: str, callback: Callable[[Msg], Any] | None = None) -> Subscription:
+        """Hear of updates: `await` it with a callback, or iterate over it."""
+        return Subscription(self, uri, callback)
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Hear of a resource's updates no longer."""
+        for subscription in list(self.subscriptions.get(uri, ())):
+            await subscription.close()
+
+    async def set_log_level(self, level: str) -> None:
+        """Say how severe a log message must be to be sent: "debug" to "emergency"."""
+        await self.request("logging/setLevel", {"level": level})
+
+    async def roots_changed(self, roots: Any = None) -> None:
+        """Replace the roots, if new ones are given, and tell the server."""
+        if roots is not None:
+            self._roots = roots
+        await self.notify("notifications/roots/list_changed")
+
+    # Being told and asked.
+
+    def _told(self, msg: Msg, send: Send) -> None:
+        method, params = msg["method"], msg.get("params", {})
+        if method == "notifications/message":
+            if self._log is not None:
+                self.peer.call(
+                    self._log, params.get("level"), params.get("data"), params.get("logger")
+                )
+        elif method == "notifications/resources/updated":
+            uri = str(params.get("uri"))
+            for known, group in list(self.subscriptions.items()):
+                # The URI may be that of a part of what was subscribed to.
+                if uri == known or uri.startswith(known.rstrip("/") + "/"):
+                    for subscription in list(group):
+                        subscription.push(params)
+        elif method in self._changed:
+            if method == "notifications/tools/list_changed":
+                self._checks = None
+            callback = self._changed[method]
+            if callback is not None:
+                self.peer.call(callback)
+
+    async def _serve(self, exchange: Exchange) -> Msg:
+        """Answer a request of the server."""
+        session = self.peer.session
+        row = admit(exchange.method, SERVER, session.rev, session.client_capabilities)
+        assert row is not None
+        check_params(row, exchange.params)
+        return await ASKED[exchange.method](self, exchange.params)
+
+    async def _answer_ping(self, params: Msg) -> Msg:
+        return {}
+
+    async def _answer_roots(self, params: Msg) -> Msg:
+        roots = await _maybe_await(self._roots() if callable(self._roots) else self._roots)
+        rev = self.peer.session.rev
+        return {"roots": [fit("Root", root_of(root), rev) for root in roots or ()]}
+
+    async def _answer_sample(self, params: Msg) -> Msg:
+        if self._sample is None:
+            raise RPCError(METHOD_NOT_FOUND, "this client does not sample")
+        answer = await _maybe_await(self._sample(params))
+        if isinstance(answer, dict) and "content" in answer:
+            return {"role": "assistant", "model": self.info["name"], **answer}
+        blocks = blocks_of(answer)
+        content = blocks[0] if len(blocks) == 1 else blocks
+        return {"role": "assistant", "content": content, "model": self.info["name"],
+                "stopReason": "endTurn"}  # fmt: skip
+
+    async def _answer_elicit(self, params: Msg) -> Msg:
+        if params.get("mode") == "url":
+            if self._elicit_url is None:
+                raise RPCError(INVALID_PARAMS, "this client does not open URLs")
+            answer = await _maybe_await(self._elicit_url(params["message"], str(params.get("url"))))
+            return answer_of(answer, None)
+        if self._elicit is None:
+            raise RPCError(INVALID_PARAMS, "this client shows no forms")
+        schema = params.get("requestedSchema")
+        schema = schema if isinstance(schema, dict) else {}
+        answer = await _maybe_await(self._elicit(params["message"], schema))
+        return answer_of(answer, schema)
+
+
+#: From the server's requests to the function that answers them.
+ASKED: dict[str, Callable[[Client, Msg], Awaitable[Msg]]] = {
+    "ping": Client._answer_ping,
+    "roots/list": Client._answer_roots,
+    "sampling/createMessage": Client._answer_sample,
+    "elicitation/create": Client._answer_elicit,
+}
+
+
+def answer_of(answer: Any, schema: Msg | None) -> Msg:
+    """Return an elicitation's result for what a callback returned.
+
+    An action ("accept", "decline", "cancel"), (action, content), a result dict, None or False to
+    decline, True to accept, or the content itself. Defaults of the schema fill what is missing.
+
+    >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
+    >>> answer_of({}, schema), answer_of(None, schema)
+    ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
+    """
+    actions = ("accept", "decline", "cancel")
+    content: Any = {}
+    if answer is None or answer is False:
+        action = "decline"
+    elif answer is True:
+        action = "accept"
+    elif isinstance(answer, str) and answer in actions:
+        action = answer
+    elif isinstance(answer, (tuple, list)) and len(answer) == 2 and answer[0] in actions:
+        action, content = answer
+    elif isinstance(answer, dict) and answer.get("action") in actions:
+        action, content = answer["action"], answer.get("content")
+    else:
+        action, content = "accept", answer
+    if action != "accept" or schema is None:
+        return {"action": action}
+    fields = schema.get("properties", {})
+    content = to_json(content)
+    if len(fields) == 1 and (answer is True or not isinstance(content, dict)):
+        name, field = next(iter(fields.items()))  # the only thing that was asked for
+        if answer is not True or field.get("type") == "boolean":
+            content = {name: True if answer is True else content}
+    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+    content = {**defaults, **(content or {})}
+    compile_schema({"type": "object", **schema}).check(content)
+    return {"action": action, "content": content}
+
+
+def _object(answer: Msg, key: str) -> Msg:
+    value = answer.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _output_check(tool: Msg) -> Callable[[JSON], None] | None:
+    schema = tool.get("outputSchema")
+    if not isinstance(schema, dict):
+        return None
+    try:
+        return compile_schema(schema).check
+    except SchemaError as exc:
+        logger.warning("tool %r has an output schema that cannot be used: %s", tool["name"], exc)
+        return None
+
+
+async def _maybe_await(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+# =============================================================================
+# Part VI. Transports
+# =============================================================================
+
+###############################################################################
+# 17. stdio
+###############################################################################
+# Uses sections 1 to 3, 7 and 13 to 16.
+#
+# Problem.  A client starts a server as a child process and they talk over its standard streams, one
+#           message per line. Anything else that prints, reads or outlives them is in the way.
+# Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
+#              stderr, so that neither print() nor a tool's child processes touch the conversation.
+#           2. Pipes and sockets are watched by the loop. What no loop can watch (files, terminals,
+#              anything on Windows) is read and written by daemon threads; only they may block.
+#           3. What is written in one turn of the loop leaves in one piece. A slow reader makes
+#              writers wait, never memory grow.
+#           4. The client starts the child in a group of its own and ends the group: it closes
+#              stdin, asks, kills, each after a deadline. A thread waits for the child, so that
+#              this works from any loop in any thread, and leaves no zombie.
+#           5. Whatever ends the conversation is told by its name: exit status, signal, last words.
+# Plan.     Source and Sink, a descriptor each; LineTransport; ServerStdio, the signals, the runner;
+#           StdioTransport, which is the client's end, and its connector.
+# Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
+
+
+class Descriptor:
+    """A file descriptor of ours, watched by the loop or else used by daemon threads.
+
+    It is closed when no thread uses it any more: in the middle of a read(), the number could be
+    given to another file.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.closed = False
+        self._users = 0
+        self._lock = threading.Lock()
+        self._loop = asyncio.get_running_loop()
+        mode = os.fstat(fd).st_mode
+        self.watchable = os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+        if self.watchable:
+            try:
+                self._loop.remove_reader(fd)
+            except NotImplementedError:
+                self.watchable = False
+
+    def in_thread(self, fn: Callable[..., Any], *args: Any, then: Callable[[Any], None]) -> None:
+        """Call fn(fd, *args) in a thread, then then(outcome) in the loop; None for an OSError."""
+
+        def work() -> None:
+            outcome = None
+            with self._lock:
+                self._users += 1
+            with contextlib.suppress(OSError):
+                if not self.closed:
+                    outcome = fn(self.fd, *args)
+            with self._lock:
+                self._users -= 1
+                if self.closed:
+                    self._close()
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(then, outcome)
+
+        threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
+
+    def close(self) -> None:
+        with self._lock:
+            self.closed = True
+            self._close()
+
+    def _close(self) -> None:
+        if self._users == 0 and self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+class Source:
+    """The lines that come from a file descriptor, which it owns."""
+
+    def __init__(self, fd: int, limit: int) -> None:
+        self.file = Descriptor(fd)
+        self.lines = LineDecoder(limit)
+        self.items: list[Any] = []
+        self.ended = False
+        self.busy = False  # watched by the loop, or being read by a thread
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def read(self) -> list[Any]:
+        """Return the next lines (or a LimitExceeded for one); [] at the end."""
+        while not (self.items or self.ended):
+            self._resume()
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        items, self.items = self.items, []
+        return items
+
+    def end(self, *, drop: bool = False) -> None:
+        """Let nothing more come; with `drop` go on reading, so that the writer does not block."""
+        self.ended = True
+        if drop:
+            self._resume()
+        else:
+            self._pause()
+        self._wake()
+
+    def close(self) -> None:
+        self.end()
+        self.file.close()
+
+    def _resume(self) -> None:
+        if not (self.busy or self.file.closed):
+            self.busy = True
+            if self.file.watchable:
+                self._loop.add_reader(self.file.fd, self._readable)
+            else:
+                self.file.in_thread(os.read, READ_BYTES, then=self._arrived)
+
+    def _pause(self) -> None:
+        if self.busy and self.file.watchable:
+            self._loop.remove_reader(self.file.fd)
+            self.busy = False
+
+    def _wake(self) -> None:
+        if self._waiter is not None:
+            _settle(self._waiter, None, None)
+
+    def _readable(self) -> None:
+        if self.items and not self.ended:
+            self._pause()  # our reader is slow: so let the other end wait
+            return
+        try:
+            self._arrived(os.read(self.file.fd, READ_BYTES))
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:  # ECONNRESET, EIO: the other end is gone in an unusual way
+            self._arrived(None)
+
+    def _arrived(self, data: bytes | None) -> None:
+        self.busy = self.busy and self.file.watchable
+        if not self.ended:
+            self.items += self.lines.feed(data) if data else self.lines.eof()
+        if not data:
+            self.end()
+        elif self.ended:
+            self._resume()
+        else:
+            self._wake()
+
+
+class Sink:
+    """Bytes on their way into a file descriptor, which it owns."""
+
+    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+        self.file = Descriptor(fd)
+        self.on_broken = on_broken
+        self.buffer = bytearray()
+        self.broken = False
+        self.busy = False  # a flush is due, or waits for the other end, or runs in a thread
+        self.watched = False
+        self._loop = asyncio.get_running_loop()
+        self._moved = asyncio.Event()
+        if self.file.watchable:
+            # The flag belongs to the open file, which other processes may hold: it is put back.
+            self.was_blocking = os.get_blocking(fd)
+            os.set_blocking(fd, False)
+
+    async def write(self, data: bytes) -> None:
+        """Send `data`; wait while too much is unsent; raise BrokenPipeError if nobody reads."""
+        if not self.broken:
+            self.buffer += data
+            if not self.busy:
+                self.busy = True
+                self._loop.call_soon(self._flush)
+            if len(self.buffer) > MAX_UNSENT_BYTES:
+                await self._until(MAX_UNSENT_BYTES)
+        if self.broken:
+            raise BrokenPipeError
+
+    async def close(self) -> None:
+        """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
+        try:
+            if self.buffer:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._until(0), FLUSH_SECONDS)
+        finally:
+            self.shut()
+
+    def shut(self) -> None:
+        """Close the descriptor now."""
+        self.broken = True
+        self._moved.set()
+        if self.file.watchable and not self.file.closed:
+            self._watch(False)
+            os.set_blocking(self.file.fd, self.was_blocking)
+        self.file.close()
+
+    async def _until(self, size: int) -> None:
+        while len(self.buffer) > size and not self.broken:
+            self._moved.clear()
+            await self._moved.wait()
+
+    def _flush(self) -> None:
+        if self.broken:
+            return
+        if not self.file.watchable:
+            self.file.in_thread(os.write, bytes(self.buffer), then=self._sent)
+            return
+        try:
+            self._sent(os.write(self.file.fd, self.buffer))
+        except (BlockingIOError, InterruptedError):
+            self._sent(0)
+        except OSError:  # EPIPE, ECONNRESET
+            self._sent(None)
+
+    def _sent(self, size: int | None) -> None:
+        """Note that so many bytes are gone; None: nobody will ever take them."""
+        del self.buffer[:size]
+        self._moved.set()
+        if size is None and not self.broken:
+            self.broken = True
+            self.on_broken()
+        self.busy = bool(self.buffer)
+        if self.file.watchable:
+            self._watch(self.busy)
+        elif self.busy:
+            self._flush()
+
+    def _watch(self, on: bool) -> None:
+        if on and not self.watched:
+            self._loop.add_writer(self.file.fd, self._flush)
+        elif self.watched and not on:
+            self._loop.remove_writer(self.file.fd)
+        self.watched = on
+
+
+class LineTransport(Transport):
+    """A channel that carries one message per line over two descriptors.
+
+    spec: basic/transports/stdio -- "Messages are delimited by newlines, and MUST NOT contain
+    embedded newlines."
+    """
+
+    source: Source
+    sink: Sink
+
+    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self.max_message_bytes = max_message_bytes
+        self._closing: asyncio.Future[None] | None = None
+
+    async def read(self) -> list[Any]:
+        """Return the next messages."""
+        return await self.source.read()
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Send a message, with others that are written in the same turn of the loop."""
+        try:
+            await self.sink.write(encode(msg) + b"\n")
+        except BrokenPipeError:
+            await self._let_it_end()
+            raise ConnectionClosed(f"{self.name} {self.explain()}") from None
+
+    async def close(self) -> None:
+        """End the channel. It is ended to the last step, even if the caller is cancelled."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._closing)
+
+    async def _let_it_end(self) -> None:
+        """Wait until explain() knows what there is to know."""
+
+    async def _end(self) -> None:
+        raise NotImplementedError
+
+
+@contextlib.contextmanager
+def claimed_streams() -> Generator[tuple[int, int], None, None]:
+    """Take standard input and output for ourselves; give the descriptors of the real ones.
+
+    Meanwhile descriptor 0 is the null device and descriptor 1 is stderr, for Python, for C
+    libraries and for child processes; what is printed shows at once.
+    """
+    if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
+        raise ConnectionClosed("there is no standard input and output to serve on")
+    # Copies are not inheritable: no child process can hold the conversation open.
+    real = (os.dup(0), os.dup(1))
+    buffering = getattr(sys.stdout, "line_buffering", False)
+    _set_line_buffering(True)  # flushes, too
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is no stderr
+        os.dup2(null, 1)
+    os.close(null)
+    try:
+        yield real
+    finally:
+        _set_line_buffering(buffering)
+        for number, fd in enumerate(real):
+            os.dup2(fd, number)
+            os.close(fd)
+
+
+def _set_line_buffering(on: bool) -> None:
+    # Whatever the host has put into sys.stdout: a stream without a descriptor need not change.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()
+        sys.stdout.reconfigure(line_buffering=on)  # type: ignore[union-attr]
+
+
+class ServerStdio(LineTransport):
+    """This process's own standard streams: the server's end."""
+
+    name = "the client"
+
+    def __init__(
+        self, *, watch_parent: bool = True, max_message_bytes: int = MAX_MESSAGE_BYTES
+    ) -> None:
+        super().__init__(max_message_bytes)
+        self.watch_parent = watch_parent
+        self._claim = contextlib.ExitStack()
+        self._opened = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def open(self) -> None:
+        """Take the standard streams."""
+        if self._opened:
+            return
+        stdin, stdout = self._claim.enter_context(claimed_streams())
+        self.source = Source(os.dup(stdin), self.max_message_bytes)
+        self.sink = Sink(os.dup(stdout), self.source.end)  # EPIPE: nobody is left to serve
+        self._opened = True
+        if stat.S_ISREG(os.fstat(stdin).st_mode):
+            self.grace = None  # server.py < requests.jsonl > answers.jsonl: the end was no farewell
+        elif self.watch_parent:
+            # Where a process that does not know of it holds the other end of our stdin, the
+            # client's death is no end of input.
+            self._watch(os.getppid())
+
+    def _watch(self, parent: int) -> None:
+        if os.getppid() != parent:
+            logger.warning("the parent process is gone: ending")
+            self.source.end()
+        else:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PARENT_POLL_SECONDS, self._watch, parent)
+
+    async def _end(self) -> None:
+        if self._opened:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.source.close()
+            await self.sink.close()
+        self._claim.close()
+
+
+async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> None:
+    """Await `work`; SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
+
+    For the main thread; elsewhere there are no signals. Work that goes on longer than the
+    period of grace allows is cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    caught: list[int] = []
+
+    def begin_to_end() -> None:
+        stop()
+        loop.call_later(GRACE_SECONDS * 1.5, task.cancel)  # the last half is for cleaning up
+
+    def on_signal(number: int, frame: Any) -> None:
+        # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
+        if caught:
+            os._exit(128 + number)  # the shells' convention for death by a signal
+        caught.append(number)
+        loop.call_soon_threadsafe(begin_to_end)
+
+    former: dict[int, Any] = {}
+    try:
+        with contextlib.suppress(ValueError):  # not in the main thread
+            for each in (signal.SIGINT, signal.SIGTERM):
+                former[each] = signal.signal(each, on_signal)
+        await task
+    except asyncio.CancelledError:
+        if not caught:
+            raise
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+async def serve_stdio(
+    app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
+) -> None:
+    """Serve one client on this process's standard streams; the options are ServerStdio's."""
+    transport = ServerStdio(**options)
+    try:
+        await transport.open()  # before the lifespan begins, which may print
+        ready(None)
+        if signals:
+            await until_signalled(app.serve(transport), transport.source.end)
+        else:
+            await app.serve(transport)
+    finally:
+        await transport.close()
+
+
+RUNNERS["stdio"] = serve_stdio
+
+# What a child may see of our environment: enough to run and to find its files and the network, none
+# of the secrets that happen to be there. The official SDKs pass the first line and the last two.
+INHERITED_VARIABLES = """
+    HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
+    HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
+    SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS  COMSPEC PATHEXT WINDIR
+    APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES
+    SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE
+""".split()
+
+Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+
+
+def command_line(command: Command, cwd: str | None, path: str | None) -> list[str]:
+    """Return the arguments that start `command`, with the program as it was found on `path`.
+
+    A string is split as a shell would, unless it is a file's name. Python runs what ends in .py.
+    """
+    import shlex
+    import shutil
+
+    if not isinstance(command, (str, os.PathLike)):
+        argv = [os.fspath(part) for part in command]
+    elif os.path.isfile(os.path.join(cwd or "", command)) or isinstance(command, os.PathLike):
+        argv = [os.fspath(command)]
+    elif os.name == "nt":  # where a backslash is no escape
+        argv = [part.strip('"') for part in shlex.split(command, posix=False)]
+    else:
+        argv = shlex.split(command)
+    if not argv:
+        raise ValueError("the command is empty")
+    if argv[0].endswith(".py"):
+        # Inside an application sys.executable is that application, or nothing.
+        ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
+        argv.insert(0, sys.executable if ours else "python" if os.name == "nt" else "python3")
+    if os.name == "nt" or not os.path.dirname(argv[0]):
+        found = shutil.which(argv[0], path=path)
+        if found is None:
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is not on the PATH, {path}")
+        argv[0] = found
+    if argv[0].lower().endswith((".bat", ".cmd")) and set('&|<>^%!"\r\n') & set("".join(argv[1:])):
+        # cmd.exe runs those, and takes its arguments apart by rules of its own.
+        raise ValueError(f"an argument of {argv[0]!r} has a character that cmd.exe may interpret")
+    return argv
+
+
+class StdioTransport(LineTransport):
+    """A server that we start as a child process: the client's end.
+
+    `command` is a string, a list of arguments, or the path of a .py file. The child sees a safe
+    minimum of our environment and `env`; with `env_replace`, only `env`. Its stderr goes line by
+    line to ours, to a function `stderr(line)`, or nowhere ("null"), and the last lines are kept
+    for messages; "inherit" or a file hands it over instead. close() ends the child.
+    """
+
+    name = "the server"
+
+    def __init__(
+        self,
+        command: Command,
+        *,
+        env: Mapping[str, str] | None = None,
+        env_replace: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        stderr: Any = None,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        exit_seconds: float = EXIT_SECONDS,
+        term_seconds: float = TERM_SECONDS,
+    ) -> None:
+        super().__init__(max_message_bytes)
+        self.command = command
+        names = () if env_replace else INHERITED_VARIABLES
+        # A value like "() { ..." is a function, which an old bash would run.
+        ours = {k: v for k, v in os.environ.items() if k in names and not v.startswith("()")}
+        self.env = {**ours, **(env or {})}
+        self.cwd = None if cwd is None else os.fspath(cwd)
+        self.stderr = stderr
+        self.exit_seconds, self.term_seconds = exit_seconds, term_seconds
+        self.process: Any = None
+        self.garbage = ""  # the first line of its stdout that is no message
+        self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
+        self._group_lives = True
+        self._sources: list[Source] = []
+        self._ends: list[asyncio.Future[Any]] = []  # of the process, and of its stderr
+
+    async def open(self) -> None:
+        """Start the child; raise ConnectionClosed if that is impossible."""
+        from subprocess import PIPE, Popen
+
+        argv = command_line(self.command, self.cwd, self.env.get("PATH"))
+        script = next((part for part in argv if part.endswith(".py")), argv[0])
+        self.name = f"the server {os.path.basename(script)!r}"
+        heard = self.stderr in (None, "null") or callable(self.stderr)
+        given = PIPE if heard else None if self.stderr == "inherit" else self.stderr
+        options: Msg = {"start_new_session": True}  # also, Ctrl-C is for us alone
+        if os.name == "nt":
+            options = {"creationflags": 0x08000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
+        options.update(stdin=PIPE, stdout=PIPE, stderr=given, cwd=self.cwd, env=self.env)
+        try:
+            # Not asyncio's own: before 3.12 it needs the loop of the main thread.
+            self.process = Popen(argv, bufsize=0, **options)
+        except (OSError, ValueError) as exc:
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
+        self._loop = asyncio.get_running_loop()
+        self._ends = [self._loop.create_future()]
+        threading.Thread(target=self._wait, name="mcp_lite wait", daemon=True).start()
+        self.sink = Sink(_take(self.process.stdin), lambda: None)
+        self.source = Source(_take(self.process.stdout), self.max_message_bytes)
+        self._sources = [self.source]
+        if heard:
+            errors = Source(_take(self.process.stderr), MAX_STDERR_LINE_BYTES)
+            self._sources.append(errors)
+            self._ends.append(asyncio.ensure_future(self._listen(errors)))
+
+    async def _listen(self, errors: Source) -> None:
+        """Pass the child's stderr on, until it ends."""
+        lines = [b""]
+        try:
+            while lines:
+                lines = await errors.read()
+                for line in lines:
+                    self._hear(line.decode("utf-8", "replace") if type(line) is bytes else f"{line}")
+        finally:
+            errors.close()
+
+    def _hear(self, line: str) -> None:
+        self.last_words.append(line)
+        try:
+            if callable(self.stderr):
+                self.stderr(line)
+            elif self.stderr is None and sys.stderr is not None:
+                print(line, file=sys.stderr, flush=True)
+        except Exception:
+            logger.exception("the stderr callback failed")
+
+    def _wait(self) -> None:
+        self.process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._exited)
+
+    def _exited(self) -> None:
+        # The number of a group without members may be given to another: see at once if it has any.
+        self._signal(0)
+        _settle(self._ends[0], None, None)
+        # What the child wrote is read until then; pipes that a child of the child holds never end.
+        for source in self._sources:
+            self._loop.call_later(DRAIN_SECONDS, source.end)
+
+    async def read(self) -> list[Any]:
+        """Return the next messages; lines that cannot be any are skipped."""
+        while True:
+            items = await self.source.read()
+            if not items:
+                await self._let_it_end()
+                return []
+            messages = [item for item in items if self._is_message(item)]
+            if messages:
+                return messages
+
+    def _is_message(self, line: Any) -> bool:
+        # spec: basic/transports/stdio -- the server "MUST NOT write anything to its stdout that is
+        # not a valid MCP message", but its libraries do. And "[INFO] ready" is no batch.
+        if not isinstance(line, bytes) or re.match(rb'\s*(\[\s*)?\{\s*"', line):
+            return True
+        if not self.garbage:
+            self.garbage = line[:200].decode("utf-8", "replace")
+            logger.warning("%s printed to stdout, which is skipped: %r", self.name, self.garbage)
+        return False
+
+    async def _let_it_end(self) -> None:
+        if self._closing is None and self._ends:
+            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+
+    def explain(self) -> str:
+        """Return how the child ended, and its last words."""
+        status = self.process.returncode if self.process else None
+        if status is None:
+            how = "was closed" if self._closing else "closed its output"
+        elif status < 0:
+            with contextlib.suppress(ValueError):
+                status = signal.Signals(-status).name
+            how = f"was killed by {status}"
+        else:
+            how = f"exited with status {status}"
+        words = "\n".join(self.last_words)
+        said = f'its last words: "{words}"' if words else ""
+        return "; ".join(filter(None, (how, said, self.hint())))
+
+    def hint(self) -> str:
+        """Return the first line on its stdout that was no message, if there is one."""
+        return f'it printed to stdout: "{self.garbage}"' if self.garbage else ""
+
+    async def _end(self) -> None:
+        # spec 2025-11-25: basic/lifecycle#stdio -- close its input, wait, SIGTERM, wait, SIGKILL
+        if self.process is None:
+            return
+        try:
+            self.source.end(drop=True)
+            await self.sink.close()
+            await asyncio.wait(self._ends[:1], timeout=self.exit_seconds)
+            if self._signal(signal.SIGTERM):
+                deadline = self._loop.time() + self.term_seconds
+                while self._signal(0) and self._loop.time() < deadline:
+                    await asyncio.sleep(0.01)
+            self._signal(SIGKILL)
+            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+        finally:
+            self._signal(SIGKILL)  # if we were cancelled
+            self.sink.shut()
+            self.source.close()
+            for listener in self._ends[1:]:
+                listener.cancel()
+
+    def _signal(self, number: int) -> bool:
+        """Send a signal to the child and its children (0: none); return whether any are left."""
+        if self._group_lives and os.name == "nt":
+            self._group_lives = self.process.poll() is None
+            if self._group_lives and number:
+                import subprocess
+
+                subprocess.call(["taskkill", "/F", "/T", "/PID", str(self.process.pid)])
+        elif self._group_lives:
+            try:
+                os.killpg(self.process.pid, number)
+            except (ProcessLookupError, PermissionError):  # macOS: EPERM if all are zombies
+                self._group_lives = False
+        return self._group_lives
+
+
+SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
+
+
+def _take(file: Any) -> int:
+    """Return a descriptor of our own for a file, which is closed."""
+    fd = os.dup(file.fileno())
+    file.close()
+    return fd
+
+
+def connect_stdio(target: Any, options: Msg) -> Transport | None:
+    """Return the transport for a command, a list of arguments, or the path of a .py file."""
+    parts = target if isinstance(target, (list, tuple)) else [target]
+    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+        return None
+    if isinstance(target, str) and re.match("[A-Za-z]+://", target):
+        return None  # a URL
+    return StdioTransport(target, **options)
+
+
+CONNECTORS.append(connect_stdio)
+
+
+###############################################################################
+# 18. HTTP connections
+###############################################################################
+# Uses sections 1, 2, 8, 12 and 13.
+#
+# Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
+#           minute, readers that do not read, connections that are half gone, proxies, TLS.
+# Rules.    1. A server's connection takes one request at a time; what is pipelined waits in the
+#              decoder. Its answer may outlive the connection, and is told when it is lost.
+#           2. Every wait has a deadline. One sweep a second looks at all of them, so that a
+#              request costs no timer.
+#           3. After a protocol error there is one answer, and the connection closes.
+#           4. A client sends a request once. Only what cannot have been sent is sent again.
+#           5. Redirects stay within the origin; so do credentials.
+# Plan.     Request and Response, what a handler gets; Connection and Listener, the server's side;
+#           HTTPClient, the pool, and Exchanged, one answer being read.
+# Not here. What is served: section 19. HTTP/2, compression, cookies, Upgrade.
+
+
+class HTTPRequest(NamedTuple):
+    """A request as a handler sees it, whichever engine took it in."""
+
+    method: str
+    path: str  # percent-decoded
+    query: str
+    headers: dict[str, str]
+    body: bytes
+    address: str
+
+
+class Response:
+    """The answer to one request: send() it whole, or start(), write() and end() a stream.
+
+    `lost` says that the client is gone, and `on_lost` is called when that happens; to write is
+    harmless then. An engine supplies _put().
+    """
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}  # for every answer: CORS
+        self.status = 0
+        self.started = False
+        self.done = False
+        self.lost = False
+        self.on_lost: Callable[[], None] | None = None
+        self._finished: asyncio.Future[Any] | None = None
+
+    async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Send a whole answer."""
+        self.started, self.status = True, status
+        await self._put(status, {**headers, **self.headers}, body, False)
+        self._finish()
+
+    async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Begin a stream."""
+        self.started, self.status = True, status
+        await self._put(status, {**headers, **self.headers}, b"", True)
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the stream; wait while the reader is slow."""
+        if not self.lost and not self.done:
+            await self._put(0, {}, data, True)
+
+    async def end(self) -> None:
+        """End the stream."""
+        if not self.lost and not self.done:
+            await self._put(0, {}, b"", False)
+        self._finish()
+
+    async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
+        """Write a head, if there is a status, and data; `more` says that a stream goes on."""
+        raise NotImplementedError
+
+    def lose(self) -> None:
+        """Note that the client is gone."""
+        if not self.done and not self.lost:
+            self.lost = True
+            self._finish()
+            if self.on_lost is not None:
+                self.on_lost()
+
+    def _finish(self) -> None:
+        self.done = True
+        if self._finished is not None:
+            _settle(self._finished, None, None)
+
+    async def finished(self) -> None:
+        """Wait until the answer is complete or its reader is gone."""
+        if not self.done:
+            self._finished = asyncio.get_running_loop().create_future()
+            await self._finished
+
+
+#: What serves requests: it may return before the response is done.
+Handle = Callable[[HTTPRequest, Response], Awaitable[None]]
+
+
+class SocketReader(asyncio.StreamReader):
+    """A StreamReader that says when its connection ends, also while nobody reads."""
+
+    on_end: Callable[[], None] | None = None
+
+    def feed_eof(self) -> None:
+        """Hear that the other end is closed."""
+        super().feed_eof()
+        if self.on_end is not None:
+            self.on_end()
+
+    def set_exception(self, exc: BaseException) -> None:
+        """Hear that the connection broke."""
+        super().set_exception(exc)
+        if self.on_end is not None:
+            self.on_end()
+
+
+class SocketResponse(Response):
+    """A response that goes out on a connection of ours."""
+
+    def __init__(self, connection: Connection, head: RequestHead | None, keep: bool) -> None:
+        super().__init__()
+        self.connection = connection
+        self.keep = keep
+        self.head_only = head is not None and head.method == "HEAD"
+        self.chunked = head is not None and head.version >= (1, 1)
+
+    async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
+        if status:
+            out = dict(headers)
+            whole = not more
+            if more and self.chunked:
+                out["transfer-encoding"] = "chunked"
+            elif more:
+                self.keep = False  # HTTP/1.0: the end of the connection ends the stream
+            if not self.keep:
+                out["connection"] = "close"
+            block = encode_response(status, out, data if whole else None)
+            data = block[: -len(data)] if self.head_only and data else block
+        elif self.chunked:
+            data = encode_chunk(data) if data else b""
+            if not more:
+                data += LAST_CHUNK
+        await self.connection.write(data)
+
+
+class Connection:
+    """One client's connection: requests in, answers out, one after the other."""
+
+    __slots__ = ("listener", "reader", "writer", "decoder", "deadline", "address", "response")
+
+    def __init__(
+        self, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.listener, self.reader, self.writer = listener, reader, writer
+        self.decoder = RequestDecoder(listener.max_body)
+        self.response: SocketResponse | None = None
+        peer = writer.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) and peer else "local"
+        self.deadline = listener.loop.time() + IDLE_SECONDS
+
+    async def run(self) -> None:
+        """Serve the connection until it ends."""
+        try:
+            items: list[Any] = []
+            while True:
+                while not items:
+                    items = await self._read()
+                    if items is None:
+                        return
+                head, body = items[0]
+                if not await self._serve(head, body):
+                    return
+                items = self.decoder.resume()
+        except ProtocolError as exc:
+            await self._refuse(exc)
+        except ConnectionError:
+            pass
+        finally:
+            self._lost()
+            self.writer.close()
+
+    async def _read(self) -> Any:
+        """Return the requests that the next bytes complete, or None when there are no more."""
+        data = await self.reader.read(65536)
+        if not data:
+            self.decoder.eof()
+            return None
+        # The first byte of a head starts its clock; the end of the head starts the body's.
+        between = self.decoder.head is None
+        if between and not self.decoder.buffer:
+            self.deadline = self.listener.loop.time() + HEAD_SECONDS
+        items = self.decoder.feed(data)
+        head = self.decoder.head
+        if head is not None and between:
+            self.deadline = self.listener.loop.time() + BODY_SECONDS
+            if wants_continue(head) and not items:
+                self.writer.write(CONTINUE)
+        return items
+
+    async def _serve(self, head: RequestHead, body: bytes) -> bool:
+        """Answer one request; return whether the connection can take another."""
+        keep = is_keep_alive(head) and not self.listener.stopping
+        response = self.response = SocketResponse(self, head, keep)
+        self.deadline, began = float("inf"), self.listener.loop.time()
+        try:
+            path, query = parse_target(head.target)
+            request = HTTPRequest(head.method, path, query, head.headers, body, self.address)
+            await self.listener.handle(request, response)
+            if not response.done:
+                self.reader.on_end = response.lose  # type: ignore[attr-defined]
+                if self.reader.at_eof():
+                    response.lose()
+                await response.finished()
+                self.reader.on_end = None  # type: ignore[attr-defined]
+        except ProtocolError:
+            raise
+        except Exception as exc:
+            logger.error("%s %s failed", head.method, head.target, exc_info=exc)
+            if not response.started:
+                await response.send(500, {}, b"")
+            return False
+        if logger.isEnabledFor(logging.INFO):
+            took = self.listener.loop.time() - began
+            line = (self.address, head.method, head.target, response.status, took * 1000)
+            logger.info("%s %s %s %d %.1f ms", *line)
+        self.response = None
+        self.deadline = self.listener.loop.time() + IDLE_SECONDS
+        return response.keep and not response.lost and not self.listener.stopping
+
+    async def _refuse(self, exc: ProtocolError) -> None:
+        """Answer what cannot be understood, and read nothing more."""
+        body = encode(error(None, wire_error(exc)))
+        with contextlib.suppress(ConnectionError):
+            response = SocketResponse(self, None, False)
+            await response.send(exc.http_status, {"content-type": JSON_TYPE}, body)
+            # Closing with input unread would reset the connection, and the answer be lost: what
+            # still comes is taken for a moment, and thrown away.
+            self.decoder.buffer.clear()
+            self.deadline = self.listener.loop.time() + LINGER_SECONDS
+            if self.writer.can_write_eof():
+                self.writer.write_eof()
+            left = MAX_MESSAGE_BYTES
+            while left > 0:
+                data = await self.reader.read(65536)
+                left = left - len(data) if data else 0
+
+    async def write(self, data: bytes) -> None:
+        """Write; wait, at most STALL_SECONDS, while too much is unsent."""
+        transport = self.writer.transport
+        if transport.is_closing():
+            self._lost()
+            return
+        self.writer.write(data)
+        if transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
+            deadline, self.deadline = self.deadline, self.listener.loop.time() + STALL_SECONDS
+            try:
+                await self.writer.drain()
+            except ConnectionError:
+                self._lost()
+            self.deadline = deadline
+
+    def expire(self) -> None:
+        """Close after a deadline: with 408 if a request was on its way, else without a word."""
+        if self.response is None and self.decoder.buffer:
+            exc = ProtocolError("the request did not come in time", http_status=408)
+            body = encode(error(None, wire_error(exc)))
+            headers = {"content-type": JSON_TYPE, "connection": "close"}
+            self.writer.write(encode_response(408, headers, body))
+            self.writer.close()
+        else:
+            self.writer.transport.abort()
+
+    def _lost(self) -> None:
+        if self.response is not None:
+            self.response.lose()
+
+
+class Listener:
+    """Listening sockets and their connections."""
+
+    def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
+        self.handle = handle
+        self.max_body = max_body
+        self.loop = asyncio.get_running_loop()
+        self.connections: dict[Connection, asyncio.Task[Any]] = {}
+        self.stopping = False
+        self.server: Any = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._uds: str | None = None
+
+    async def start(self, host: str, port: int, uds: str | None = None, ssl: Any = None) -> str:
+        """Listen; return the URL of the root."""
+        context = server_ssl(ssl) if ssl else None
+        make = self._protocol
+        if uds is not None:
+            _unlink_stale(uds)
+            mask = os.umask(0o177)  # for the owner alone
+            try:
+                self.server = await self.loop.create_unix_server(make, uds, ssl=context)
+            finally:
+                os.umask(mask)
+            self._uds = uds
+            root = "http://localhost"
+        else:
+            self.server = await self.loop.create_server(make, host, port, ssl=context, backlog=1024)
+            port = self.server.sockets[0].getsockname()[1]
+            name = f"[{host}]" if ":" in host else host
+            root = f"{'https' if context else 'http'}://{name}:{port}"
+        self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        return root
+
+    def _protocol(self) -> asyncio.StreamReaderProtocol:
+        reader = SocketReader(limit=WRITE_BUFFER_BYTES, loop=self.loop)
+        return asyncio.StreamReaderProtocol(reader, self._connected, loop=self.loop)
+
+    async def _connected(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        connection = Connection(self, reader, writer)
+        if self.stopping or not self._has_room(connection.address):
+            writer.transport.abort()
+            return
+        self.connections[connection] = asyncio.current_task()  # type: ignore[assignment]
+        try:
+            await connection.run()
+        except asyncio.CancelledError:
+            writer.transport.abort()  # our own stop(): nobody awaits this task for its outcome
+        finally:
+            del self.connections[connection]
+
+    def _has_room(self, address: str) -> bool:
+        if len(self.connections) >= MAX_CONNECTIONS:
+            return False
+        if len(self.connections) < MAX_CONNECTIONS_PER_HOST or is_loopback(address):
+            return True
+        same = sum(1 for connection in self.connections if connection.address == address)
+        return same < MAX_CONNECTIONS_PER_HOST
+
+    def _sweep(self) -> None:
+        now = self.loop.time()
+        for connection in list(self.connections):
+            if connection.deadline < now:
+                connection.expire()
+        self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Take no new requests, let running ones finish within the grace period, then close."""
+        self.stopping = True
+        if self.server is not None:
+            self.server.close()
+        for connection in list(self.connections):
+            if connection.response is None:
+                connection.writer.close()
+        tasks = [task for task in self.connections.values()]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._uds is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._uds)
+
+
+def _unlink_stale(path: str) -> None:
+    """Remove a socket file that nobody listens on any more."""
+    import socket
+    import stat
+
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise FileExistsError(f"{path} exists and is no socket")
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)
+            else:
+                raise OSError(f"another server listens on {path}")
+
+
+def server_ssl(ssl: Any) -> Any:
+    """Return an SSLContext from one, or from (certificate file, key file)."""
+    from ssl import PROTOCOL_TLS_SERVER, SSLContext
+
+    if isinstance(ssl, SSLContext):
+        return ssl
+    context = SSLContext(PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*((ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl))
+    return context
+
+
+def client_ssl(ssl: Any) -> Any:
+    """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
+    from ssl import SSLContext, create_default_context
+
+    if isinstance(ssl, SSLContext):
+        return ssl
+    return create_default_context(cafile=ssl or None)
+
+
+class HTTPAnswer:
+    """The answer to a request of ours, while it is read."""
+
+    def __init__(
+        self, url: URL, method: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.url, self.reader, self.writer = url, reader, writer
+        self.decoder = ResponseDecoder(method)
+        self.pieces: deque[bytes] = deque()
+        self.head = ResponseHead(0, "", (1, 1), {})
+        self.closed: Callable[[HTTPAnswer], None] | None = None
+
+    async def read_head(self) -> None:
+        """Read until the head is there."""
+        while self.decoder.head is None:
+            await self._more()
+        self.head = self.decoder.head
+
+    async def _more(self) -> None:
+        try:
+            if self.decoder.error is not None:  # it came in the same read as the last pieces
+                raise self.decoder.error
+            data = await self.reader.read(65536)
+            self.pieces += self.decoder.feed(data) if data else self.decoder.eof()
+        except (OSError, ProtocolError) as exc:
+            raise ConnectionClosed(f"{self.url}: {exc}") from exc
+
+    async def piece(self) -> bytes:
+        """Return the next piece of the body; b"" at its end."""
+        while not self.pieces and not self.decoder.done:
+            await self._more()
+        return self.pieces.popleft() if self.pieces else b""
+
+    async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
+        """Return the rest of the body; LimitExceeded if it is longer than `limit`."""
+        whole = bytearray()
+        while True:
+            piece = await self.piece()
+            if not piece:
+                return bytes(whole)
+            whole += piece
+            if len(whole) > limit:
+                raise LimitExceeded(f"{self.url}: the answer is longer than {limit} bytes")
+
+    def close(self) -> None:
+        """Give the connection back if it can be used again, else close it."""
+        if self.closed is not None:
+            closed, self.closed = self.closed, None
+            closed(self)
+
+
+class HTTPClient:
+    """Connections to one server, kept alive and used again."""
+
+    def __init__(self, url: URL, *, ssl: Any = None, uds: str | None = None) -> None:
+        self.url, self.uds = url, uds
+        self.ssl = client_ssl(ssl) if url.scheme == "https" else None
+        self.proxy = None if uds else proxy_for(url, os.environ)
+        self.idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self.busy: set[HTTPAnswer] = set()
+        self.stopped = False
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
+        patience: float | None = HEADERS_SECONDS,
+    ) -> HTTPAnswer:  # fmt: skip
+        """Send a request and return its answer when the head is there.
+
+        Redirects within the origin are followed. Raises ConnectionClosed with the URL and reason.
+        """
+        from urllib.parse import urljoin
+
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._send(method, target, headers, body, patience)
+            location = answer.head.headers.get("location")
+            if answer.head.status not in (301, 302, 303, 307, 308) or location is None:
+                return answer
+            answer.close()
+            where = parse_url(urljoin(str(answer.url), location))
+            if where[:4] != self.url[:4]:
+                # Headers and body may hold secrets: they go nowhere else.
+                raise ConnectionClosed(f"{answer.url} redirects to another origin, {where}")
+            if answer.head.status in (301, 302, 303) and method == "POST":
+                raise ConnectionClosed(f"{answer.url} redirects a POST with {answer.head.status}; "
+                                       f"use {where}")  # fmt: skip
+            target = where.target
+        raise ConnectionClosed(f"{self.url} redirects more than {MAX_REDIRECTS} times")
+
+    async def _send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes,
+        patience: float | None,
+    ) -> HTTPAnswer:  # fmt: skip
+        url = self.url._replace(target=target)
+        reader, writer = self._reuse() or await self._connect()
+        answer = HTTPAnswer(url, method, reader, writer)
+        answer.closed = self._take_back
+        self.busy.add(answer)
+        through = str(url) if self.proxy and url.scheme == "http" else target
+        try:
+            writer.write(encode_request(method, through, {"host": url.authority, **headers}, body))
+            await writer.drain()
+            await asyncio.wait_for(answer.read_head(), patience)
+        except asyncio.TimeoutError:
+            answer.close()
+            raise ConnectionClosed(f"{url} sent no answer within {patience:g} seconds") from None
+        except OSError as exc:
+            answer.close()
+            raise ConnectionClosed(f"{url}: {exc}") from exc
+        except BaseException:
+            answer.close()
+            raise
+        return answer
+
+    def _reuse(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        now = asyncio.get_running_loop().time()
+        while self.idle:
+            since, reader, writer = self.idle.pop()
+            # What the server closed meanwhile is found out before anything is sent on it.
+            if not reader.at_eof() and not writer.is_closing() and now - since < REUSE_SECONDS:
+                return reader, writer
+            writer.close()
+        return None
+
+    def _take_back(self, answer: HTTPAnswer) -> None:
+        self.busy.discard(answer)
+        good = answer.decoder.reusable and not self.stopped
+        if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
+            now = asyncio.get_running_loop().time()
+            self.idle.append((now, answer.reader, answer.writer))
+        else:
+            answer.writer.transport.abort()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        try:
+            return await asyncio.wait_for(self._open(), CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
+        except OSError as exc:
+            reason = exc
+        raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        url = self.url
+        if self.uds is not None:
+            return await asyncio.open_unix_connection(self.uds)
+        secure: Msg = {"ssl": self.ssl, "server_hostname": url.host} if self.ssl else {}
+        if self.proxy is None:
+            return await asyncio.open_connection(url.host, url.port, **secure)
+        if not self.ssl:
+            return await asyncio.open_connection(self.proxy.host, self.proxy.port)
+        return await self._tunnel(self.proxy, secure)
+
+    async def _tunnel(
+        self, proxy: URL, secure: Msg
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
+        reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
+        try:
+            target = f"{self.url.host}:{self.url.port}"
+            writer.write(encode_request("CONNECT", target, {"host": target}))
+            answer = HTTPAnswer(proxy, "CONNECT", reader, writer)
+            await answer.read_head()
+            if answer.head.status >= 300:
+                raise ConnectionClosed(f"the proxy {proxy} refused: status {answer.head.status}")
+            context, name = secure["ssl"], secure["server_hostname"]
+            if sys.version_info >= (3, 11):
+                await writer.start_tls(context, server_hostname=name)
+                return reader, writer
+            loop, protocol = asyncio.get_running_loop(), writer.transport.get_protocol()
+            transport = await loop.start_tls(
+                writer.transport, protocol, context, server_hostname=name
+            )
+            reader._transport = transport  # type: ignore[attr-defined]  # for its flow control
+            protocol._over_ssl = True  # type: ignore[attr-defined]  # no half-closing
+            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+        except BaseException:
+            writer.transport.abort()
+            raise
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self.stopped = True
+        for answer in list(self.busy):
+            answer.close()
+        for _, _, writer in self.idle:
+            writer.transport.abort()
+        self.idle.clear()
+        await asyncio.sleep(0)  # lets the transports go before the loop does
+
+
+def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
+    """Return the proxy that the environment names for a URL, if any.
+
+    HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, in upper or lower case, less what NO_PROXY excepts;
+    never for this machine itself.
+    """
+    if is_loopback(url.host):
+        return None
+
+    def setting(name: str) -> str:
+        # HTTP_PROXY in upper case can be set by the "Proxy" header of a CGI request.
+        return environ.get(name) or ("" if name == "http_proxy" and "REQUEST_METHOD" in environ
+                                     else environ.get(name.upper(), ""))  # fmt: skip
+
+    for pattern in re.split(r"[\s,]+", setting("no_proxy").lower()):
+        name = pattern.partition(":")[0].lstrip(".")
+        if pattern == "*" or (name and (url.host == name or url.host.endswith("." + name))):
+            return None
+    text = setting(f"{url.scheme}_proxy") or setting("all_proxy")
+    return parse_url(text if "://" in text else f"http://{text}") if text else None
+
+
+###############################################################################
+# 19. Streamable HTTP
+###############################################################################
+# Uses sections 1 to 4, 8 to 12, 14 to 18.
+#
+# Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
+#           JSON body or a stream of events, and connections may be cut at any byte.
+# Rules.    1. An answer is JSON until something is said first; then the same response becomes a
+#              stream. A handler that takes long says something: a comment, to keep it alive.
+#           2. In a session a lost connection cancels nothing. Events are numbered per stream and
+#              kept, within bounds; a GET with Last-Event-ID goes on exactly after the last one.
+#           3. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
+#              idle, and are bounded in number.
+#           4. One Endpoint serves every engine: our own listener, and any ASGI server.
+# Plan.     EventStream and Reply, where answers go; HTTPSession; Endpoint; HTTPServer and ASGIApp,
+#           its engines; HTTPTransport, the client.
+# Not here. Authorization servers: sections 20 and 21. Here a token is right or wrong.
+
+STREAM_HEADERS = {
+    "content-type": EVENT_TYPE,
+    "cache-control": "no-cache, no-transform",
+    # spec: basic/transports/streamable-http#receiving-messages -- else proxies hold events back
+    "x-accel-buffering": "no",
+}
+
+
+class EventStream:
+    """A stream of one session: numbered events, kept for a reader who comes back."""
+
+    __slots__ = ("session", "number", "events", "size", "last", "response", "complete", "written")
+
+    def __init__(self, session: HTTPSession, number: int) -> None:
+        self.session, self.number = session, number
+        self.events: deque[tuple[int, bytes]] = deque()
+        self.size = 0  # bytes in `events`
+        self.last = 0  # the number of the newest event
+        self.response: Response | None = None
+        self.complete = False  # its last event has been put
+        self.written = 0.0
+
+    async def attach(self, response: Response, after: int | None) -> None:
+        """Make `response` the reader, from event `after` on; whoever read before is let go."""
+        if after is not None and (after > self.last or (self.events and after < self.events[0][0] - 1)):
+            raise ProtocolError("the events after last-event-id are no longer kept")
+        before, self.response = self.response, response
+        if before is not None:
+            await before.end()
+        response.on_lost = functools.partial(self._detach, response)
+        self.session.endpoint.streams.add(self)
+        await response.start(200, {**STREAM_HEADERS, SESSION_HEADER: self.session.id})
+        if after is not None:
+            for number, data in list(self.events):
+                if number > after:
+                    await self._write(data)
+        elif self.session.conversation.session.rev.sse_priming:
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "SHOULD
+            # immediately send an SSE event consisting of an event ID and an empty data field"
+            await self._write(encode_event("", id=f"{self.number}-0", retry=RETRY_MS))
+        if self.complete:
+            await self.end()
+
+    def _detach(self, response: Response) -> None:
+        if self.response is response:
+            self.response = None
+            self.session.endpoint.streams.discard(self)
+
+    async def put(self, msg: Msg | list[Msg]) -> None:
+        """Number a message, keep it, and send it if somebody reads."""
+        body = encode(msg)
+        self.last += 1
+        data = encode_event(body, id=f"{self.number}-{self.last}")
+        self.events.append((self.last, data))
+        self.size += len(data)
+        while len(self.events) > 1 and (
+            self.size > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
+        ):
+            self.size -= len(self.events.popleft()[1])
+        await self._write(data)
+
+    async def _write(self, data: bytes) -> None:
+        self.written = self.session.endpoint.loop.time()
+        if self.response is not None:
+            await self.response.write(data)
+
+    async def end(self, retry_ms: int | None = None) -> None:
+        """End the response; the stream itself can be taken up again."""
+        response, self.response = self.response, None
+        self.session.endpoint.streams.discard(self)
+        if response is not None:
+            if retry_ms is not None:
+                await response.write(b"retry: %d\n\n" % retry_ms)
+            await response.end()
+
+
+class Reply:
+    """Where everything goes that one POST causes: JSON if that is all, else a stream."""
+
+    __slots__ = ("session", "response", "stream", "since")
+
+    def __init__(self, session: HTTPSession, response: Response) -> None:
+        self.session, self.response = session, response
+        self.stream: EventStream | None = None
+        self.since = session.endpoint.loop.time()
+        session.endpoint.waiting.add(self)
+
+    async def __call__(self, msg: Msg | list[Msg]) -> None:
+        """Send a message; one that is an answer is the last."""
+        self.session.conversation.peer.show(">", msg)
+        final = type(msg) is list or "method" not in msg
+        if self.stream is None and final:
+            body = encode(msg)
+            self.session.endpoint.waiting.discard(self)
+            headers = {"content-type": JSON_TYPE}
+            if self.session.id:
+                headers[SESSION_HEADER] = self.session.id
+            await self.response.send(200, headers, body)
+            return
+        stream = self.stream or await self.open()
+        stream.complete = final
+        await stream.put(msg)
+        if final:
+            await stream.end()
+
+    async def open(self) -> EventStream:
+        """Make the answer a stream."""
+        self.session.endpoint.waiting.discard(self)
+        self.stream = stream = self.session.new_stream()
+        if self.response.lost:
+            return stream
+        await stream.attach(self.response, None)
+        return stream
+
+    async def drop(self) -> None:
+        """End the answer if it is not complete: a cancelled request has none."""
+        self.session.endpoint.waiting.discard(self)
+        if self.stream is not None:
+            self.stream.complete = True
+            await self.stream.end()
+        elif not self.response.done:
+            await self.response.send(200, STREAM_HEADERS)
+
+    async def pause(self, retry_ms: int) -> bool:
+        """End the connection but not the stream, so that the client comes back for the rest."""
+        if not self.session.conversation.session.rev.sse_priming or not self.session.id:
+            return False  # the client would not know where to come back to
+        stream = self.stream or await self.open()
+        await stream.end(retry_ms)
+        return True
+
+
+class HTTPSession:
+    """A legacy session over HTTP: a conversation, an id, and its streams."""
+
+    __slots__ = ("endpoint", "id", "conversation", "streams", "last_stream", "used")
+
+    def __init__(self, endpoint: Endpoint, id: str, address: str, principal: Any) -> None:
+        self.endpoint, self.id = endpoint, id
+        self.conversation = Conversation(endpoint.server, address, principal)
+        #: by number; 0 is the standalone stream
+        self.streams: dict[int, EventStream] = {}
+        self.last_stream = 0
+        self.used = endpoint.loop.time()
+
+    def new_stream(self) -> EventStream:
+        """Return a stream for the answer to a POST; the oldest finished ones are forgotten."""
+        self.last_stream += 1
+        stream = self.streams[self.last_stream] = EventStream(self, self.last_stream)
+        old = [n for n, kept in self.streams.items() if n and kept.complete and not kept.response]
+        for number in old[: max(0, len(old) - MAX_KEPT_STREAMS)]:
+            del self.streams[number]
+        return stream
+
+    def standalone(self) -> EventStream:
+        """Return the stream for what no request caused, which begins with the first GET."""
+        stream = self.streams.get(0)
+        if stream is None:
+            stream = self.streams[0] = EventStream(self, 0)
+            self.conversation.announce_to = self._announce
+        return stream
+
+    async def _announce(self, msg: Msg) -> None:
+        self.conversation.peer.show(">", msg)
+        await self.streams[0].put(msg)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs and nobody reads."""
+        if self.conversation.peer.incoming:
+            return False
+        return not any(stream.response for stream in self.streams.values())
+
+    async def end(self) -> None:
+        """End the session: cancel what runs, end the streams."""
+        self.endpoint.sessions.pop(self.id, None)
+        self.endpoint.server.conversations.discard(self.conversation)
+        await self.conversation.peer.close()
+        for stream in self.streams.values():
+            await stream.end()
+
+
+class Endpoint:
+    """The MCP endpoint as a function of requests, for any engine.
+
+    `local` says that only this machine can reach us. `token` is a bearer token, several, or a
+    mapping from token to principal; `verify(token)` awaits a principal, or None to refuse.
+    """
+
+    def __init__(
+        self, server: Server, *, local: bool = True, path: str = "/mcp",
+        allowed_hosts: Iterable[str] | None = None, allowed_origins: Iterable[str] = (),
+        token: Any = None, verify: Callable[[str], Any] | None = None, sessions: bool = True,
+        legacy_sse: bool = True, session_seconds: float = SESSION_SECONDS,
+        max_sessions: int = MAX_SESSIONS,
+    ) -> None:  # fmt: skip
+        self.server = server
+        self.path = path.rstrip("/")
+        self.gate = Gate(local, allowed_hosts, allowed_origins)
+        tokens = [token] if isinstance(token, str) else token
+        if tokens is not None and not isinstance(tokens, dict):
+            tokens = {item: "bearer" for item in tokens}
+        self.tokens: Mapping[str, Any] | None = tokens
+        self.verify = verify
+        self.stateful = sessions
+        self.session_seconds, self.max_sessions = session_seconds, max_sessions
+        self.loop = asyncio.get_running_loop()
+        #: by id, least recently used first
+        self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()
+        self.streams: set[EventStream] = set()  # that somebody reads
+        self.waiting: set[Reply] = set()  # that have said nothing yet
+        self.tasks = Tasks()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.routes: dict[str, dict[str, Callable[..., Awaitable[None]]]] = {
+            self.path: {"POST": self.post, "GET": self.get, "DELETE": self.delete},
+        }
+        if legacy_sse:
+            self.routes["/sse"] = {"GET": self.open_sse}
+            self.routes["/messages"] = {"POST": self.post_sse}
+        for (method, where), route in server.routes.items():
+            call = functools.partial(self.custom, route.fn)
+            self.routes.setdefault(where, {})[method] = call
+        self.public = {where for (_, where), route in server.routes.items() if route.public}
+
+    async def __call__(self, request: HTTPRequest, response: Response) -> None:
+        """Answer one request, now or later: `response` tells when it is done."""
+        if self._sweeper is None:
+            self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        try:
+            self.gate.check(request.headers)
+            origin = request.headers.get("origin")
+            if origin is not None:
+                response.headers = cors_headers(origin)
+            methods = self.routes.get(request.path) or self.routes.get(request.path.rstrip("/"))
+            if methods is None:
+                raise ProtocolError(f"nothing is at {request.path[:100]!r}", http_status=404)
+            if request.method == "OPTIONS":
+                await response.send(204, preflight_headers(", ".join((*methods, "OPTIONS"))))
+                return
+            handle = methods.get("GET" if request.method == "HEAD" else request.method)
+            if handle is None or (request.method == "HEAD" and request.path == self.path):
+                allowed = {"allow": ", ".join((*methods, "OPTIONS"))}
+                await self.refuse(response, ProtocolError("no such method here", http_status=405), allowed)
+                return
+            principal = None
+            if request.path not in self.public and (self.tokens is not None or self.verify):
+                principal = await self.authenticate(request.headers)
+            await handle(request, response, principal)
+        except ProtocolError as exc:
+            await self.refuse(response, exc)
+
+    async def refuse(
+        self, response: Response, exc: ProtocolError, headers: Mapping[str, str] = {}
+    ) -> None:
+        """Answer with an error that has no id, and the status that belongs to it."""
+        body = encode(error(None, wire_error(exc)))
+        challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
+        await response.send(
+            exc.http_status, {"content-type": JSON_TYPE, **challenge, **headers}, body
+        )
+
+    async def authenticate(self, headers: Mapping[str, str]) -> Any:
+        """Return the principal of a bearer token; ProtocolError 401 without a right one."""
+        from hmac import compare_digest
+
+        token = bearer_of(headers)
+        principal = None
+        if token is not None and self.verify is not None:
+            principal = await _maybe_await(self.verify(token))
+        elif token is not None:
+            # All are compared, each in constant time: how long it takes says nothing.
+            same = [who for known, who in (self.tokens or {}).items()
+                    if compare_digest(known.encode(), token.encode())]  # fmt: skip
+            principal = same[0] if same else None
+        if principal is None:
+            raise ProtocolError("a valid bearer token is needed", http_status=401)
+        return principal
+
+    # The endpoint.
+
+    async def post(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+        """Take a message, or a batch, of a client."""
+        check_post(request.headers)
+        header_revision(request.headers)
+        msg = decode(request.body)
+        opening = type(msg) is dict and msg.get("method") == "initialize"
+        session = self.find(request, principal, opening)
+        peer = session.conversation.peer
+        peer.show("<", msg)
+        if type(msg) is list:
+            await self.post_batch(msg, session, response)
+            return
+        if classify(msg) is not REQUEST:
+            peer.dispatch(msg, _nowhere)
+            await response.send(202, {})
+            return
+        reply = Reply(session, response)
+        try:
+            exchange = peer.accept(msg, reply)
+        except RPCError as exc:
+            await reply(error(msg["id"], wire_error(exc)))
+            return
+        exchange.headers = request.headers
+        peer.tasks.spawn(self._reply(peer, exchange, reply))
+
+    async def _reply(self, peer: Peer, exchange: Exchange, reply: Reply) -> None:
+        try:
+            await peer.reply(exchange)
+        finally:
+            await reply.drop()
+
+    async def post_batch(self, batch: list[JSON], session: HTTPSession, response: Response) -> None:
+        """Take a batch: 202 if nothing in it wants an answer."""
+        peer = session.conversation.peer
+        peer.check_batch(batch)
+        if not any(type(msg) is dict and "method" in msg and "id" in msg for msg in batch):
+            for msg in batch:
+                peer.dispatch(msg, _nowhere)
+            await response.send(202, {})
+            return
+        peer.tasks.spawn(peer.reply_batch(batch, Reply(session, response)))
+
+    def find(self, request: HTTPRequest, principal: Any, opening: bool) -> HTTPSession:
+        """Return the session of a request; ProtocolError 400 or 404 if it has none."""
+        id = request.headers.get(SESSION_HEADER)
+        if not self.stateful:
+            session = HTTPSession(self, "", request.address, principal)
+            if not opening:
+                rev = header_revision(request.headers) or HEADERLESS
+                session.conversation.session.resume(rev)
+            return session
+        if id is None and opening:
+            return self.open_session(request, principal)
+        if id is None:
+            raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
+        known = self.sessions.get(id)
+        if known is None or known.conversation.principal != principal:
+            # spec 2025-11-25: basic/transports#session-management -- "MUST respond with 404"; who
+            # asks for a session of somebody else learns nothing more
+            raise ProtocolError("there is no such session: initialize again", http_status=404)
+        known.used = self.loop.time()
+        self.sessions.move_to_end(id)
+        return known
+
+    def open_session(self, request: HTTPRequest, principal: Any) -> HTTPSession:
+        """Make a session; when there are too many, the one unused for longest makes room."""
+        from secrets import token_urlsafe
+
+        if len(self.sessions) >= self.max_sessions:
+            oldest = next((item for item in self.sessions.values() if item.idle), None)
+            if oldest is None:
+                raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
+            del self.sessions[oldest.id]
+            self.tasks.spawn(oldest.end())
+        session = HTTPSession(self, token_urlsafe(16), request.address, principal)
+        self.sessions[session.id] = session
+        self.server.conversations.add(session.conversation)
+        return session
+
+    async def get(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+        """Open the standalone stream, or take any stream up again after Last-Event-ID."""
+        if not self.stateful:
+            raise ProtocolError("no stream without sessions", http_status=405)
+        check_get(request.headers)
+        header_revision(request.headers)
+        session = self.find(request, principal, False)
+        last_id = request.headers.get("last-event-id")
+        if last_id is not None:
+            number, after = parse_event_id(last_id)
+            stream = session.streams.get(number)
+            if stream is None:
+                raise ProtocolError("the stream of last-event-id is no longer kept")
+            await stream.attach(response, after)
+            return
+        stream = session.standalone()
+        if stream.response is not None:
+            # Somebody who only knows the session's id must not take its stream away.
+            raise ProtocolError("this session's stream is being read", http_status=409)
+        await stream.attach(response, None)
+
+    async def delete(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+        """End a session."""
+        session = self.find(request, principal, False)
+        await session.end()
+        await response.send(204, {})
+
+    async def custom(
+        self, fn: Callable[..., Any], request: HTTPRequest, response: Response, principal: Any
+    ) -> None:
+        """Serve a route of the server's author: str, bytes, a JSON value, or (status, type, body)."""
+        value = await self.server.call(fn, request)
+        status, kind = 200, "text/plain; charset=utf-8"
+        if isinstance(value, tuple):
+            status, kind, value = value
+        elif not isinstance(value, (str, bytes)):
+            kind, value = JSON_TYPE, encode(to_json(value))
+        body = value.encode() if isinstance(value, str) else value
+        await response.send(status, {"content-type": kind}, body)
+
+    # HTTP+SSE, the transport of the first revision.
+
+    async def open_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+        """Open the stream on which all answers come; its first event says where to POST."""
+        check_get(request.headers)
+        session = self.open_session(request, principal)
+        stream = session.standalone()
+        stream.response = response
+        self.streams.add(stream)
+        response.on_lost = lambda: self.tasks.spawn(session.end())
+        await response.start(200, STREAM_HEADERS)
+        prefix = request.headers.get(":root", "")
+        where = f"{prefix}/messages?session_id={session.id}"
+        await response.write(encode_event(where, event="endpoint"))
+
+    async def post_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+        """Take a message; its answer comes on the stream."""
+        kind = parse_media_type(request.headers.get("content-type", ""))[0]
+        if kind != JSON_TYPE:
+            raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
+        id = parse_params(request.query.split("&")).get("session_id", "")
+        session = self.sessions.get(id)
+        if session is None or session.conversation.principal != principal:
+            raise ProtocolError("there is no such session", http_status=404)
+        session.used = self.loop.time()
+        session.conversation.peer.receive(request.body, session._announce)
+        await response.send(202, {"content-type": "text/plain"}, b"Accepted")
+
+    # Time.
+
+    def _sweep(self) -> None:
+        """Look at everything that may have waited too long."""
+        now = self.loop.time()
+        for reply in [item for item in self.waiting if now - item.since > KEEP_ALIVE_SECONDS]:
+            self.waiting.discard(reply)
+            if not reply.response.lost:
+                self.tasks.spawn(reply.open())
+        for stream in [item for item in self.streams if now - item.written > KEEP_ALIVE_SECONDS]:
+            self.tasks.spawn(stream._write(encode_comment()))
+        for session in list(itertools.islice(self.sessions.values(), 100)):
+            if now - session.used > self.session_seconds and session.idle:
+                self.tasks.spawn(session.end())
+        busy = self.sessions or self.streams or self.waiting
+        self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
+
+    async def close(self) -> None:
+        """End all streams and sessions."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for session in list(self.sessions.values()):
+            await session.end()
+        await self.tasks.close()
+
+
+async def _nowhere(msg: Msg) -> None:
+    """Take what a notification or a response causes: nothing."""
+
+
+class HTTPServer:
+    """A server on a port of ours: `async with app.http(port=0) as server: server.url`."""
+
+    def __init__(
+        self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
+        ssl: Any = None, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.server, self.options = server, options
+        self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
+        self.grace, self.max_body = grace, max_body
+        self.url = ""
+
+    async def __aenter__(self) -> HTTPServer:
+        local = self.uds is not None or is_loopback(self.host)
+        guarded = self.options.get("token") is not None or self.options.get("verify") is not None
+        if not local and not guarded:
+            logger.warning(
+                "serving %s without authentication: anybody who can reach it can use its tools; "
+                "pass token= or verify=, or bind to 127.0.0.1", self.host,
+            )  # fmt: skip
+        self._stack = contextlib.AsyncExitStack()
+        await self._stack.enter_async_context(self.server.living())
+        try:
+            self.endpoint = Endpoint(self.server, local=local, **self.options)
+            self.listener = Listener(self.endpoint, self.max_body)
+            root = await self.listener.start(self.host, self.port, self.uds, self.ssl)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        self.url = root + self.endpoint.path
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        # Streams end first: they would keep their connections busy for the whole grace period.
+        self.listener.stopping = True
+        for stream in list(self.endpoint.streams):
+            if stream.number == 0:
+                await stream.end()
+        await self.listener.stop(self.grace)
+        await self.endpoint.close()
+        await self._stack.aclose()
+
+
+async def serve_http(
+    app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
+) -> None:
+    """Serve on a port until cancelled or, with `signals`, until one comes."""
+    end = asyncio.Event()
+    async with HTTPServer(app, **options) as running:
+        ready(running.url)
+        if signals:
+            print(f"{app.name} serves {running.url}", file=sys.stderr)
+            await until_signalled(end.wait(), end.set)
+        else:
+            await end.wait()
+
+
+RUNNERS["http"] = serve_http
+ENGINES["http"] = HTTPServer
+
+
+class ASGIResponse(Response):
+    """A response that an ASGI server sends."""
+
+    def __init__(self, send: Callable[[Msg], Awaitable[None]]) -> None:
+        super().__init__()
+        self._send = send
+
+    async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
+        try:
+            if status:
+                fields = dict(headers)
+                if not more and status not in (204, 304):
+                    fields["content-length"] = str(len(data))
+                pairs = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()]
+                await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+            if data or not more or not status:
+                await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        except OSError:  # what a server raises once the client is gone
+            self.lose()
+
+
+class ASGIApp:
+    """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
+
+    def __init__(self, server: Server, **options: Any) -> None:
+        self.server, self.options = server, options
+        self._endpoints: dict[Any, Endpoint] = {}  # by event loop
+        self._stack: contextlib.AsyncExitStack | None = None
+
+    async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
+        """Serve one connection of an ASGI server."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            raise RuntimeError(f"mcp_lite serves no {scope['type']}")
+
+    async def _lifespan(self, receive: Any, send: Any) -> None:
+        while True:
+            event = (await receive())["type"]
+            try:
+                if event == "lifespan.startup":
+                    await self._start()
+                else:
+                    await self.close()
+            except Exception as exc:
+                await send({"type": event + ".failed", "message": str(exc)})
+                return
+            await send({"type": event + ".complete"})
+            if event == "lifespan.shutdown":
+                return
+
+    async def _start(self) -> None:
+        if self._stack is None:
+            self._stack = contextlib.AsyncExitStack()
+            await self._stack.enter_async_context(self.server.living())
+
+    async def close(self) -> None:
+        """End all sessions and the lifespan."""
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
+        self._endpoints.clear()
+        if self._stack is not None:
+            stack, self._stack = self._stack, None
+            await stack.aclose()
+
+    def _endpoint(self) -> Endpoint:
+        loop = asyncio.get_running_loop()
+        if loop not in self._endpoints:
+            self._endpoints[loop] = Endpoint(self.server, **self.options)
+        return self._endpoints[loop]
+
+    async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
+        await self._start()  # a mounted application is told of no lifespan
+        endpoint = self._endpoint()
+        response = ASGIResponse(send)
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        root = scope.get("root_path", "")
+        path = scope["path"]
+        if root and path.startswith(root):
+            path = path[len(root) :]
+        if root and path in ("", "/"):
+            path = endpoint.path  # mounted where the endpoint is to be
+        headers[":root"] = root
+        try:
+            body = await self._body(receive)
+        except LimitExceeded as exc:
+            await endpoint.refuse(response, exc)
+            return
+        if body is None:
+            return
+        client = scope.get("client") or ("",)
+        query = scope.get("query_string", b"").decode("latin-1")
+        request = HTTPRequest(scope["method"], path, query, headers, body, str(client[0]))
+        await endpoint(request, response)
+        if not response.done:
+            watch = asyncio.ensure_future(self._watch(receive, response))
+            try:
+                await response.finished()
+            finally:
+                watch.cancel()
+                await asyncio.wait([watch])
+
+    async def _body(self, receive: Any) -> bytes | None:
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            if len(body) > MAX_MESSAGE_BYTES:
+                problem = f"the body is longer than {MAX_MESSAGE_BYTES} bytes"
+                raise LimitExceeded(problem, http_status=413)
+            if not message.get("more_body"):
+                return bytes(body)
+
+    async def _watch(self, receive: Any, response: Response) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        response.lose()
+
+
+ENGINES["asgi"] = ASGIApp
+
+
+class HTTPTransport(Transport):
+    """The client's end: every message is a POST, answers come as JSON or events.
+
+    `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
+    is an SSLContext or the path of a CA file, `uds` the path of a Unix socket.
+    """
+
+    def __init__(
+        self, url: str, *, headers: Any = None, ssl: Any = None, uds: str | None = None
+    ) -> None:
+        self.url = parse_url(url)
+        self.name = url
+        self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
+        self._headers = headers
+        self.session_id: str | None = None
+        self.rev: Revision | None = None
+        self.inbox: deque[Any] = deque()
+        self.closed = False
+        self.tasks = Tasks()
+        #: requests of ours being answered, so that they can be given up
+        self.running: dict[ReqId, asyncio.Task[Any]] = {}
+        self._sleeper: asyncio.Future[Any] | None = None
+        self._messages_url: str | None = None  # of the first revision's transport
+        self._reason = "closed the connection"
+
+    async def read(self) -> list[Any]:
+        """Return the messages that have come."""
+        while not self.inbox and not self.closed:
+            self._sleeper = asyncio.get_running_loop().create_future()
+            await self._sleeper
+        items, self.inbox = list(self.inbox), deque()
+        return items
+
+    def _deliver(self, item: Any) -> None:
+        self.inbox.append(item)
+        if self._sleeper is not None:
+            _settle(self._sleeper, None, None)
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """POST a message. What goes wrong with a request is told to `failed`, by its id."""
+        if self.closed:
+            raise ConnectionClosed(f"{self.url} {self._reason}")
+        ids = [item["id"] for item in (msg if isinstance(msg, list) else [msg])
+               if "method" in item and "id" in item]  # fmt: skip
+        if not ids:
+            await self._post(msg, [])
+            if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
+                await self._begin_listening()
+            return
+        task = self.tasks.spawn(self._exchange(msg, ids))
+        for req_id in ids:
+            self.running[req_id] = task
+
+    async def _exchange(self, msg: Msg | list[Msg], ids: list[ReqId]) -> None:
+        """POST requests, and see to it that each is answered or failed."""
+        try:
+            await self._post(msg, ids)
+        except MCPError as exc:
+            for req_id in ids:
+                self.failed(req_id, exc)
+        finally:
+            for req_id in ids:
+                self.running.pop(req_id, None)
+
+    def abandon(self, req_id: ReqId) -> bool:
+        """Stop waiting for an answer; the server has to be told separately."""
+        task = self.running.get(req_id)
+        if task is not None:
+            task.cancel()
+        return False
+
+    async def fields(self, **more: str | None) -> dict[str, str]:
+        """Return the headers of a request."""
+        own = self._headers() if callable(self._headers) else self._headers
+        out = {name.lower(): value for name, value in ((await _maybe_await(own)) or {}).items()}
+        out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
+        if self.rev is not None and self.rev.version_header:
+            out[VERSION_HEADER] = self.rev.name
+        if self.session_id is not None:
+            out[SESSION_HEADER] = self.session_id
+        out["accept-encoding"] = "identity"  # a small answer must not unfold into a large one
+        for name, value in more.items():
+            if value is not None:  # an event id may be any text: UTF-8 goes as it is
+                out[name.replace("_", "-")] = value.encode().decode("latin-1")
+        return out
+
+    async def _post(self, msg: Msg | list[Msg], ids: list[ReqId]) -> None:
+        opening = isinstance(msg, dict) and msg.get("method") == "initialize"
+        headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
+        target = self._messages_url or self.url.target
+        answer = await self.http.send("POST", target, headers, encode(msg), None)
+        try:
+            status = answer.head.status
+            if status >= 400:
+                if opening and status in (400, 404, 405) and self._messages_url is None:
+                    if await self._fall_back(msg):
+                        return
+                if status == 404 and self.session_id is not None and not opening:
+                    raise SessionExpired(f"{self.url} knows our session no longer")
+                raise await self._problem(answer)
+            if opening:
+                self.session_id = answer.head.headers.get(SESSION_HEADER)
+            if not ids or self._messages_url is not None:
+                await answer.body()
+                return
+            await self._read_answer(answer, set(ids))
+        finally:
+            answer.close()
+
+    async def _problem(self, answer: HTTPAnswer) -> MCPError:
+        """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
+        body = await answer.body(MAX_EVENT_BYTES)
+        status = answer.head.status
+        with contextlib.suppress(ProtocolError):
+            msg = decode(body)
+            if classify(msg) is ERROR:
+                problem = msg["error"]
+                text = f"{problem['message']} (HTTP {status} from {answer.url})"
+                return RemoteError(problem["code"], text, problem.get("data"))
+        first = body.decode("utf-8", "replace").strip().split("\n")[0][:200]
+        reason = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
+        text = f"{reason}: {first}" if first else reason
+        return AuthError(text) if status in (401, 403) else ConnectionClosed(text)
+
+    async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
+        """Read JSON or events until all of `ids` are answered, over as many connections as needed."""
+        kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
+        if kind == JSON_TYPE:
+            self._take(await answer.body(), ids)
+        elif kind != EVENT_TYPE:
+            text = (await answer.body(MAX_EVENT_BYTES)).decode("utf-8", "replace").strip()[:200]
+            raise ConnectionClosed(f"{answer.url} answered with {kind or 'no content type'}: {text}")
+        else:
+            events = SSEDecoder()
+            await self._read_events(answer, events, ids)
+            attempts = 0
+            while ids and events.last_id and attempts < MAX_RESUMES:
+                attempts += 1
+                if await self._resume(events, ids, attempts):
+                    attempts = 0
+        if ids:
+            raise ConnectionClosed(f"{answer.url} ended its answer without a response")
+
+    async def _resume(self, events: SSEDecoder, ids: set[ReqId], attempt: int) -> bool:
+        """Take a stream up again after its last event; return whether anything came."""
+        # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
+        # respect the retry field"
+        wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
+        await asyncio.sleep(wait_ms / 1000 * (2 ** (attempt - 1)))
+        before = events.last_id
+        again = SSEDecoder(before)
+        headers = await self.fields(accept=EVENT_TYPE, last_event_id=before)
+        try:
+            answer = await self.http.send("GET", self.url.target, headers)
+        except ConnectionClosed:
+            return False
+        try:
+            if answer.head.status != 200:
+                raise await self._problem(answer)
+            await self._read_events(answer, again, ids)
+        finally:
+            answer.close()
+            events.last_id = again.last_id
+            if again.retry_ms is not None:
+                events.retry_ms = again.retry_ms
+        return again.last_id != before
+
+    async def _read_events(
+        self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
+    ) -> None:
+        """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
+        while ids is None or ids:
+            try:
+                data = await answer.piece()
+            except ConnectionClosed:
+                return
+            if not data:
+                return
+            for event in events.feed(data):
+                if event.event == "message" and event.data:
+                    self._take(event.data.encode(), ids)
+
+    def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
+        """Deliver a message, noting which of our requests it answers."""
+        try:
+            msg = decode(data)
+        except ProtocolError as exc:
+            self._deliver(exc)
+            return
+        for item in msg if isinstance(msg, list) else [msg]:
+            if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
+                ids.discard(item["id"])
+        self._deliver(msg)
+
+    # The standalone stream.
+
+    async def _begin_listening(self) -> None:
+        """Open the standalone stream; messages may need it, so its head is waited for a moment."""
+        if self._messages_url is not None:
+            return
+        opened = asyncio.get_running_loop().create_future()
+        self.tasks.spawn(self._listen(opened))
+        await asyncio.wait([opened], timeout=LISTEN_SECONDS)
+
+    async def _listen(self, opened: asyncio.Future[Any]) -> None:
+        events = SSEDecoder()
+        failures = 0
+        while failures < MAX_RESUMES and not self.closed:
+            headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id or None)
+            try:
+                answer = await self.http.send("GET", self.url.target, headers, b"", None)
+            except MCPError as exc:
+                logger.info("the standalone stream failed: %s", exc)
+                failures += 1
+            else:
+                _settle(opened, None, None)
+                try:
+                    # 405: the server has none; 400, 404: it has none, or our session is over
+                    if answer.head.status != 200:
+                        return
+                    events = SSEDecoder(events.last_id)
+                    await self._read_events(answer, events, None)
+                    failures = 0
+                finally:
+                    answer.close()
+            _settle(opened, None, None)
+            wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
+            await asyncio.sleep(min(wait_ms / 1000 * 2**failures, STALL_SECONDS))
+
+    # HTTP+SSE, the transport of the first revision.
+
+    async def _fall_back(self, msg: Msg | list[Msg]) -> bool:
+        """Try the first revision's transport; return whether the server speaks it."""
+        headers = await self.fields(accept=EVENT_TYPE)
+        answer = await self.http.send("GET", self.url.target, headers)
+        kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
+        if answer.head.status != 200 or kind != EVENT_TYPE:
+            answer.close()
+            return False
+        found = asyncio.get_running_loop().create_future()
+        self.tasks.spawn(self._read_sse(answer, found))
+        try:
+            where = await asyncio.wait_for(found, CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            raise ConnectionClosed(f"{self.url} sent no endpoint event") from None
+        self._messages_url = where
+        await self._post(msg, [])
+        return True
+
+    async def _read_sse(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
+        from urllib.parse import urljoin
+
+        events = SSEDecoder()
+        try:
+            while True:
+                data = await answer.piece()
+                if not data:
+                    break
+                for event in events.feed(data):
+                    if event.event == "endpoint":
+                        where = parse_url(urljoin(str(self.url), event.data))
+                        if where[:4] != self.url[:4]:
+                            raise ConnectionClosed(f"{self.url} names an endpoint elsewhere: {where}")
+                        _settle(found, where.target, None)
+                    elif event.event == "message" and event.data:
+                        self._deliver(event.data.encode())
+        except (MCPError, ValueError) as exc:
+            _settle(found, None, exc)
+        finally:
+            answer.close()
+            _settle(found, None, ConnectionClosed(f"{self.url} ended its stream"))
+            self._end()
+
+    # The end.
+
+    def agreed(self, rev: Revision) -> None:
+        """Hear the revision, which later requests name."""
+        self.rev = rev
+
+    def renew(self) -> None:
+        """Forget the session, before a new handshake."""
+        self.session_id, self.rev = None, None
+
+    def _end(self) -> None:
+        self.closed = True
+        if self._sleeper is not None:
+            _settle(self._sleeper, None, None)
+
+    async def close(self) -> None:
+        """End the session, if there is one, and all connections."""
+        if not self.closed:
+            self._end()
+            if self.session_id is not None:
+                with contextlib.suppress(MCPError, asyncio.TimeoutError):
+                    await asyncio.wait_for(self._delete(), GRACE_SECONDS)
+        await self.tasks.close()
+        await self.http.close()
+
+    async def _delete(self) -> None:
+        # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
+        answer = await self.http.send("DELETE", self.url.target, await self.fields())
+        answer.close()
+
+
+def connect_http(target: Any, options: Msg) -> Transport | None:
+    """Connect to a URL."""
+    if isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE):
+        return HTTPTransport(target, **options)
+    return None
+
+
+CONNECTORS.insert(0, connect_http)
+
+
+###############################################################################
+# 22. Command line
+###############################################################################
+# Uses sections 1 to 5 and 13 to 17.
+#
+# Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
+#           while it works; a script wants the same as JSON, with an exit status.
+# Rules.    1. What a server says is hostile to terminals until it went through plain().
+#           2. stdout has the answer and nothing else. Progress, log lines, questions and the trace
+#              go to stderr.
+#           3. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
+#              says what would be right. 3: connection or protocol. 130: interrupted.
+#           4. A trace shows whole messages, but neither secrets nor pages of base64.
+# Plan.     Text for terminals; the trace; values from words; Screen, which is stderr; a function
+#           for each verb; serve; main().
+# Not here. A shell of its own, and configuration files of other programs: they are code to run.
+
+# Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
+# what reorders text: with these, a tool's description could lie about what is on the screen.
+CONTROLS = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
+    "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
+    "|\x1b[ -/]*[0-Z^-~]"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+SECRET_WORDS = "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private)[-_]?key"
+SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie|(?<!progress)token$")
+SECRET_TEXT = re.compile(  # `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`
+    rf"(?i)(\b(?:bearer|basic)\s+|(?:{SECRET_WORDS}|(?<!progress)token)"
+    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?)[^\s\"'\\&,;}]{3,}"
+)
+REDACTED = "[redacted]"
+SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
+SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to see what the rest is like
+
+
+class UsageError(MCPError):
+    """The command line asks for what is not there; the message says what is."""
+
+
+def plain(text: object) -> str:
+    r"""Return text that a terminal will only show, whatever it says.
+
+    >>> plain("\x1b[2Jall \x1b]0;title\x07\x1b[31mred\x1b[0m\r\n")
+    'all red\n'
+    """
+    return CONTROLS.sub("", str(text))
+
+
+def one_line(text: object) -> str:
+    """Return plain text as one line."""
+    return " ".join(plain(text).split())
+
+
+def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    """Return what has this name; UsageError suggests the nearest, and says what there is."""
+    if name not in known:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}? There" if near else "there"
+        raise UsageError(f"no {what} {name!r}; {hint} is: {', '.join(known) or 'none'}")
+    return known[name]
+
+
+def type_words(schema: JSON, depth: int = 0) -> str:
+    """Return a schema as a short type.
+
+    >>> type_words({"type": ["array", "null"], "items": {"enum": ["a", "b"]}})
+    '["a" | "b"] | null'
+    """
+    if not isinstance(schema, dict) or depth > 4:
+        return "any"
+    options = schema.get("anyOf") or schema.get("oneOf")
+    kinds = schema.get("type") or ("object" if "properties" in schema else "any")
+    if "enum" in schema or "const" in schema:
+        words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
+    elif options:
+        words = [type_words(option, depth + 1) for option in options]
+    elif "$ref" in schema:
+        words = [schema["$ref"].rpartition("/")[2]]
+    else:
+        words = [kinds] if isinstance(kinds, str) else list(kinds)
+        shapes = {"array": f"[{type_words(schema.get('items'), depth + 1)}]"}
+        if schema.get("properties"):
+            shapes["object"] = f"{{{parameters(schema, depth + 1)}}}"
+        words = [shapes.get(word, word) for word in words]
+    return " | ".join(dict.fromkeys(words[:9])) + " | ..." * (len(words) > 9)
+
+
+def parameters(schema: Msg, depth: int = 0) -> str:
+    """Return the properties of an object as parameters; `?` marks what may be left out."""
+    words = []
+    for name, field in (schema.get("properties") or {}).items():
+        field = field if isinstance(field, dict) else {}
+        may = name not in (schema.get("required") or ()) and "default" not in field
+        words.append(f"{name}{'?' * may}: {type_words(field, depth)}")
+        if "default" in field:
+            words[-1] += f" = {json.dumps(field['default'], ensure_ascii=False)}"
+    return ", ".join(words)
+
+
+def signature(item: Msg) -> str:
+    """Return a tool or a prompt as one line.
+
+    >>> a_b = {"a": {"type": "integer"}, "b": {"type": "integer", "default": 0}}
+    >>> signature({"name": "add", "inputSchema": {"properties": a_b, "required": ["a"]},
+    ...            "outputSchema": {"properties": {"result": {"type": "integer"}}}})
+    'add(a: integer, b: integer = 0) -> integer'
+    """
+    if "inputSchema" not in item:  # a prompt, whose arguments are text
+        words = [a["name"] + "?" * (not a.get("required")) for a in item.get("arguments") or ()]
+        return one_line(f"{item['name']}({', '.join(words)})")
+    text, out = f"{item['name']}({parameters(item['inputSchema'])})", item.get("outputSchema")
+    if out:
+        fields = out.get("properties") or {}
+        text += " -> " + type_words(fields["result"] if [*fields] == ["result"] else out)
+    return one_line(text)
+
+
+def location(item: Msg) -> str:
+    """Return a resource or a template as one line."""
+    uri = item.get("uri") or item.get("uriTemplate")
+    return one_line(f"{uri}  {item.get('mimeType', '')}")
+
+
+def content_text(block: Msg) -> str:
+    """Return a content block, or one of the contents of a resource, as text."""
+    inner = block["resource"] if block.get("type") == "resource" else block
+    if "text" in inner:
+        return plain(inner["text"])
+    if block.get("type") == "resource_link":
+        return one_line(f"[{block['name']}: {block['uri']}]")
+    size = len(inner.get("data") or inner.get("blob") or "") * 3 // 4
+    what = f"{inner.get('uri') or block.get('type')} {inner.get('mimeType', '')}"
+    return one_line(f"[{what}, {size:,} bytes]")
+
+
+def veil(value: JSON, key: str = "", parent: str = "") -> JSON:
+    """Return a copy of `value` for showing: secrets redacted, long things shortened.
+
+    >>> veil({"password": "hunter2", "args": ["--token=abcdef"]})
+    {'password': '[redacted]', 'args': ['--token=[redacted]']}
+    """
+    # In a schema, `password` is the name of a field and describes a secret, but holds none.
+    described = parent == "properties" and isinstance(value, dict)
+    if SECRET_KEY.search(key) and not described and value not in (None, True, False):
+        return REDACTED
+    if isinstance(value, str):
+        text = SECRET_TEXT.sub(rf"\g<1>{REDACTED}", value)
+        more = len(text) - SHOWN_CHARS
+        return text if more <= 0 else f"{text[:SHOWN_CHARS]}... ({more:,} more characters)"
+    if not isinstance(value, (dict, list)):
+        return value
+    more = len(value) - SHOWN_MEMBERS
+    rest = [f"... {more:,} more"] if more > 0 else []
+    if isinstance(value, list):
+        return [veil(item) for item in value[:SHOWN_MEMBERS]] + rest
+    shown = {name: veil(value[name], name, key) for name in list(value)[:SHOWN_MEMBERS]}
+    return {**shown, **dict.fromkeys(rest, "")}
+
+
+def layout(value: JSON, at: int = 0, width: int = 100) -> str:
+    """Return JSON that begins in column `at`: on one line where it fits, else aligned.
+
+    >>> print(layout({"id": 1, "method": "x", "params": {"a": [1, 2]}}, 0, 30))
+    {"id": 1, "method": "x",
+     "params": {"a": [1, 2]}}
+    """
+    flat = plain(json.dumps(value, ensure_ascii=False))
+    if at + len(flat) <= width or not isinstance(value, (dict, list)) or not value:
+        return flat
+    rows: list[str] = []
+    open_row = False  # an open row has only scalars, and takes more of them while they fit
+    for key, member in value.items() if isinstance(value, dict) else [("", item) for item in value]:
+        label = plain(json.dumps(key, ensure_ascii=False)) + ": " if isinstance(value, dict) else ""
+        scalar = not (isinstance(member, (dict, list)) and member)
+        text = plain(json.dumps(member, ensure_ascii=False))
+        if not scalar and at + 1 + len(label + text) > width:
+            text = layout(member, at + 2 if label else at + 1, width)
+            if label:  # it is too long to stand beside its name, and goes below
+                text = f"{text[0]}\n{' ' * (at + 3)}{text[1:]}"
+        if open_row and scalar and at + len(rows[-1] + label + text) + 4 <= width:
+            rows[-1] += f", {label}{text}"
+        else:
+            rows.append(label + text)
+        open_row = scalar
+    return flat[0] + (",\n" + " " * (at + 1)).join(rows) + flat[-1]
+
+
+def columns(stream: typing.TextIO) -> int:
+    """Return how wide to write on a stream: as its terminal is, within reason."""
+    import shutil
+
+    return min(max(shutil.get_terminal_size().columns, 60), 140) if stream.isatty() else 100
+
+
+class TraceView:
+    """Show each message as it passes: when, which way, what it is or answers, and its JSON.
+
+    Made for set_trace(). Colours are for terminals, unless NO_COLOR is set.
+    """
+
+    STYLES = {">": "1;34", "<": "1;32", "!": "1;31", "dim": "2", "key": "36", "value": "33"}
+    TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(: )?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*')
+
+    def __init__(self, stream: typing.TextIO) -> None:
+        self.stream, self.width = stream, columns(stream)
+        dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        self.colour = stream.isatty() and not dull
+        self.began: float | None = None
+        self.first = ""  # the peer that came first; others are named
+        #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
+        self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
+
+    def __call__(self, direction: str, name: str, msg: JSON) -> None:
+        """Show a message that went out (">") or came in ("<")."""
+        import time
+
+        now = time.monotonic()
+        if self.began is None:
+            self.began, self.first = now, name
+        batch = msg if isinstance(msg, list) else [msg]
+        title = ", ".join(self.title(direction, name, item, now) for item in batch)
+        good = all(isinstance(item, dict) and "error" not in item for item in batch)
+        arrow = ("-->" if direction == ">" else "<--") + " batch:" * isinstance(msg, list)
+        head = self.paint(direction if good else "!", f"{arrow} {one_line(title)}")
+        if name != self.first:
+            head += self.paint("dim", f"  ({one_line(name)})")
+        text = "" if isinstance(msg, Exception) else f"{'':10}{layout(veil(msg), 10, self.width)}\n"
+        if self.colour:
+            text = self.TOKEN.sub(self.paint_token, text)
+        with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
+            self.stream.write(f"{self.paint('dim', f'{now - self.began:8.3f}')}  {head}\n{text}")
+            self.stream.flush()
+
+    def title(self, direction: str, name: str, msg: JSON, now: float) -> str:
+        """Return what a message is: its method, or what it answers and how long that took."""
+        if not isinstance(msg, dict):
+            return f"not a message: {msg}"
+        req_id = json.dumps(msg.get("id"))
+        if "method" not in msg:
+            asked = (name, "<" if direction == ">" else ">", req_id)
+            title, since = self.asked.pop(asked, ("an unknown request", now))
+            kind = "error for" if "error" in msg else "result of"
+            return f"{kind} {title}, {1000 * (now - since):.1f} ms"
+        params = msg.get("params")
+        named = isinstance(params, dict) and (params.get("name") or params.get("uri"))
+        title = f"{msg['method']} {named or ''}".strip()
+        if "id" in msg:
+            title += f" #{req_id}"
+            self.asked[name, direction, req_id] = (title, now)
+            if len(self.asked) > MAX_IN_FLIGHT:  # some are never answered
+                del self.asked[next(iter(self.asked))]
+        return title
+
+    def paint(self, style: str, text: str) -> str:
+        """Return `text` in a colour, where there are colours."""
+        return f"\x1b[{self.STYLES[style]}m{text}\x1b[0m" if self.colour else text
+
+    def paint_token(self, token: re.Match[str]) -> str:
+        """Return a string, number or literal of JSON in its colour."""
+        if token[1] and not token[2]:
+            return self.paint("!", token[1]) if REDACTED in token[1] else token[1]
+        return self.paint("key" if token[1] else "value", token[1] or token[0]) + (token[2] or "")
+
+
+def start_trace(where: str) -> None:
+    """Show every message from now on: on stderr if `where` is "1", else at the end of that file."""
+    stream: typing.TextIO | None = sys.stderr
+    if where != "1":
+        import atexit
+
+        stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
+        atexit.register(stream.close)
+    if stream is not None:
+        set_trace(TraceView(stream))
+
+
+if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
+    start_trace(os.environ["MCP_LITE_TRACE"])
+
+YES_NO = {"y": True, "yes": True, "on": True, "n": False, "no": False, "off": False}
+
+
+def convert(text: str, schema: JSON) -> JSON:
+    """Return the JSON value that a person means by `text` where `schema` is asked for.
+
+    Text stays text where a string is allowed, and where it fits nothing, for the validator to
+    complain of. Otherwise it is JSON, or a list with commas.
+
+    >>> convert("1", {"type": "integer"}), convert("1", {"type": "string"}), convert("{}", {})
+    (1, '1', {})
+    >>> convert("1,2", {"type": "array", "items": {"type": "number"}})
+    [1, 2]
+    """
+    options = [schema] if isinstance(schema, dict) else []
+    options += (options and (schema.get("anyOf") or schema.get("oneOf"))) or []
+    kinds: set[str] = set()
+    for option in options:
+        kind = option.get("type") or ()
+        kinds.update([kind] if isinstance(kind, str) else kind)
+    if "string" in kinds or any(text in option.get("enum", ()) for option in options):
+        return text
+    if "boolean" in kinds and text.lower() in YES_NO:
+        return YES_NO[text.lower()]
+    try:
+        value: JSON = json.loads(text.lower() if kinds == {"boolean"} else text)
+    except ValueError:
+        value = text
+    if "array" in kinds and not isinstance(value, list):
+        items: JSON = next((option["items"] for option in options if "items" in option), {})
+        value = [convert(part.strip(), items) for part in text.split(",")]
+    return value
+
+
+def read_arguments(words: Sequence[str], schema: Msg, usage: str) -> Msg:
+    """Return the arguments that KEY=VALUE words mean; UsageError if they break the schema."""
+    fields = schema.get("properties") or {}
+    given: Msg = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"{word!r} is not KEY=VALUE; as in {usage}")
+        if fields and key not in fields and not schema.get("additionalProperties"):
+            pick(f"argument of {usage}", key, fields)
+        given[key] = convert(text, fields.get(key))
+    try:
+        check = compile_schema(schema).check
+    except SchemaError:  # the server will say what it makes of the arguments
+        return given
+    try:
+        check(given)
+    except SchemaError as exc:
+        raise UsageError(f"{exc}; as in {usage}") from None
+    return given
+
+
+class Screen:
+    """stderr as a person sees it: lines, and below them one that shows progress."""
+
+    def __init__(self, live: bool) -> None:
+        self.live = live  # a terminal, where the last line can be drawn again
+        self.bar, self.tenths = "", -1
+        self.turn = asyncio.Lock()  # one question at a time
+
+    def line(self, text: object) -> None:
+        """Write a line, or several, above the progress."""
+        self.write(f"{plain(text).rstrip()}\n{self.bar}")
+
+    def write(self, text: str) -> None:
+        """Write in the place of the progress."""
+        sys.stderr.write("\r\x1b[K" * (self.bar != "") + text)
+        sys.stderr.flush()
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Draw the progress; without a terminal, write a line for each tenth of the way."""
+        part = min(max(done / total, 0), 1) if total else 0
+        words = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
+        if self.live:
+            bar = f"[{'#' * int(24 * part):.<24}] {words}" if total else f"... {words}"
+            bar = bar[: columns(sys.stderr) - 1]
+            self.write(bar)
+            self.bar = bar
+        elif not total or int(10 * part) != self.tenths:
+            self.tenths = int(10 * part)
+            self.line(f"progress: {words}")
+
+    def log(self, level: str, data: JSON, source: str | None) -> None:
+        """Write a log message of the server."""
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        self.line(f"{level}: {source + ': ' if source else ''}{text}")
+
+    def clear(self) -> None:
+        """Take the progress away."""
+        self.write("")
+        self.bar = ""
+
+    async def ask(self, question: str) -> str | None:
+        """Return the line that a person types; None after Ctrl-D, or if there is no person."""
+        if sys.stdin is None or not sys.stdin.isatty():
+            return None
+        async with self.turn:
+            self.clear()
+            self.write(plain(question))
+            # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
+            threads = Threads(1)
+            line: bytes = await threads.run(os.read, sys.stdin.fileno(), 65536)
+            threads.close()
+        return line.decode(errors="replace").strip() if line else None
+
+    async def elicit(self, message: str, schema: Msg) -> Msg | None:
+        """Let the person fill in a form; None declines."""
+        self.line(f"The server asks: {message}  (Ctrl-D declines)")
+        fields, content = schema.get("properties") or {}, {}
+        if not fields:
+            return {} if await self.agrees("  Agree?") else None
+        for name, field in fields.items():
+            check = compile_schema(field).check
+            label = one_line(parameters({**schema, "properties": {name: field}}))
+            while name not in content:
+                text = await self.ask(f"  {label}: ")
+                if text is None:
+                    return None
+                if not text and ("default" in field or name not in schema.get("required", ())):
+                    break  # a default is filled in for us
+                try:
+                    check(convert(text, field))
+                    content[name] = convert(text, field)
+                except SchemaError as exc:
+                    self.line(f"  {exc}")
+        return content
+
+    async def agrees(self, question: str) -> bool:
+        """Return whether the person says yes."""
+        return YES_NO.get((await self.ask(f"{question} [y/N] ") or "").lower(), False)
+
+    async def elicit_url(self, message: str, url: str) -> bool:
+        """Show a URL, which the person opens, or does not."""
+        self.line(f"The server asks you to open a page: {message}\n  {url}")
+        return await self.agrees("  Will you?")
+
+    async def sample(self, params: Msg) -> str:
+        """Let the person answer in the place of a model."""
+        for message in params["messages"]:
+            blocks = message["content"]
+            for block in blocks if isinstance(blocks, list) else [blocks]:
+                self.line(f"{message['role']}: {content_text(block)}")
+        text = await self.ask("The server asks a model; you answer for it (Ctrl-D declines): ")
+        if text is None:
+            # spec: client/sampling#error-handling
+            raise RPCError(-1, "User rejected sampling request")
+        return text
+
+
+# Each verb gives its result as JSON, and as text for people; bytes for a binary resource.
+Shown = tuple[Any, Union[str, bytes]]
+LISTS: dict[str, tuple[Any, str, Any]] = {  # how to get it, its key in the result, how to show it
+    "tools": (Client.list_tools, "tools", signature),
+    "resources": (Client.list_resources, "resources", location),
+    "templates": (Client.list_templates, "resourceTemplates", location),
+    "prompts": (Client.list_prompts, "prompts", signature),
+}
+
+
+def table(items: list[Msg], head: Callable[[Msg], str]) -> str:
+    """Return a paragraph for each item: its head and, indented, what it says of itself."""
+    import textwrap
+
+    lines = []
+    for item in items:
+        about = (item.get("description") or item.get("title") or "").strip().partition("\n\n")[0]
+        indent = "    "
+        lines += [head(item), *textwrap.wrap(one_line(about), 96, initial_indent=indent,
+                                             subsequent_indent=indent)]  # fmt: skip
+    return "\n".join(lines) or "(none)"
+
+
+async def show_list(c: Client, args: Any) -> Shown:
+    """List tools, resources, templates or prompts."""
+    fetch, key, head = LISTS[args.verb]
+    items = await fetch(c)
+    return {key: items}, table(items, head)
+
+
+async def show_info(c: Client, args: Any) -> Shown:
+    """Show who the server is and all that it offers."""
+    info, has = c.server_info, c.server_capabilities
+    found: Msg = {"revision": c.revision, "serverInfo": info, "capabilities": has}
+    text = [f"{one_line(info.get('name'))} {one_line(info.get('version'))}, revision {c.revision}"]
+    text += [f"capabilities: {one_line(', '.join(has))}"]
+    if c.instructions:
+        found["instructions"] = c.instructions
+        text += [plain(c.instructions)]
+    for verb, (fetch, key, head) in LISTS.items():
+        if key in has or (verb == "templates" and "resources" in has):
+            found[key] = await fetch(c)
+            text += ["", verb.upper(), table(found[key], head)]
+    return found, "\n".join(text)
+
+
+async def show_call(c: Client, args: Any) -> Shown:
+    """Call a tool, with arguments that its schema converts and checks."""
+    tools = await c.list_tools()
+    if not args.json:
+        names = ", ".join(tool["name"] for tool in tools[:10]) + ", ..." * (len(tools) > 10)
+        args.screen.line(f"{one_line(c.server_info.get('name'))} offers {one_line(names)}")
+    tool = pick("tool", args.words[0], {tool["name"]: tool for tool in tools})
+    given = args.arguments
+    if given is None:
+        given = read_arguments(args.words[1:], tool["inputSchema"], signature(tool))
+    result = await c.call_tool(tool["name"], given)
+    return result, "\n".join(content_text(block) for block in result.get("content", ()))
+
+
+async def show_read(c: Client, args: Any) -> Shown:
+    """Read a resource."""
+    result = await c.read_resource(args.words[0])
+    contents = result["contents"]
+    if len(contents) == 1 and "blob" in contents[0] and not sys.stdout.isatty():
+        return result, base64.b64decode(contents[0]["blob"])
+    return result, "\n".join(content_text(item) for item in contents)
+
+
+async def show_prompt(c: Client, args: Any) -> Shown:
+    """Show the messages of a prompt."""
+    prompts = {prompt["name"]: prompt for prompt in await c.list_prompts()}
+    prompt = pick("prompt", args.words[0], prompts)
+    asked = prompt.get("arguments") or ()
+    schema = {
+        "properties": {argument["name"]: {"type": "string"} for argument in asked},
+        "required": [argument["name"] for argument in asked if argument.get("required")],
+    }
+    given = args.arguments
+    if given is None:
+        given = read_arguments(args.words[1:], schema, signature(prompt))
+    result = await c.get_prompt(prompt["name"], given)
+    messages = result["messages"]
+    return result, "\n".join(f"{m['role']}: {content_text(m['content'])}" for m in messages)
+
+
+async def show_completion(c: Client, args: Any) -> Shown:
+    """Complete the first KEY=BEGUN; the others are what is known already."""
+    (key, _, begun), *others = [word.partition("=") for word in args.words[1:]]
+    known = {name: value for name, _, value in others}
+    values = await c.complete(args.words[0], key, begun, known)
+    return {"values": values}, "\n".join(map(one_line, values))
+
+
+async def show_ping(c: Client, args: Any) -> Shown:
+    """Measure how long an answer takes."""
+    seconds = await c.ping()
+    return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
+
+
+VERBS: dict[str, tuple[Any, str, str]] = {  # function, what stands before the target, help
+    "info": (show_info, "", "who the server is and all that it offers"),
+    "tools": (show_list, "", "its tools, as signatures"),
+    "call": (show_call, "NAME [KEY=VALUE ...]", "call a tool; or --json '{...}' for the arguments"),
+    "resources": (show_list, "", "its resources"),
+    "templates": (show_list, "", "its resource templates"),
+    "read": (show_read, "URI", "read a resource; a binary one goes into a pipe as it is"),
+    "prompts": (show_list, "", "its prompts, as signatures"),
+    "prompt": (show_prompt, "NAME [KEY=VALUE ...]", "the messages of a prompt"),
+    "complete": (show_completion, "REF KEY=BEGUN [KEY=VALUE ...]", "for a prompt or a template"),
+    "ping": (show_ping, "", "how long an answer takes"),
+    "serve": (None, "", "be a server: TARGET is FILE.py[:APP], or any module with functions"),
+}
+TARGETS = """
+TARGET is FILE.py, FILE.py:APP or, at the very end, -- COMMAND [ARGUMENT ...]
+
+  python mcp_lite.py tools server.py
+  python mcp_lite.py call add a=1 b=2 --trace -- npx -y some-server
+"""
+
+
+def parse_command_line(argv: Sequence[str]) -> Any:
+    """Return verb, words, target and options; UsageError or SystemExit if they make no sense."""
+    import argparse
+
+    end = argv.index("--") if "--" in argv else len(argv)
+    words, command = list(argv[:end]), list(argv[end + 1 :])
+    for i, word in enumerate(words[1:]):
+        if words[i] == "--json" and word.startswith("{"):
+            words[i] = "--arguments"  # `--json` alone is about the output
+    forms = [f"  {f'{verb} {row[1]}'.strip():<39} {row[2]}\n" for verb, row in VERBS.items()]
+    parser = argparse.ArgumentParser(
+        prog="mcp_lite", usage="%(prog)s VERB ... [options] TARGET", allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Talk to an MCP server, or be one.\n\n" + "".join(forms), epilog=TARGETS,
+    )  # fmt: skip
+    add = parser.add_argument
+    add("words", nargs="*", help=argparse.SUPPRESS)
+    add("--json", action="store_true", help="print the result as it was sent")
+    add("--arguments", type=json.loads, metavar="JSON", help="the same as --json '{...}'")
+    add("--timeout", type=float, default=REQUEST_SECONDS, metavar="SECONDS", help="wait so long")
+    add("--env", action="append", default=[], metavar="KEY=VALUE", help="for the server's process")
+    add("--cwd", metavar="FOLDER", help="where to start the server")
+    add("--root", action="append", metavar="FOLDER", help="a folder to tell the server about")
+    add("--log", choices=LOG_LEVELS, metavar="LEVEL", help="which log messages to ask for")
+    add("--revision", choices=REVISIONS, metavar="DATE", help=", ".join(REVISIONS))
+    add("--trace", action="store_true", help="show every message on stderr")
+    add("--version", action="version", version=f"mcp_lite {__version__}")
+    args = parser.parse_intermixed_args(words)
+    if not args.words:
+        parser.print_help(sys.stderr)
+        raise SystemExit(2)
+    args.verb, *args.words = args.words
+    form = pick("verb", args.verb, VERBS)[1]
+    args.target = (args.verb != "serve" and command) or take_target(args.words, args.verb)
+    if not args.target or len(args.words) < len(form.replace("[KEY=VALUE ...]", "").split()):
+        raise UsageError(f"as in: mcp_lite {args.verb} {form} TARGET")
+    return args
+
+
+def take_target(words: list[str], verb: str) -> Any:
+    """Take the target out of the words: the last, or the first if only that looks like one."""
+    if not words:
+        return None
+    looks = re.compile(r"https?://|[^=]*\.py(:\w+)?$")
+    word = words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
+    if verb != "serve" and re.search(r"\.py:\w+$", word):
+        return [sys.executable, os.path.abspath(__file__), "serve", word]
+    return word
+
+
+async def run_verb(args: Any) -> int:
+    """Connect, do what the verb says, show what came of it; return the exit status."""
+    screen = args.screen = Screen(sys.stderr.isatty() and not args.trace)
+    env = dict(word.partition("=")[::2] for word in args.env)
+    is_url = isinstance(args.target, str) and re.match(r"\w+://", args.target)
+    options = {} if is_url else {"stderr": screen.line, "cwd": args.cwd, "env": env}
+    c = Client(
+        args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
+        elicit=screen.elicit, elicit_url=screen.elicit_url, sample=screen.sample,
+        log=screen.log, progress=screen.progress, **options,
+    )  # fmt: skip
+    try:
+        await c.connect()
+    except (TypeError, ValueError) as exc:
+        raise UsageError(str(exc)) from exc
+    try:
+        if args.log:
+            await c.set_log_level(args.log)
+        result, text = await VERBS[args.verb][0](c, args)
+    except (LookupError, TypeError, ValueError, AttributeError) as exc:
+        raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
+    finally:
+        screen.clear()
+        await c.close()
+    failed = args.verb == "call" and result.get("isError") is True
+    if args.json:
+        text = json.dumps(result, indent=2)
+    if isinstance(text, bytes):
+        sys.stdout.buffer.write(text)
+    elif failed and not args.json:
+        screen.line(f"error: {text}")
+    else:
+        encoding = sys.stdout.encoding or "utf-8"  # which may lack some of the letters
+        print(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
+    return int(failed)
+
+
+def load_app(target: str) -> Server:
+    """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
+    import importlib.util
+
+    path, _, wanted = target.partition(".py:")
+    path += ".py" * bool(wanted)
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.endswith(".py") or not os.path.exists(path) or spec is None or not spec.loader:
+        raise UsageError(f"{path}: no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)  # dataclasses look for their module there
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(module)
+    # Another copy of this file, beside the program, has a Server class of its own.
+    found = {key: value for key, value in vars(module).items()
+             if isinstance(value, Server) or type(value).__module__.endswith("mcp_lite")
+             and type(value).__name__ == "Server"}  # fmt: skip
+    if wanted or len(set(map(id, found.values()))) > 1:
+        if wanted not in found:
+            there = ", ".join(f"{path}:{key}" for key in found) or "none"
+            raise UsageError(f"which server? There is: {there}")
+        chosen: Server = found[wanted]
+        return chosen
+    return next(iter(found.values()), None) or app_of_functions(name, module)
+
+
+def app_of_functions(name: str, module: Any) -> Server:
+    """Return a Server whose tools are the public, annotated functions that a module defines."""
+    app = Server(name, instructions=inspect.getdoc(module))
+    for key, value in vars(module).items():
+        public = inspect.isfunction(value) and not key.startswith("_")
+        if public and value.__module__ == name and value.__annotations__:
+            app.add_tool(value, name=key)
+    if not app.tools:
+        raise UsageError(f"{name}.py has neither a Server nor public functions with annotations")
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    former = _trace
+    try:
+        args = parse_command_line(sys.argv[1:] if argv is None else argv)
+        if args.trace:
+            start_trace("1")
+        if args.verb != "serve":
+            return asyncio.run(run_verb(args))
+        load_app(args.target).run()
+        return 0
+    except SystemExit as exc:  # argparse has said what there is to say
+        return exc.code if isinstance(exc.code, int) else 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read our output has had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MCPError as exc:
+        sys.stderr.write(f"error: {plain(exc)}\n")
+        return 2 if isinstance(exc, UsageError) else 3
+    finally:
+        set_trace(former)
+
+
+if __name__ == "__main__":
+    # A file that we serve imports this module, not another copy of it.
+    sys.modules["mcp_lite"] = sys.modules["__main__"]
+    sys.exit(main())
