@@ -1,4 +1,95 @@
-"""mcp_lite: all of the Model Context Protocol in one file."""
+"""mcp_lite: all of the Model Context Protocol in one file.
+
+A client and a server, for every revision of the protocol, over memory, stdio and HTTP, with
+nothing but Python's standard library and asyncio. Copy the file beside a script, and that script
+is a server, a client, or both. The file is meant to be read as well: from top to bottom, it is the
+textbook of the protocol.
+
+It is not a framework: no HTTP/2, no templates, no process manager, no schema language but JSON
+Schema 2020-12 (and draft-07). It speaks HTTP/1.1 as far as MCP needs it, and serves under any ASGI
+server where one listener is not enough.
+
+
+A SERVER                                      A CLIENT
+
+    from mcp_lite import Server                   import asyncio
+                                                  from mcp_lite import Client
+    app = Server("demo")
+                                                  async def main():
+    @app.tool                                         async with Client("server.py") as c:
+    def add(a: int, b: int = 0) -> int:                   print(await c.call("add", {"a": 1}))
+        '''Add two numbers.'''
+        return a + b                              asyncio.run(main())
+
+    app.run()      # or run("http", port=8000)    # or a command, a URL, a Server object
+
+
+THE MAP                                       A section uses only what stands above it, so the
+                                              file may be cut off after any section, and what is
+     1  Names and numbers                     left still works. Pure sections do no input or
+    Part I    Messages, pure                  output, and know no clock: time and ids come as
+     2  Errors                                arguments.
+     3  JSON-RPC
+     4  Revisions and methods
+     5  JSON Schema                               22 command line
+     6  URI templates and cursors                  |
+    Part II   Bytes, pure                         19 streamable HTTP   17 stdio
+     7  Decoders                                   |        |            |
+     8  HTTP/1.1                                   |       18 sockets    |
+     9  Server-sent events                         |        |            |
+    Part III  Conversations, pure                 16 client ---- 15 server
+    10  Requests in flight                               |         |
+    11  Lifecycle                                       14 peer, one conversation
+    12  HTTP rules                                          |
+    Part IV   The engine                                13 tasks, threads
+    13  Tasks and time                          - - - - - - | - - - - - - - - pure below
+    14  Peer                                    10 requests  11 lifecycle  12 HTTP rules
+    Part V    Features                           7 decoders   8 HTTP/1.1    9 events
+    15  Server                                   2 errors  3 JSON-RPC  4 revisions
+    16  Client                                   5 schema  6 URIs
+    Part VI   Transports
+    17  stdio
+    18  HTTP connections
+    19  Streamable HTTP
+    Part VII
+    22  Command line
+
+
+THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
+
+    [17] Source reads bytes from a pipe, LineDecoder (7) cuts them into lines.
+    [14] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
+    [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
+    [14] Peer.accept() makes it an Exchange (10), which can be cancelled from now on; a task begins.
+    [15] Conversation.serve() asks admit() (11) whether this may be called, and checks parameters.
+    [15] A Context is made: the facts of the session, or of the request itself.
+    [15] Server.answer() goes through the middlewares to Server._tools_call().
+    [ 5] Tool.arguments() validates; Signature.call_args() turns JSON into Python values.
+    [15] Server.call() runs the function, on the loop or in a thread (13).
+    [14] What it reports meanwhile goes out by `send`: progress, logs, questions.
+    [15] Tool.result() makes content and structured output; fit() (4) cuts it to the revision.
+    [14] Peer.reply() sends the answer, unless the request was cancelled.
+
+
+NOTATION
+
+    msg         one JSON-RPC message as a dict, exactly as on the wire
+    params, result, meta    the dicts of those names in a message; their keys stay camelCase
+    req_id      a request id, int or str, never changed
+    rev         a Revision: one row of the table of history
+    send        where everything goes that a message causes before its answer
+    peer        the other end; ours and theirs, outgoing and incoming are seen from here
+    legacy      revisions that begin with a handshake; modern: every request says it all
+    head, body, data, line are bytes; text is str
+
+    # spec: basic/patterns/progress#progress-flow       a page of the newest specification
+    # spec 2025-11-25: basic/lifecycle#shutdown         a page of an older one
+    # RFC 9112 §6.3                                     stands where the rule is obeyed
+
+
+TO READ ON    For the protocol: sections 2 to 4, 10, 11, 14. For the wire: 7 to 9, 17 to 19. To add
+a method: one row in 4, one function and its row in 15. To change a limit: section 1.
+"""
 
 ###############################################################################
 # 1. Names and numbers
@@ -31,6 +122,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 import types
 import typing
 from collections import OrderedDict, deque
@@ -99,7 +191,9 @@ MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
 MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one; backtracking can take the square of it
 MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
-MAX_ROUNDS = 16  # pages or rounds of questions in one call, before it is taken for a loop
+MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
+MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
+MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
 PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
 LOG_RATE = (500, 1.0)  # log messages per session, seconds: the rest is counted and dropped
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
@@ -113,6 +207,8 @@ MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
 MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
+MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
+MAX_CACHED = 1000  # results that a client keeps
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
 RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
@@ -163,6 +259,18 @@ REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close a
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
+STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
+PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks
+
+# -- Keys in `_meta` -------------------------------------------------------------------------------
+
+PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
+PROTOCOL_VERSION = PREFIX + "protocolVersion"
+CLIENT_INFO = PREFIX + "clientInfo"
+CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
+LOG_LEVEL = PREFIX + "logLevel"
+SERVER_INFO = PREFIX + "serverInfo"
+SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
 ###############################################################################
@@ -631,6 +739,8 @@ REVISIONS: dict[str, Revision] = {
 #: Names of the handshake revisions, newest first.
 LEGACY = tuple(name for name in reversed(tuple(REVISIONS)) if not REVISIONS[name].modern)
 NEWEST_LEGACY = REVISIONS[LEGACY[0]]
+#: The newest of all.
+NEWEST = REVISIONS[E]
 #: What an HTTP request without a version header speaks.
 HEADERLESS = REVISIONS[B]
 
@@ -847,6 +957,19 @@ def _fit_field(name: str, field: Msg, rev: Revision) -> Msg:
     return field
 
 
+def is_modern(msg: Msg) -> bool:
+    """Return whether a request carries its own metadata, and so belongs to the modern era.
+
+    >>> is_modern({"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}})
+    True
+    >>> is_modern({"params": {"_meta": {"progressToken": 1}}})
+    False
+    """
+    params = msg.get("params")
+    meta = params.get("_meta") if params else None
+    return type(meta) is dict and PROTOCOL_VERSION in meta
+
+
 ###############################################################################
 # 5. JSON Schema
 ###############################################################################
@@ -913,7 +1036,7 @@ class CheckRun:
 
 #: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
 Seen = Optional["set[Any]"]
-#: (value, run, seen) -> what is wrong; the list is the caller's.
+#: (value, run, seen) -> what is wrong.
 Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
 
 
@@ -1123,7 +1246,8 @@ def _make_node(made: list[tuple[Check, tuple[type, ...]]], cost: int) -> Check:
         found: list[Failure] = []
         checks = by_type.get(type(value))
         if checks is None:  # a subclass; JSON has none, Python may
-            checks = by_type[next((base for base in type(value).__mro__ if base in KINDS), type(None))]
+            bases = [base for base in type(value).__mro__ if base in KINDS]
+            checks = by_type[bases[0] if bases else type(None)]
         for check in checks:
             found += check(value, run, seen)
         run.depth -= 1
@@ -1209,7 +1333,7 @@ def _compare(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], tex
     def kw_compare(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
         doc.need(fits(held), f"{word} cannot be {_shown(held)}")
         failures = [Failure("", text.format(_shown(held)))]
-        return lambda value, run, seen: [] if holds(value, held) else failures[:]
+        return lambda value, run, seen: [] if holds(value, held) else failures
 
     return kw_compare
 
@@ -1539,42 +1663,28 @@ ANY, NUMBER, TEXT, ARRAY, OBJECT = tuple(KINDS), (int, float), (str,), (list,), 
 #: The order is that of the failures, the most telling first; `unevaluated...` must see what all
 #: others have evaluated.
 KEYWORDS: dict[str, tuple[Callable[[SchemaDocument, Any, str, Any], Check], Any]] = {
-    "type": (_kw_type, ANY),
-    "enum": (_kw_enum, ANY),
-    "const": (_kw_enum, ANY),
+    "type": (_kw_type, ANY), "enum": (_kw_enum, ANY), "const": (_kw_enum, ANY),
     "minimum": (_compare(_is_number, lambda v, n: v >= n, "must be at least {}"), NUMBER),
     "maximum": (_compare(_is_number, lambda v, n: v <= n, "must be at most {}"), NUMBER),
     "exclusiveMinimum": (_compare(_is_number, lambda v, n: v > n, "must be more than {}"), NUMBER),
     "exclusiveMaximum": (_compare(_is_number, lambda v, n: v < n, "must be less than {}"), NUMBER),
     "multipleOf": (_kw_multiple_of, NUMBER),
-    "minLength": (_at_least("characters"), TEXT),
-    "maxLength": (_at_most("characters"), TEXT),
+    "minLength": (_at_least("characters"), TEXT), "maxLength": (_at_most("characters"), TEXT),
     "pattern": (_kw_pattern, TEXT),
-    "minItems": (_at_least("items"), ARRAY),
-    "maxItems": (_at_most("items"), ARRAY),
-    "prefixItems": (_kw_prefix_items, ARRAY),
-    "items": (_kw_items, ARRAY),
-    "contains": (_kw_contains, ARRAY),
-    "uniqueItems": (_kw_unique_items, ARRAY),
-    "minProperties": (_at_least("members"), OBJECT),
-    "maxProperties": (_at_most("members"), OBJECT),
-    "properties": (_kw_properties, OBJECT),
-    "patternProperties": (_kw_pattern_properties, OBJECT),
+    "minItems": (_at_least("items"), ARRAY), "maxItems": (_at_most("items"), ARRAY),
+    "prefixItems": (_kw_prefix_items, ARRAY), "items": (_kw_items, ARRAY),
+    "contains": (_kw_contains, ARRAY), "uniqueItems": (_kw_unique_items, ARRAY),
+    "minProperties": (_at_least("members"), OBJECT), "maxProperties": (_at_most("members"), OBJECT),
+    "properties": (_kw_properties, OBJECT), "patternProperties": (_kw_pattern_properties, OBJECT),
     "additionalProperties": (_kw_additional_properties, OBJECT),
-    "propertyNames": (_kw_property_names, OBJECT),
-    "required": (_kw_required, OBJECT),
-    "dependentRequired": (_kw_dependent, OBJECT),
-    "dependentSchemas": (_kw_dependent, OBJECT),
-    "allOf": (_kw_all_of, ANY),
-    "anyOf": (_kw_any_of, ANY),
-    "oneOf": (_kw_any_of, ANY),
-    "not": (_kw_not, ANY),
-    "if": (_kw_if, ANY),
-    "$ref": (_kw_ref, ANY),
-    "$dynamicRef": (_kw_dynamic_ref, ANY),
+    "propertyNames": (_kw_property_names, OBJECT), "required": (_kw_required, OBJECT),
+    "dependentRequired": (_kw_dependent, OBJECT), "dependentSchemas": (_kw_dependent, OBJECT),
+    "allOf": (_kw_all_of, ANY), "anyOf": (_kw_any_of, ANY), "oneOf": (_kw_any_of, ANY),
+    "not": (_kw_not, ANY), "if": (_kw_if, ANY),
+    "$ref": (_kw_ref, ANY), "$dynamicRef": (_kw_dynamic_ref, ANY),
     "unevaluatedItems": (_kw_unevaluated, ARRAY),
     "unevaluatedProperties": (_kw_unevaluated, OBJECT),
-}
+}  # fmt: skip
 #: Unknown to draft-07, and so ignored there.
 NEW_KEYWORDS = ("prefixItems", "dependentRequired", "dependentSchemas", "$dynamicRef",
                 "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
@@ -3460,8 +3570,8 @@ EXCHANGE = {
 class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
-    __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "state", "task",
-                 "reason")  # fmt: skip
+    __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "principal", "modern",
+                 "key", "state", "task", "reason")  # fmt: skip
 
     def __init__(self, msg: Msg, send: Send) -> None:
         self.msg = msg
@@ -3472,6 +3582,12 @@ class Exchange:
         self.send = send
         #: the HTTP headers that came with it
         self.headers: Mapping[str, str] = {}
+        #: who was authenticated for it
+        self.principal: Any = None
+        #: whether it carries its own metadata, or says in a header that it does
+        self.modern = is_modern(msg)
+        #: under which it can be cancelled: its id on a channel of one client
+        self.key: Any = self.req_id
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
@@ -3663,13 +3779,6 @@ class ProgressMeter:
 #           of a modern request.
 # Not here. HTTP's session ids and headers: section 12.
 
-PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
-PROTOCOL_VERSION = PREFIX + "protocolVersion"
-CLIENT_INFO = PREFIX + "clientInfo"
-CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
-LOG_LEVEL = PREFIX + "logLevel"
-SERVER_INFO = PREFIX + "serverInfo"
-
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -3751,7 +3860,7 @@ def choose_revision(requested: str) -> Revision:
     spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
     protocol version it supports. This SHOULD be the latest"
 
-    >>> choose_revision("1999-01-01") is NEWEST_LEGACY
+    >>> choose_revision("the first") is NEWEST_LEGACY
     True
     """
     return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
@@ -3798,17 +3907,178 @@ def admit(
     return row
 
 
-def is_modern(msg: Msg) -> bool:
-    """Return whether a request carries its own metadata, and so belongs to the modern era.
+def read_metadata(msg: Msg) -> Facts:
+    """Return what the `_meta` of a modern request says; RPCError -32602 if it is not complete.
 
-    >>> is_modern({"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}})
-    True
-    >>> is_modern({"params": {"_meta": {"progressToken": 1}}})
-    False
+    The revision may be one that is not served: check_version() comes later, in the ladder.
+
+    spec: basic/index#_meta -- "A request missing any required field is malformed"
     """
-    params = msg.get("params")
-    meta = params.get("_meta") if params else None
-    return type(meta) is dict and PROTOCOL_VERSION in meta
+    meta = (msg.get("params") or {}).get("_meta")
+    meta = meta if isinstance(meta, dict) else {}
+    for key, kind in ((PROTOCOL_VERSION, str), (CLIENT_CAPABILITIES, dict)):
+        if not isinstance(meta.get(key), kind):
+            raise RPCError(INVALID_PARAMS, f"_meta: {key} is missing or no {_kind(kind())}")
+    info = meta.get(CLIENT_INFO, {})
+    level = meta.get(LOG_LEVEL)
+    if not isinstance(info, dict):
+        raise RPCError(INVALID_PARAMS, f"_meta: {CLIENT_INFO} is no object")
+    if level is not None and level not in LOG_LEVELS:
+        raise RPCError(INVALID_PARAMS, f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}")
+    name = meta[PROTOCOL_VERSION]
+    rev = REVISIONS.get(name) or NEWEST._replace(name=name)
+    return Facts(rev, info, meta[CLIENT_CAPABILITIES], level)
+
+
+def check_version(name: str) -> None:
+    """Raise RPCError -32022 unless `name` is a modern revision.
+
+    spec: basic/versioning#protocol-version-negotiation
+
+    >>> check_version("the first")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Unsupported protocol version (-32022)
+    """
+    if name not in REVISIONS or not REVISIONS[name].modern:
+        data = {"supported": SUPPORTED, "requested": name}
+        raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+#: The revisions a server speaks, newest first, as `server/discover` tells them.
+SUPPORTED = list(reversed(REVISIONS))
+#: Requests that may end in a question to the client.
+#: spec: basic/patterns/mrtr#supported-requests
+MAY_ASK = ("tools/call", "prompts/get", "resources/read")
+
+
+class Rounds:
+    """What a modern request has asked the client so far, and what it must not do twice.
+
+    A handler that asks runs again from the top with every round. So what was answered, and what
+    `once` computed, is kept here under keys in the order of asking, and travels in `requestState`.
+
+    >>> first = Rounds({}, {})
+    >>> first.answer(first.name("who", "elicitation/create")) is None
+    True
+    >>> first.ask("who", "elicitation/create", {"message": "Name?"})
+    >>> first.requests
+    {'who': {'method': 'elicitation/create', 'params': {'message': 'Name?'}}}
+    >>> second = Rounds(first.record(), {"who": {"action": "decline"}})
+    >>> second.answer(second.name("who", "elicitation/create"))
+    {'action': 'decline'}
+    """
+
+    __slots__ = ("answers", "done", "requests", "asked", "counted", "custom")
+
+    def __init__(self, record: Msg, responses: Msg) -> None:
+        #: answers of earlier rounds, by key, and the new ones
+        self.answers: Msg = dict(record.get("answers", {}))
+        # spec: basic/patterns/mrtr#error-handling -- what was not asked for is ignored by never
+        # being looked up
+        self.answers.update(responses)
+        #: results of `once`, in order
+        self.done: list[JSON] = list(record.get("done", ()))
+        #: what this round asks
+        self.requests: Msg = {}
+        self.asked: list[str] = []  # the keys that the handler used in this run
+        self.counted = 0  # how many results of `once` this run has used
+        #: state of a handler that makes its rounds by hand
+        self.custom: JSON = record.get("custom")
+
+    def name(self, key: str | None, method: str) -> str:
+        """Return the name of the next question of this run."""
+        name = key if key is not None else f"{method.partition('/')[0]}-{len(self.asked) + 1}"
+        if name in self.asked:
+            raise ValueError(f"the key {name!r} names two questions of one request")
+        self.asked.append(name)
+        return name
+
+    def answer(self, name: str) -> Msg | None:
+        """Return the answer to a question, if there is one."""
+        answer = self.answers.get(name)
+        return answer if isinstance(answer, dict) else None
+
+    def ask(self, name: str, method: str, params: Msg) -> None:
+        """Note that a question must be asked, or asked again."""
+        self.answers.pop(name, None)
+        self.requests[name] = {"method": method, "params": params}
+
+    def record(self) -> Msg:
+        """Return what the next round has to know."""
+        answers = {name: self.answers[name] for name in self.asked if name in self.answers}
+        record: Msg = {"answers": answers, "done": self.done}
+        if self.custom is not None:
+            record["custom"] = self.custom
+        return record
+
+
+def seal(key: bytes, payload: Msg) -> str:
+    """Return a payload as text that only the holder of `key` can have made: "json.mac", base64.
+
+    spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
+    integrity"
+
+    >>> unseal(b"key", seal(b"key", {"n": 1}))
+    {'n': 1}
+    >>> unseal(b"key", seal(b"other", {"n": 1})) is None
+    True
+    """
+    import hmac
+
+    body = base64.urlsafe_b64encode(encode(payload))
+    mac = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
+    return (body + b"." + mac).decode()
+
+
+def unseal(key: bytes, text: str) -> Msg | None:
+    """Return the payload of a sealed text, or None if it is not one."""
+    import hmac
+
+    body, _, mac = text.encode("ascii", "replace").partition(b".")
+    right = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
+    if not hmac.compare_digest(mac, right):
+        return None
+    payload = decode(base64.urlsafe_b64decode(body))
+    return payload if isinstance(payload, dict) else None
+
+
+def digest_of(method: str, params: Msg) -> str:
+    """Return what a requestState is bound to: the method and its parameters, less the rounds'.
+
+    >>> digest_of("tools/call", {"name": "a"}) == digest_of("tools/call", {"name": "a", "_meta": {}})
+    True
+    """
+    import hashlib
+
+    skip = ("_meta", "inputResponses", "requestState")
+    bare = {name: value for name, value in sorted(params.items()) if name not in skip}
+    text = json.dumps([method, bare], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+# Which era a server speaks, told from its answer to a first modern request. The codes that only
+# the modern era has are recognised; anything else, or silence, is a legacy server.
+# spec: basic/transports/stdio#backward-compatibility,
+# basic/transports/streamable-http#backward-compatibility
+MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+
+
+def decide_era(outcome: Any) -> str:
+    """Return "modern", "retry" with another revision, or "legacy" for what came of server/discover.
+
+    `outcome` is its result, or the exception that came instead.
+
+    >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
+    ('modern', 'legacy')
+    >>> decide_era(RemoteError(-32022, "no", {"supported": SUPPORTED}))
+    'retry'
+    """
+    if isinstance(outcome, dict):
+        return "modern" if isinstance(outcome.get("supportedVersions"), list) else "legacy"
+    if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
+        return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
+    return "legacy"
 
 
 ###############################################################################
@@ -3986,6 +4256,190 @@ def parse_event_id(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+#: What repeats a part of the body of a modern request in its headers: method -> parameter.
+#: spec: basic/transports/streamable-http#standard-request-headers
+MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
+#: Statuses that belong to errors of the modern era; all others are 200.
+MODERN_STATUS = {
+    METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
+}  # fmt: skip
+
+
+def encode_header_value(text: str) -> str:
+    """Return a value as a header can carry it: as it is, or in Base64 between markers.
+
+    spec: basic/transports/streamable-http#value-encoding
+
+    >>> encode_header_value("us west 1"), encode_header_value(" padded ")
+    ('us west 1', '=?base64?IHBhZGRlZCA=?=')
+    """
+    plain = re.fullmatch(r"[\x20-\x7e]*", text) and text == text.strip(" ")
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+def decode_header_value(text: str) -> str:
+    """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
+
+    >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
+    ('Hello', '=?base64?SGVsbG8=')
+    """
+    if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
+        return text
+    try:
+        return base64.b64decode(text[9:-2], validate=True).decode()
+    except ValueError:
+        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value is not valid Base64") from None
+
+
+def climb(msg: Msg, headers: Mapping[str, str] | None) -> Facts:
+    """Check a modern request, step by step, and return its facts.
+
+    `headers` are None where there are none. The order decides which of several faults is told:
+    metadata (-32602), header and metadata agree (-32020), the revision is served (-32022), the
+    other headers (-32020). Whether the method exists comes next, in admit().
+
+    spec: basic/transports/streamable-http#server-validation
+    """
+    facts = read_metadata(msg)
+    if headers is not None:
+        check_mirror(headers, VERSION_HEADER, facts.rev.name)
+    check_version(facts.rev.name)
+    if headers is not None:
+        check_mirror(headers, "mcp-method", msg["method"])
+        source = MIRRORED.get(msg["method"])
+        value = msg["params"].get(source) if source else None
+        if isinstance(value, str):
+            check_mirror(headers, "mcp-name", value)
+    return facts
+
+
+def check_mirror(headers: Mapping[str, str], name: str, value: str) -> None:
+    """Raise RPCError -32020 unless a header says what the body says.
+
+    >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
+    """
+    given = headers.get(name)
+    if given is None:
+        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} is missing")
+    if name in ("mcp-name",):
+        given = decode_header_value(given)
+    if given != value:
+        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} does not say what the body says")
+
+
+class Mirror(NamedTuple):
+    """A tool argument that is repeated in a header."""
+
+    header: str  # "mcp-param-region"
+    path: tuple[str, ...]  # of `properties` keys
+    kind: str  # string, integer or boolean
+
+
+def mirrors_of(schema: JSON) -> list[Mirror]:
+    """Return the arguments that an inputSchema mirrors; SchemaError if an annotation is invalid.
+
+    spec: basic/transports/streamable-http#schema-extension
+
+    >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
+    [Mirror(header='mcp-param-region', path=('a',), kind='string')]
+    """
+    found: list[Mirror] = []
+    _find_mirrors(schema, (), True, found)
+    names = [mirror.header for mirror in found]
+    if len(set(names)) < len(names):
+        raise SchemaError("", "two arguments are mirrored in the same header")
+    return found
+
+
+def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: list[Mirror]) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _find_mirrors(item, path, False, found)
+    if not isinstance(node, dict):
+        return
+    if "x-mcp-header" in node and not (path and isinstance(node["x-mcp-header"], dict)):
+        found.append(_mirror(node, path, reachable))
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):
+            for name, field in value.items():
+                _find_mirrors(field, (*path, name), reachable, found)
+        elif key not in ("const", "enum", "default", "examples"):
+            _find_mirrors(value, path, False, found)
+
+
+def _mirror(node: Msg, path: tuple[str, ...], reachable: bool) -> Mirror:
+    name, kind, where = node["x-mcp-header"], node.get("type"), ".".join(path)
+    if not reachable or not path:
+        raise SchemaError(where, "x-mcp-header stands where no plain path of properties leads")
+    if not isinstance(name, str) or not re.fullmatch(TOKEN, name):
+        raise SchemaError(where, "x-mcp-header is no header name")
+    if kind not in ("string", "integer", "boolean"):
+        raise SchemaError(where, "x-mcp-header needs type string, integer or boolean")
+    return Mirror("mcp-param-" + name.lower(), path, kind)
+
+
+def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
+    """Return what the header must say for these arguments; None for no header.
+
+    >>> mirrored_value(Mirror("mcp-param-n", ("a", "n"), "integer"), {"a": {"n": 42}})
+    '42'
+    """
+    value = arguments
+    for key in mirror.path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if value is None or isinstance(value, (dict, list)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def check_mirrors(
+    mirrors: Iterable[Mirror], headers: Mapping[str, str], arguments: JSON
+) -> None:
+    """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
+
+    spec: basic/transports/streamable-http#server-behavior-for-custom-headers
+    """
+    for mirror in mirrors:
+        value, given = mirrored_value(mirror, arguments), headers.get(mirror.header)
+        if given is not None:
+            given = decode_header_value(given)
+        if mirror.kind == "integer" and given is not None and value is not None:
+            # "42.0" and "42" are the same number
+            number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
+            given = str(int(number[1])) if number else given
+        if given != value:
+            problem = f"{mirror.header} does not say what the arguments say"
+            raise RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
+
+
+def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, str]:
+    """Return the headers that repeat a modern request. spec:
+    basic/transports/streamable-http#client-behavior
+
+    >>> mirror_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
+    {'mcp-method': 'prompts/get', 'mcp-name': '=?base64?w6l0w6k=?='}
+    """
+    method, params = msg["method"], msg.get("params", {})
+    headers = {"mcp-method": method}
+    name = params.get(MIRRORED.get(method))
+    if isinstance(name, str):
+        headers["mcp-name"] = encode_header_value(name)
+        for mirror in mirrors.get(name, ()) if method == "tools/call" else ():
+            value = mirrored_value(mirror, params.get("arguments"))
+            if value is not None:
+                headers[mirror.header] = encode_header_value(value)
+    return headers
+
+
 # =============================================================================
 # Part IV. The engine
 # =============================================================================
@@ -4158,6 +4612,8 @@ class Transport:
 
     #: what to call the other end in messages
     name = "peer"
+    #: where headers repeat arguments: by tool, which; filled by the client
+    mirrors: dict[str, list[Any]] | None = None
     #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
     #: seconds that running requests get when the channel has ended; None for as long as it takes
@@ -4291,11 +4747,13 @@ class Peer:
         self.max_in_flight = max_in_flight
         self.session = Session()
         self.outgoing = Outgoing()
-        self.incoming: dict[ReqId, Exchange] = {}
+        self.incoming: dict[Any, Exchange] = {}
         self.tasks = Tasks(self._wake)
         #: why nothing more can be sent, once the channel has ended
         self.lost: ConnectionClosed | None = None
         self.transport: Transport | None = None
+        #: called once, when the channel has ended
+        self.on_lost: Callable[[], Any] = int
         self._room: asyncio.Future[Any] | None = None
 
     # A message arrives.
@@ -4385,15 +4843,16 @@ class Peer:
         That is a notification, or itself an answer: whoever waits for it gets an exception.
         """
         logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
-        if type(msg) is dict and "method" not in msg and ("result" in msg or "error" in msg):
-            pending = self.outgoing.settle(msg.get("id"))
+        known = msg if type(msg) is dict else {}
+        if "method" not in known and ("result" in known or "error" in known):
+            pending = self.outgoing.settle(known.get("id"))
             if pending is not None:
                 problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
                 _settle(pending.waiter, None, ProtocolError(problem))
             return None
         answer = error(readable_id(msg), wire_error(exc))
         # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
-        if answer["error"]["code"] == INVALID_PARAMS and "id" not in msg:
+        if answer["error"]["code"] == INVALID_PARAMS and "method" in known and "id" not in known:
             return None
         if "id" not in answer and not self.session.rev.error_without_id:
             answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
@@ -4401,18 +4860,21 @@ class Peer:
 
     # Requests of the peer.
 
-    def accept(self, msg: Msg, send: Send) -> Exchange:
+    def accept(self, msg: Msg, send: Send, shared: bool = False) -> Exchange:
         """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
 
+        `shared` says that many clients use this Peer: their ids may be the same, and say nothing.
         Raises RPCError if its id is taken or too many requests are running.
         """
-        req_id = msg["id"]
-        if req_id in self.incoming:
+        exchange = Exchange(msg, send)
+        if shared:
+            exchange.key = exchange
+        if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
-            raise RPCError(INVALID_REQUEST, f"a request with id {req_id!r} is still running")
+            raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
         if len(self.incoming) >= self.max_in_flight:
             raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
-        exchange = self.incoming[req_id] = Exchange(msg, send)
+        self.incoming[exchange.key] = exchange
         return exchange
 
     async def reply(self, exchange: Exchange) -> None:
@@ -4443,7 +4905,7 @@ class Peer:
                 logger.error("%s failed", exchange.method, exc_info=exc)
             answer = error(exchange.req_id, wire_error(exc))
         finally:
-            del self.incoming[exchange.req_id]
+            del self.incoming[exchange.key]
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
         return None if exchange.move("answer") is CANCELLED else answer
 
@@ -4458,11 +4920,15 @@ class Peer:
         if exchange is None or exchange.method == "initialize" or exchange.state is CANCELLED:
             return False
         exchange.reason = reason if isinstance(reason, str) else None
-        logger.info("%s cancelled request %r: %s", self.name, req_id, exchange.reason)
+        self.stop(exchange)
+        return True
+
+    def stop(self, exchange: Exchange) -> None:
+        """Cancel a request: its client does not want the answer."""
+        logger.info("%s cancelled request %r: %s", self.name, exchange.req_id, exchange.reason)
         exchange.move("cancel")
         if exchange.task is not None:
             exchange.task.cancel()
-        return True
 
     def _hear(self, msg: Msg, send: Send) -> None:
         params = msg.get("params", {})
@@ -4622,7 +5088,9 @@ class Peer:
 
     def lose(self, reason: ConnectionClosed) -> None:
         """Fail everything that we asked for: no answer can come any more."""
-        self.lost = self.lost or reason
+        if self.lost is None:
+            self.lost = reason
+            self.on_lost()
         for pending in list(self.outgoing.pending.values()):
             self.outgoing.settle(pending.req_id)
             _settle(pending.waiter, None, self.lost)
@@ -4852,6 +5320,27 @@ class Elicited(NamedTuple):
     data: Any = None
 
 
+def action_of(answer: Msg) -> Elicited:
+    """Return what a person did; raise SchemaError if it is none of the three things."""
+    action = answer.get("action")
+    if action not in ("accept", "decline", "cancel"):
+        raise SchemaError("action", 'expected "accept", "decline" or "cancel"')
+    return Elicited(action)
+
+
+def _sampled(answer: Msg) -> Msg:
+    if not isinstance(answer.get("content"), (dict, list)) or not isinstance(answer.get("role"), str):
+        raise SchemaError("", "expected a message with role and content")
+    return answer
+
+
+def _roots_of(answer: Msg) -> list[Msg]:
+    roots = answer.get("roots")
+    if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
+        raise SchemaError("roots", "expected a list of objects")
+    return roots
+
+
 class Form:
     """What to ask a person for, made from a type or a schema.
 
@@ -4892,6 +5381,13 @@ class Form:
                             "Enum, or a list of a Literal or an Enum")  # fmt: skip
         return field
 
+    def answer(self, answer: Msg) -> Elicited:
+        """Return an ElicitResult as Python values; raise SchemaError if it is none."""
+        elicited = action_of(answer)
+        if elicited.action != "accept":
+            return elicited
+        return elicited._replace(data=self.read(answer.get("content")))
+
     def read(self, content: JSON) -> Any:
         """Return the answer as a Python value; raise SchemaError if it is not what was asked."""
         fields = self.schema["properties"]
@@ -4900,6 +5396,18 @@ class Form:
         self.check(content)
         value = content["value"] if self.wrapped else content
         return self.convert(value) if self.convert else value
+
+
+class InputRequired(NamedTuple):
+    """What a handler returns to make its rounds by hand, instead of awaiting ctx.elicit() ...
+
+    `requests` are {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
+    again with the answers in ctx.input_responses, and `state`, any JSON value, in
+    ctx.request_state.
+    """
+
+    requests: Msg
+    state: JSON = None
 
 
 def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -4923,8 +5431,9 @@ class Context:
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
-    __slots__ = ("server", "request_id", "method", "params", "meta", "facts", "_conversation",
-                 "_exchange", "_meter", "_timer", "_loop", "_thread", "_from_threads")  # fmt: skip
+    __slots__ = ("server", "request_id", "method", "params", "meta", "facts", "state", "cache",
+                 "_conversation", "_exchange", "_meter", "_timer", "_loop", "_thread",
+                 "_from_threads", "_rounds", "_running", "_suspended")  # fmt: skip
 
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server = conversation.server
@@ -4934,6 +5443,12 @@ class Context:
         #: the request's `_meta`: progress token, trace context and whatever else the client sent
         self.meta = exchange.meta
         self.facts = facts
+        #: a dict that lives as long as the client's session; in the modern era, as the request
+        self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
+        #: how long, in ms, and by whom the result may be kept; for resources that say so
+        self.cache: Msg = {}
+        self._rounds: Rounds | None = None
+        self._running, self._suspended = True, False
         self._conversation = conversation
         self._exchange = exchange
         self._meter: ProgressMeter | None = None
@@ -4961,11 +5476,6 @@ class Context:
         return self.facts.client_capabilities
 
     @property
-    def state(self) -> dict[str, Any]:
-        """A dict that lives as long as the client's session."""
-        return self._conversation.state
-
-    @property
     def lifespan(self) -> Any:
         """What the server's `lifespan` yielded."""
         return self.server.lifespan_value
@@ -4978,7 +5488,7 @@ class Context:
     @property
     def principal(self) -> Any:
         """Who was authenticated, or None."""
-        return self._conversation.principal
+        return self._exchange.principal
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -5067,9 +5577,7 @@ class Context:
         params: Msg = {"message": message, "requestedSchema": fit_form(form.schema, self.facts.rev)}
         if self.facts.rev.rich_elicitation:
             params["mode"] = "form"
-        answer = await self._ask("elicitation/create", params, key, timeout)
-        action = answer.get("action")
-        return Elicited(str(action), form.read(answer.get("content")) if action == "accept" else None)
+        return await self._ask("elicitation/create", params, key, timeout, form.answer)
 
     @_from_threads
     async def elicit_url(
@@ -5081,8 +5589,7 @@ class Context:
         params = {"mode": "url", "message": message, "url": url}
         if not self.facts.rev.modern:
             params["elicitationId"] = id or os.urandom(16).hex()
-        answer = await self._ask("elicitation/create", params, key, timeout)
-        return Elicited(str(answer.get("action")))
+        return await self._ask("elicitation/create", params, key, timeout, action_of)
 
     @_from_threads
     async def sample(
@@ -5114,34 +5621,90 @@ class Context:
         rev = self.facts.rev
         params["messages"] = [fit("SamplingMessage", item, rev) for item in _messages_of(messages)]
         params["maxTokens"] = max_tokens
-        return await self._ask("sampling/createMessage", fit("Sampling", params, rev), key, timeout)
+        fitted = fit("Sampling", params, rev)
+        return await self._ask("sampling/createMessage", fitted, key, timeout, _sampled)
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]."""
         self._need("roots")
-        roots = (await self._ask("roots/list", {}, key, timeout)).get("roots")
-        return roots if isinstance(roots, list) else []
+        return await self._ask("roots/list", {}, key, timeout, _roots_of)
 
     def _need(self, capability: str) -> None:
         check_capability("client", self.client_capabilities, capability, self.facts.rev)
 
-    async def _ask(self, method: str, params: Msg, key: str | None, timeout: float) -> Msg:
+    async def _ask(
+        self, method: str, params: Msg, key: str | None, timeout: float,
+        read: Callable[[Msg], Any],
+    ) -> Any:  # fmt: skip
+        """Ask the client. Here, and where a Context is made, the eras differ.
+
+        Legacy: a request goes out, and its answer is awaited. Modern: the answer is there from an
+        earlier round, or this run of the handler ends and the question becomes its result.
+        """
         if self.facts.rev.name not in METHODS[method].revisions:
             raise CapabilityMissing("client", METHODS[method].capability)
-        peer = self._conversation.peer
-        return await peer.ask(
-            method, params, self._exchange.send, patience=timeout, longest=timeout
-        )
+        if not self.facts.rev.modern:
+            peer, send = self._conversation.peer, self._exchange.send
+            return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
+        rounds = self.rounds()
+        name = rounds.name(key, method)
+        answer = rounds.answer(name)
+        if answer is not None:
+            with contextlib.suppress(SchemaError):
+                return read(answer)
+        # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
+        rounds.ask(name, method, params)
+        if not self._suspended:
+            self._suspended = True
+            # What is asked together, as in a gather, is asked in the same turn of the loop.
+            self._loop.call_soon(self._loop.call_soon, self._suspend)
+        await self._loop.create_future()
+
+    def _suspend(self) -> None:
+        """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
+        if self._running:
+            self._exchange.task.cancel()
+
+    def rounds(self) -> Rounds:
+        """Return what earlier rounds of this request left, checked."""
+        if self._rounds is None:
+            if self.facts.rev.modern and self.method not in MAY_ASK:
+                raise RuntimeError(f"in revision {self.revision} {self.method} cannot ask the client")
+            responses = self.params.get("inputResponses")
+            self._rounds = Rounds(
+                self.server.read_state(self), responses if isinstance(responses, dict) else {}
+            )
+        return self._rounds
+
+    @property
+    def input_responses(self) -> Msg:
+        """The client's answers by name, for handlers that make their rounds by hand."""
+        return self.rounds().answers
+
+    @property
+    def request_state(self) -> JSON:
+        """The state that an earlier round of this request returned, or None."""
+        return self.rounds().custom
 
     def once(self, fn: Callable[..., Any], *args: Any) -> Any:
         """Return fn(*args), a JSON value; it is not called again when the handler runs again."""
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() == self._thread:
+            return self._once(fn, *args)
+        if not self.facts.rev.modern:
             return to_json(fn(*args))
-        return self._once(fn, *args)
+        future = asyncio.run_coroutine_threadsafe(self._once(fn, *args), self._loop)
+        self._from_threads.append(future)
+        return future.result()
 
     async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
-        return to_json(await self.server.call(fn, *args))
+        if not self.facts.rev.modern or self.method not in MAY_ASK:
+            return to_json(await self.server.call(fn, *args))
+        rounds = self.rounds()
+        rounds.counted += 1
+        if rounds.counted > len(rounds.done):
+            rounds.done.append(to_json(await self.server.call(fn, *args)))
+        return rounds.done[rounds.counted - 1]
 
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
         """End the connection that waits for this request, but not the request.
@@ -5159,6 +5722,7 @@ class Context:
 
     async def _end(self) -> None:
         """Send the progress that was held back, and end what threads still ask."""
+        self._running = False
         if self._timer is not None:
             self._timer.cancel()
         for future in self._from_threads:
@@ -5175,7 +5739,7 @@ class Tool:
     """A registered tool: its definition, and how to call it."""
 
     __slots__ = ("name", "fn", "signature", "check", "definition", "schema", "structured",
-                 "wrapped", "check_output")  # fmt: skip
+                 "wrapped", "check_output", "mirrors")  # fmt: skip
 
     def __init__(
         self,
@@ -5194,6 +5758,7 @@ class Tool:
         self.signature = signature_of(fn, Context)
         self.schema = self.signature.schema if input_schema is None else input_schema
         self.check = compile_schema(self.schema).check
+        self.mirrors = mirrors_of(self.schema)
         self.structured, self.wrapped = structured, False
         if output_schema is None and structured:
             output_schema, self.wrapped = output_schema_of(self.signature.returns, CONTENT_CLASSES)
@@ -5262,7 +5827,8 @@ class Prompt:
 class ResourceEntry:
     """A registered resource or resource template."""
 
-    __slots__ = ("uri", "template", "fn", "value", "signature", "check", "mime_type", "definition")
+    __slots__ = ("uri", "template", "fn", "value", "signature", "check", "mime_type", "cache",
+                 "definition")  # fmt: skip
 
     def __init__(self, uri: str, source: Any, name: str | None, fields: Msg) -> None:
         self.uri = uri
@@ -5271,6 +5837,8 @@ class ResourceEntry:
         self.fn = source if callable(source) else None
         self.value = source
         self.mime_type = fields.get("mime_type")
+        ttl_ms, scope = fields.pop("ttl_ms", None), fields.pop("cache_scope", None)
+        self.cache = _present(ttlMs=ttl_ms, cacheScope=scope)
         self.signature = signature_of(source, Context) if self.fn else None
         if self.signature is not None:
             self._check_names(template.names)
@@ -5358,6 +5926,7 @@ class Conversation:
     def __init__(self, server: Server, name: str, principal: Any = None) -> None:
         self.server = server
         self.peer = Peer(name, self.serve, self.told, server.max_in_flight)
+        self.peer.on_lost = self.end_feeds
         self.session = self.peer.session
         self.loop = asyncio.get_running_loop()
         #: where to send what no request caused, once there is such a channel
@@ -5371,23 +5940,38 @@ class Conversation:
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
         server, session, method = self.server, self.session, exchange.method
-        if method not in ("initialize", "ping"):
-            if session.state is START and server.strict:
+        if exchange.modern:
+            facts = climb(exchange.msg, exchange.headers or None)
+            ours = server.capabilities()
+        else:
+            facts = session.facts()
+            ours = session.server_capabilities or server.capabilities()
+            if session.state is START and server.strict and method not in ("initialize", "ping"):
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-            if self._requests is not None and not self._requests.take(self.loop.time()):
+        shared = exchange.key is exchange  # by many clients: whoever made it so counts them
+        if self._requests is not None and not shared and method not in ("initialize", "ping"):
+            if not self._requests.take(self.loop.time()):
                 calls, seconds = server.rate_limit or (0, 0)
                 raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
-        ours = session.server_capabilities or server.capabilities()
-        row = admit(method, CLIENT, session.rev, ours, server.methods)
+        row = admit(method, CLIENT, facts.rev, ours, server.methods)
         if row is not None:
             check_params(row, exchange.params)
-        ctx = Context(self, exchange, session.facts())
+        ctx = Context(self, exchange, facts)
+        if "requestState" in exchange.params and facts.rev.modern:
+            ctx.rounds()  # a forged one is refused, whether or not the handler asks
         token = CURRENT.set(ctx)
+        answer: Msg = {}
         try:
-            return await server.answer(ctx)
+            answer = await server.answer(ctx)
+        except asyncio.CancelledError:
+            if not ctx._suspended or exchange.state is CANCELLED or self.peer.lost is not None:
+                raise
+            if sys.version_info >= (3, 11):
+                exchange.task.uncancel()
         finally:
             CURRENT.reset(token)
             await ctx._end()
+        return server.finish(ctx, answer) if facts.rev.modern else answer
 
     def told(self, msg: Msg, send: Send) -> None:
         """Hear a notification of the client."""
@@ -5403,6 +5987,12 @@ class Conversation:
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
             self.peer.call(listener, msg.get("params", {}))
+
+    def end_feeds(self) -> None:
+        """End the subscriptions of this client: nothing else would."""
+        for feed in list(self.server.feeds):
+            if feed.ctx._conversation is self:
+                feed.end()
 
     def wants_log(self, level: str, threshold: str | None) -> bool:
         """Return whether a log message of this level is to be sent now."""
@@ -5433,6 +6023,75 @@ class Conversation:
             self.peer.tasks.spawn(self.announce_to(msg))
 
 
+#: Which announcement a subscriber gets for which field of its filter.
+#: spec: basic/patterns/subscriptions#notification-filter
+FILTERS = {
+    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
+    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
+    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
+    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
+}
+#: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
+CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
+             "resources/templates/list", "resources/read")  # fmt: skip
+
+
+class Feed:
+    """One subscriptions/listen: announcements on their way to a modern client."""
+
+    def __init__(self, ctx: Context, capabilities: Msg) -> None:
+        self.ctx = ctx
+        asked = ctx.params["notifications"]
+        #: the part of the filter that is honoured
+        self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
+                       if asked.get(name) and declares(capabilities, capability)}  # fmt: skip
+        uris = self.wanted.get("resourceSubscriptions", [])
+        if not isinstance(uris, list) or len(uris) > MAX_ARGUMENTS:
+            raise RPCError(INVALID_PARAMS, f"resourceSubscriptions: a list of at most {MAX_ARGUMENTS}")
+        self.uris = frozenset(map(str, uris))
+        self.methods = {FILTERS[name][0] for name in self.wanted}
+        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
+        self.waiting: dict[tuple[str, Any], Msg] = {}
+        self.ended = False
+        self._wake: asyncio.Future[Any] | None = None
+
+    def put(self, msg: Msg) -> None:
+        """Take an announcement, from any thread."""
+        params = msg.get("params", {})
+        uri = params.get("uri")
+        if msg["method"] in self.methods and (uri is None or uri in self.uris):
+            with contextlib.suppress(RuntimeError):  # its loop has ended
+                self.ctx._loop.call_soon_threadsafe(self._put, (msg["method"], uri), params)
+
+    def _put(self, key: tuple[str, Any], params: Msg) -> None:
+        self.waiting[key] = params
+        self._wake_up()
+
+    def end(self) -> None:
+        """End the subscription with a result, as a server that stops does."""
+        self.ended = True
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        if self._wake is not None:
+            _settle(self._wake, None, None)
+
+    async def run(self) -> None:
+        """Send what is announced, until end()."""
+        while not self.ended:
+            if not self.waiting:
+                self._wake = self.ctx._loop.create_future()
+                await self._wake
+            while self.waiting:
+                key = next(iter(self.waiting))
+                await self.send(key[0], self.waiting.pop(key))
+
+    async def send(self, method: str, params: Msg) -> None:
+        """Send a notification, marked as belonging to this subscription."""
+        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
+        await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
+
+
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
 #: server, a callable to report the URL (or None) to when it is ready, and options.
 RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
@@ -5454,7 +6113,10 @@ class Server:
     `ctx.lifespan`. `strict` refuses requests before the handshake. `mask_errors` hides the text
     of exceptions that are not ToolError. `call_sync(fn)` awaits the result of fn(), where a host
     wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
-    are declared besides those that follow from what is registered.
+    are declared besides those that follow from what is registered. `ttl_ms` (for all, or by
+    method) and `cache_scope` ("public", "private") say how long and by whom results may be kept.
+    `state_key` signs what travels between the rounds of a request, and `bus`, an object with
+    publish(event) and an async iterator of events, carries announcements: replicas share both.
     """
 
     def __init__(
@@ -5476,6 +6138,10 @@ class Server:
         max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS,
         capabilities: Msg | None = None,
+        ttl_ms: int | Mapping[str, int] = 0,
+        cache_scope: str = "private",
+        state_key: str | bytes | None = None,
+        bus: Any = None,
     ) -> None:
         self.name = name
         self.info = {"name": name, "version": version, **_wire({
@@ -5486,6 +6152,11 @@ class Server:
         self.page_size, self.max_in_flight = page_size, max_in_flight
         self.rate_limit = rate_limit
         self.extra_capabilities = capabilities or {}
+        self.ttl_ms, self.cache_scope = ttl_ms, cache_scope
+        key = os.urandom(32) if state_key is None else state_key
+        self._state_key = key.encode() if isinstance(key, str) else key
+        self._bus = bus
+        self.feeds: set[Feed] = set()
         self.tools, self.prompts = Registry("tool"), Registry("prompt")
         self.resources, self.templates = Registry("resource"), Registry("resource template")
         self.completions: dict[tuple[str, str], Completion] = {}
@@ -5500,6 +6171,7 @@ class Server:
         self._living: list[Any] = []
         self._call_sync = call_sync
         self._threads = Threads(threads)
+        self._tasks = Tasks()
 
     # Registering.
 
@@ -5549,7 +6221,8 @@ class Server:
 
     def add_resource(self, uri: str, source: Any, *, name: str | None = None, **fields: Any) -> None:
         """Offer a function or a value as a resource, at any time."""
-        known = ("title", "description", "mime_type", "size", "annotations", "icons", "meta")
+        known = ("title", "description", "mime_type", "size", "annotations", "icons", "meta",
+                 "ttl_ms", "cache_scope")  # fmt: skip
         _check_fields("resource", fields, known)
         entry = ResourceEntry(uri, source, name, fields)
         (self.templates if entry.template else self.resources).add(uri, entry)
@@ -5651,8 +6324,20 @@ class Server:
         self._announce("resources.subscribe", notification("notifications/resources/updated", {"uri": uri}))
 
     def _announce(self, capability: str, msg: Msg) -> None:
+        if self._bus is not None:
+            self._bus.publish({"capability": capability, "msg": msg})
+        else:
+            self._tell(capability, msg)
+
+    def _tell(self, capability: str, msg: Msg) -> None:
         for conversation in list(self.conversations):
             conversation.announce(capability, msg)
+        for feed in list(self.feeds):
+            feed.put(msg)
+
+    async def _hear_bus(self) -> None:
+        async for event in self._bus:
+            self._tell(event["capability"], event["msg"])
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
         """Return a logging.Handler that forwards a program's own log records to the clients."""
@@ -5685,6 +6370,71 @@ class Server:
             raise TypeError(f"the handler of {ctx.method} returned {type(answer).__name__}, not a dict")
         return answer
 
+    def finish(self, ctx: Context, answer: Msg) -> Msg:
+        """Return a modern result whole: its type, who made it, how long it may be kept."""
+        rounds = ctx._rounds
+        if rounds is not None and rounds.requests:
+            answer = {"resultType": "input_required", "inputRequests": rounds.requests}
+            answer["requestState"] = self.write_state(ctx, rounds.record())
+        else:
+            answer = {"resultType": "complete", **answer}
+        if ctx.method in CACHEABLE and answer["resultType"] == "complete":
+            ttl = self.ttl_ms if isinstance(self.ttl_ms, int) else self.ttl_ms.get(ctx.method, 0)
+            # What depended on answers must not be kept: it has a key that nobody asks with.
+            hints = {"ttlMs": 0 if rounds is not None else ttl, "cacheScope": self.cache_scope}
+            answer = {**hints, **ctx.cache, **answer}
+        # spec: basic/index#_meta -- serverInfo "in every result's _meta"
+        answer["_meta"] = {SERVER_INFO: self.info, **answer.get("_meta", {})}
+        return answer
+
+    def write_state(self, ctx: Context, record: Msg) -> str:
+        """Return a requestState: a record that only the same request can bring back, for a while."""
+        bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal), time.time() + STATE_SECONDS]
+        text = seal(self._state_key, {"bound": bound, "record": record})
+        if len(text) > MAX_STATE_BYTES:
+            raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
+        return text
+
+    def read_state(self, ctx: Context) -> Msg:
+        """Return the record in a request's requestState; RPCError -32602 if it is not ours."""
+        text = ctx.params.get("requestState")
+        if text is None:
+            return {}
+        payload = None
+        if isinstance(text, str) and len(text) <= MAX_STATE_BYTES:
+            payload = unseal(self._state_key, text)
+        if payload is None:
+            raise RPCError(INVALID_PARAMS, "requestState: not one that this server gave")
+        digest, principal, expires = payload["bound"]
+        # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
+        # lapsed one, another request's
+        if digest != digest_of(ctx.method, ctx.params) or principal != repr(ctx.principal):
+            raise RPCError(INVALID_PARAMS, "requestState: it belongs to another request")
+        if expires < time.time():
+            raise RPCError(INVALID_PARAMS, "requestState: it has expired; begin again")
+        record: Msg = payload["record"]
+        return record
+
+    async def _rounds_by_hand(self, ctx: Context, value: InputRequired) -> None:
+        """Carry out an InputRequired: as a result, or by asking a legacy client here and now."""
+        rounds = ctx.rounds()
+        rounds.custom = value.state
+        if ctx.facts.rev.modern:
+            rounds.asked = [*value.requests]
+            rounds.requests = {name: ask for name, ask in value.requests.items()
+                               if rounds.answer(name) is None}  # fmt: skip
+            if not rounds.requests:
+                raise RPCError(INTERNAL_ERROR, "the handler asked only what was answered already")
+            ctx._suspended = True
+            raise asyncio.CancelledError  # as an awaited question ends the run
+        for name, ask in value.requests.items():
+            ctx._need(METHODS[ask["method"]].capability)
+            send = ctx._exchange.send
+            peer = ctx._conversation.peer
+            rounds.answers[name] = await peer.ask(
+                ask["method"], ask["params"], send, patience=ASK_SECONDS, longest=ASK_SECONDS
+            )
+
     async def _custom(self, ctx: Context) -> Msg:
         return await self.call(self.methods[ctx.method], ctx, ctx.params)  # type: ignore[no-any-return]
 
@@ -5698,8 +6448,13 @@ class Server:
 
     async def call_with(self, record: Any, given: Msg, ctx: Context) -> Any:
         """Call a registered function with checked JSON arguments."""
-        args, kwargs = record.signature.call_args(given, ctx)
-        return await self.call(record.fn, *args, **kwargs)
+        for _ in range(MAX_ROUNDS):
+            args, kwargs = record.signature.call_args(given, ctx)
+            value = await self.call(record.fn, *args, **kwargs)
+            if not isinstance(value, InputRequired):
+                return value
+            await self._rounds_by_hand(ctx, value)
+        raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
 
     async def _initialize(self, ctx: Context) -> Msg:
         session, params = ctx._conversation.session, ctx.params
@@ -5716,6 +6471,22 @@ class Server:
 
     async def _ping(self, ctx: Context) -> Msg:
         return {}
+
+    async def _discover(self, ctx: Context) -> Msg:
+        answer = {"supportedVersions": SUPPORTED, "capabilities": self.capabilities()}
+        return {**answer, **_present(instructions=self.instructions)}
+
+    async def _listen(self, ctx: Context) -> Msg:
+        feed = Feed(ctx, self.capabilities())
+        # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
+        await feed.send("notifications/subscriptions/acknowledged", {"notifications": feed.wanted})
+        self.feeds.add(feed)
+        try:
+            await feed.run()
+        finally:
+            self.feeds.discard(feed)
+        # spec: basic/patterns/subscriptions#graceful-closure
+        return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
 
     async def _list(self, ctx: Context, registry: Registry, key: str, kind: str) -> Msg:
         size, rev = self.page_size, ctx.facts.rev
@@ -5745,6 +6516,8 @@ class Server:
     async def _tools_call(self, ctx: Context) -> Msg:
         tool: Tool = self.tools.find(ctx.params["name"])
         rev = ctx.facts.rev
+        if rev.modern and tool.mirrors and ctx.headers:
+            check_mirrors(tool.mirrors, ctx.headers, ctx.params.get("arguments", {}))
         try:
             given = tool.arguments(ctx.params)
         except SchemaError as exc:
@@ -5796,7 +6569,7 @@ class Server:
         if entry is None:
             code = ctx.facts.rev.resource_not_found
             raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
-        value = entry.value
+        value, ctx.cache = entry.value, entry.cache
         if entry.fn is not None:
             given = relax(found, entry.signature.schema)
             entry.check(given)
@@ -5868,6 +6641,8 @@ class Server:
             manager = self._lifespan(self)
             self.lifespan_value = await manager.__aenter__()
             self._manager = manager
+        if self._bus is not None and not self._living:
+            self._tasks.spawn(self._hear_bus())
         self._living.append(None)
         try:
             yield
@@ -5875,6 +6650,7 @@ class Server:
             self._living.pop()
             if not self._living:
                 self._threads.close()
+                await self._tasks.close()
                 if self._lifespan is not None:
                     await self._manager.__aexit__(None, None, None)
 
@@ -6052,6 +6828,8 @@ class LogHandler(logging.Handler):
 HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
     "initialize": Server._initialize,
     "ping": Server._ping,
+    "server/discover": Server._discover,
+    "subscriptions/listen": Server._listen,
     "tools/list": Server._tools_list,
     "tools/call": Server._tools_call,
     "resources/list": Server._resources_list,
@@ -6133,31 +6911,38 @@ def root_of(root: Any) -> Msg:
 
 
 class Subscription:
-    """Updates of one resource: `async for update in client.subscribe(uri)`, or await it."""
+    """What the server announces, as long as somebody wants to hear it.
 
-    def __init__(self, client: Client, uri: str, callback: Callable[[Msg], Any] | None) -> None:
-        self.client, self.uri, self.callback = client, uri, callback
+    `async for`, `async with` or `await` open it; client.subscribe() and client.listen() make them.
+    """
+
+    def __init__(
+        self, client: Client, wanted: Msg, callback: Callable[[Msg], Any] | None, whole: bool
+    ) -> None:
+        self.client, self.wanted, self.callback = client, wanted, callback
+        self.uris: list[str] = wanted.get("resourceSubscriptions", [])
+        self.methods = {FILTERS[name][0] for name, value in wanted.items() if value}
+        self.whole = whole  # give out messages, not only their parameters
         self.updates: deque[Msg] = deque(maxlen=MAX_INBOX)  # the oldest say no more than the last
+        #: modern: the request that brings the updates, and the server's consent
+        self.feed: asyncio.Task[Any] | None = None
+        self.agreed: asyncio.Future[Any] | None = None
         self._waiter: asyncio.Future[Any] | None = None
-        self._open = False
+        self._state = START
 
     async def open(self) -> Subscription:
-        """Subscribe; done by `await`, `async with` and `async for`."""
-        if not self._open:
-            self._open = True
-            others = self.client.subscriptions.setdefault(self.uri, [])
-            others.append(self)
-            if len(others) == 1:
-                await self.client.request("resources/subscribe", {"uri": self.uri})
+        """Subscribe; returns when the server agreed."""
+        if self._state is START:
+            self._state = READY
+            await self.client.add_subscription(self)
         return self
 
     async def close(self) -> None:
-        """Unsubscribe, if nobody else here wants the same resource."""
-        others = self.client.subscriptions.get(self.uri, [])
-        if self in others:
-            others.remove(self)
-            if not others and self.client.peer.lost is None:
-                await self.client.request("resources/unsubscribe", {"uri": self.uri})
+        """Subscribe no longer."""
+        if self._state is READY:
+            self._state = DONE
+            await self.client.drop_subscription(self)
+            self.wake()
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
@@ -6174,22 +6959,31 @@ class Subscription:
     async def __anext__(self) -> Msg:
         await self.open()
         while not self.updates:
-            if self.client.peer.lost is not None:
+            if self._state is DONE or self.client.peer.lost is not None:
                 raise StopAsyncIteration
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return self.updates.popleft()
 
-    def push(self, params: Msg) -> None:
-        """Take an update."""
+    def push(self, msg: Msg) -> None:
+        """Take an announcement, if it is one of those that were wanted."""
+        params = msg.get("params", {})
+        uri = params.get("uri")
+        if msg["method"] not in self.methods or not (uri is None or self._covers(str(uri))):
+            return
+        item = msg if self.whole else params
         if self.callback is not None:
-            self.client.peer.call(self.callback, params)
+            self.client.peer.call(self.callback, item)
         else:
-            self.updates.append(params)
+            self.updates.append(item)
         self.wake()
 
+    def _covers(self, uri: str) -> bool:
+        # The URI may be that of a part of what was subscribed to.
+        return any(uri == known or uri.startswith(known.rstrip("/") + "/") for known in self.uris)
+
     def wake(self) -> None:
-        """Let the iterator look again: there is an update, or the connection is gone."""
+        """Let the iterator look again: there is an update, or the end."""
         if self._waiter is not None:
             _settle(self._waiter, None, None)
 
@@ -6225,6 +7019,7 @@ class Client:
         timeout: float = REQUEST_SECONDS,
         max_timeout: float = LONGEST_REQUEST_SECONDS,
         capabilities: Msg | None = None,
+        cache: bool = True,
         **options: Any,
     ) -> None:
         if revision is not None and revision not in REVISIONS:
@@ -6241,7 +7036,10 @@ class Client:
             "notifications/prompts/list_changed": on_prompts_changed,
         }
         self._extra_capabilities = capabilities or {}
-        self.subscriptions: dict[str, list[Subscription]] = {}
+        self.subscriptions: list[Subscription] = []
+        self._feeds: dict[str, Subscription] = {}  # by the id of their subscriptions/listen
+        self._cache: OrderedDict[str, tuple[float, Msg]] | None = OrderedDict() if cache else None
+        self._expired: Session | None = None
         self._checks: dict[str, Callable[[JSON], None] | None] | None = None
         self.transport: Transport | None = None
         self.peer = Peer("the server", self._serve, self._told)
@@ -6291,14 +7089,15 @@ class Client:
             await self.transport.open()
             self._send = self.peer.traced(self.transport.write)
             self._tasks.spawn(self._run(self.transport))
-            await self._handshake()
+            await self._agree()
+            self._hear_changes()
         except BaseException:
             await self.close()
             raise
 
     async def _run(self, transport: Transport) -> None:
         await self.peer.run(transport)
-        for subscription in [item for group in self.subscriptions.values() for item in group]:
+        for subscription in self.subscriptions:
             subscription.wake()
         await transport.close()
 
@@ -6310,8 +7109,65 @@ class Client:
         await self.peer.close()
         await self._tasks.close()
 
-    async def _handshake(self) -> None:
+    async def _agree(self) -> None:
+        """Find out which era the server speaks, and agree on a revision."""
+        wanted = REVISIONS[self.pinned] if self.pinned else NEWEST
+        if wanted.modern:
+            self._speak(wanted)
+            outcome: Any
+            try:
+                outcome = await self._request("server/discover", None, self._send, PROBE_SECONDS)
+            except AuthError:
+                raise
+            except MCPError as exc:
+                outcome = exc
+            if self.peer.lost is not None:
+                raise self.peer.lost
+            era = decide_era(outcome)
+            if era == "retry":
+                era, outcome = await self._agree_again(outcome)
+            if era == "modern":
+                if isinstance(outcome, MCPError):
+                    raise outcome
+                self._learn(outcome, _object(_object(outcome, "_meta"), SERVER_INFO))
+                return
+            if self.pinned:
+                raise ProtocolError(f"{self.peer.name} does not speak revision {self.pinned}: {outcome}")
+        # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
+        await self._handshake()
+
+    async def _agree_again(self, refusal: RemoteError) -> tuple[str, Any]:
+        """Ask once more, in a revision that the server named."""
+        data = refusal.data if isinstance(refusal.data, dict) else {}
+        theirs = data.get("supported")
+        names = [name for name in SUPPORTED if name in (theirs if isinstance(theirs, list) else ())]
+        if not names or (self.pinned and self.pinned not in names):
+            raise ProtocolError(f"{self.peer.name} speaks {theirs}; we speak {self.pinned or SUPPORTED}")
+        if not REVISIONS[names[0]].modern:
+            return "legacy", refusal
+        self._speak(REVISIONS[names[0]])
+        return "modern", await self._request("server/discover", None, self._send, PROBE_SECONDS)
+
+    def _speak(self, rev: Revision) -> None:
+        """Use a modern revision from now on; there is nothing to agree on."""
         session = self.peer.session
+        session.resume(rev)
+        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), rev)
+        assert self.transport is not None
+        self.transport.agreed(rev)
+
+    def _learn(self, answer: Msg, info: Msg) -> None:
+        """Note what the server says of itself, in initialize or server/discover."""
+        session = self.peer.session
+        session.server_info = info
+        session.server_capabilities = _object(answer, "capabilities")
+        instructions = answer.get("instructions")
+        session.instructions = instructions if isinstance(instructions, str) else None
+
+    async def _handshake(self) -> None:
+        assert self.transport is not None
+        self.peer.session = session = Session()
+        self.transport.renew()
         wanted = REVISIONS[self.pinned] if self.pinned else NEWEST_LEGACY
         session.client_capabilities = fit("ClientCapabilities", self._capabilities(), wanted)
         params = {
@@ -6328,12 +7184,8 @@ class Client:
             ours = self.pinned or ", ".join(LEGACY)
             raise ProtocolError(f"{self.peer.name} speaks revision {name!r}; we speak {ours}")
         session.rev = REVISIONS[name]
-        session.server_info = _object(answer, "serverInfo")
-        session.server_capabilities = _object(answer, "capabilities")
-        instructions = answer.get("instructions")
-        session.instructions = instructions if isinstance(instructions, str) else None
+        self._learn(answer, _object(answer, "serverInfo"))
         session.move("result")
-        assert self.transport is not None
         self.transport.agreed(session.rev)
         session.move("notifications/initialized")
         await self.notify("notifications/initialized")
@@ -6376,28 +7228,90 @@ class Client:
             if session.rev.name not in row.revisions:
                 raise CapabilityMissing("server", f"{method}, which revision {self.revision} lacks")
             check_capability("server", session.server_capabilities, row.capability, session.rev)
+        key = ""
+        if session.rev.modern:
+            if self._cache is not None and method in CACHEABLE:
+                key = json.dumps([method, params], sort_keys=True)
+                until, kept = self._cache.get(key, (0.0, {}))
+                if asyncio.get_running_loop().time() < until:
+                    return kept
+            meta = {**self._metadata(), **(meta or {})}
         if meta:
             params = {**(params or {}), "_meta": meta}
         patience = self.timeout if timeout is None else timeout
-        ask = functools.partial(
-            self.peer.ask, method, params, send, patience=patience,
-            longest=max(patience, self.max_timeout), on_progress=progress or self._progress,
-        )  # fmt: skip
-        session = self.peer.session
+
+        def ask(params: Msg | None) -> Awaitable[Msg]:
+            return self.peer.ask(
+                method, params, send, patience=patience, longest=max(patience, self.max_timeout),
+                on_progress=progress or self._progress,
+            )  # fmt: skip
+
+        if session.rev.modern:
+            answer = await self._rounds(ask, params or {})
+            if key:
+                self._keep(key, answer)
+            return answer
         try:
-            return await ask()
+            return await ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
-            return await ask()
+            return await ask(params)
+
+    def _keep(self, key: str, answer: Msg) -> None:
+        """Keep a result for as long as it says. spec: server/utilities/caching#cacheable-model"""
+        ttl_ms = answer.get("ttlMs")
+        if self._cache is not None and isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
+            self._cache[key] = (asyncio.get_running_loop().time() + ttl_ms / 1000, answer)
+            if len(self._cache) > MAX_CACHED:
+                self._cache.popitem(last=False)
+
+    def _metadata(self) -> Msg:
+        """Return what every modern request says. spec: basic/index#_meta"""
+        session = self.peer.session
+        meta = {
+            PROTOCOL_VERSION: session.rev.name,
+            CLIENT_INFO: self.info,
+            CLIENT_CAPABILITIES: session.client_capabilities,
+        }
+        if self._log is not None and session.log_level:
+            meta[LOG_LEVEL] = session.log_level
+        return meta
+
+    async def _rounds(self, ask: Callable[[Msg], Awaitable[Msg]], params: Msg) -> Msg:
+        """Send a modern request, answering what the server asks back, until it is complete."""
+        for _ in range(MAX_ROUNDS):
+            answer = await ask(params)
+            kind = answer.get("resultType", "complete")
+            if kind == "complete":
+                return answer
+            if kind != "input_required":
+                # spec: basic/index#resulttype -- "MUST be considered invalid"
+                raise ProtocolError(f"{self.peer.name} gave a result of unknown type {kind!r}")
+            asked = _object(answer, "inputRequests")
+            answers = await asyncio.gather(*(self._answer(item) for item in asked.values()))
+            # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- requestState exactly
+            # as it came, and only if it came
+            params = {**params, "inputResponses": dict(zip(asked, answers))}
+            params.pop("requestState", None)
+            params.update(_present(requestState=answer.get("requestState")))
+        raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request")
+
+    async def _answer(self, asked: JSON) -> Msg:
+        """Return the answer to one of the server's questions."""
+        method = asked.get("method") if isinstance(asked, dict) else None
+        if not isinstance(method, str) or method not in ASKED or method == "ping":
+            raise ProtocolError(f"{self.peer.name} asked something unknown: {asked!r:.200}")
+        row, params = METHODS[method], _object(asked, "params")
+        check_capability("client", self.peer.session.client_capabilities, row.capability, NEWEST)
+        check_params(row, params)
+        return await ASKED[method](self, params)
 
     async def _renew(self, expired: Session) -> None:
         """Shake hands again, once for all requests that found the same session gone."""
-        if self.peer.session is expired:
-            assert self.transport is not None
-            self.peer.session = Session()
-            self.transport.renew()
-            self._renewal = asyncio.ensure_future(self._handshake())
+        if self._expired is not expired:
+            self._expired = expired
+            self._renewal = self._tasks.spawn(self._handshake())
         await asyncio.shield(self._renewal)
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -6433,7 +7347,7 @@ class Client:
         """Return how many seconds the server took to answer."""
         loop = asyncio.get_running_loop()
         start = loop.time()
-        await self.request("ping")
+        await self.request("server/discover" if self.peer.session.rev.modern else "ping")
         return loop.time() - start
 
     # Lists.
@@ -6454,9 +7368,19 @@ class Client:
             seen.add(cursor)
             params = {"cursor": cursor}
 
-    def tools(self) -> AsyncIterator[Msg]:
+    async def tools(self) -> AsyncIterator[Msg]:
         """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
-        return self._pages("tools/list", "tools")
+        mirrors = self.transport.mirrors if self.transport else None
+        async for tool in self._pages("tools/list", "tools"):
+            if mirrors is not None and isinstance(tool, dict):
+                # spec: basic/transports/streamable-http#schema-extension -- "the client MUST
+                # exclude the invalid tool"
+                try:
+                    mirrors[str(tool.get("name"))] = mirrors_of(tool.get("inputSchema"))
+                except SchemaError as exc:
+                    logger.warning("tool %r is left out: %s", tool.get("name"), exc)
+                    continue
+            yield tool
 
     def resources(self) -> AsyncIterator[Msg]:
         """Iterate over the resources: {"uri", "name", ...}."""
@@ -6509,9 +7433,18 @@ class Client:
     ) -> Msg:
         """Call a tool and return its result as sent: {"content", "structuredContent"?, "isError"?}."""
         params = {"name": name, "arguments": arguments or {}}
-        answer = await self.request(
-            "tools/call", params, timeout=timeout, progress=progress, meta=meta
+        call = functools.partial(
+            self.request, "tools/call", params, timeout=timeout, progress=progress, meta=meta
         )
+        try:
+            answer = await call()
+        except RemoteError as exc:
+            if exc.code != HEADER_MISMATCH:
+                raise
+            # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
+            self._cache = self._cache and OrderedDict()
+            await self.list_tools()
+            answer = await call()
         if "structuredContent" in answer and not answer.get("isError"):
             await self._check_output(name, answer)
         return answer
@@ -6567,16 +7500,82 @@ class Client:
 
     def subscribe(self, uri: str, callback: Callable[[Msg], Any] | None = None) -> Subscription:
         """Hear of updates: `await` it with a callback, or iterate over it."""
-        return Subscription(self, uri, callback)
+        return Subscription(self, {"resourceSubscriptions": [uri]}, callback, False)
+
+    def listen(
+        self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
+        uris: Iterable[str] = (), callback: Callable[[Msg], Any] | None = None,
+    ) -> Subscription:  # fmt: skip
+        """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`."""
+        wanted = {"toolsListChanged": tools, "promptsListChanged": prompts,
+                  "resourcesListChanged": resources, "resourceSubscriptions": list(uris)}  # fmt: skip
+        return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
 
     async def unsubscribe(self, uri: str) -> None:
         """Hear of a resource's updates no longer."""
-        for subscription in list(self.subscriptions.get(uri, ())):
-            await subscription.close()
+        for subscription in list(self.subscriptions):
+            if subscription.uris == [uri]:
+                await subscription.close()
+
+    async def add_subscription(self, item: Subscription) -> None:
+        """Open a subscription, in the way of the era."""
+        known = {uri for other in self.subscriptions for uri in other.uris}
+        self.subscriptions.append(item)
+        if self.peer.session.rev.modern:
+            item.agreed = asyncio.get_running_loop().create_future()
+            item.feed = self._tasks.spawn(self._feed(item, item.agreed))
+            await item.agreed
+        else:
+            for uri in set(item.uris) - known:
+                await self.request("resources/subscribe", {"uri": uri})
+
+    async def drop_subscription(self, item: Subscription) -> None:
+        """Close a subscription; the server is told when nobody else here wants the same."""
+        self.subscriptions.remove(item)
+        if item.feed is not None:
+            item.feed.cancel()
+        elif self.peer.lost is None:
+            for uri in set(item.uris) - {u for other in self.subscriptions for u in other.uris}:
+                await self.request("resources/unsubscribe", {"uri": uri})
+
+    async def _feed(self, item: Subscription, agreed: asyncio.Future[Any]) -> None:
+        """Keep a subscriptions/listen open, and open it again when its stream is lost."""
+
+        async def send(msg: Msg) -> None:
+            if "id" in msg:  # not a cancellation, later
+                self._feeds[str(msg["id"])] = item
+            await self._send(msg)
+
+        params = {"notifications": item.wanted}
+        failures = 0
+        while self.peer.lost is None:
+            try:
+                await self._request("subscriptions/listen", params, send, float("inf"))
+                break  # the server ended it
+            except (ConnectionClosed, RemoteError) as exc:
+                if not agreed.done() or isinstance(exc, RemoteError) or failures >= MAX_RESUMES:
+                    _settle(agreed, None, exc)
+                    break
+                failures += 1
+                await asyncio.sleep(RETRY_MS / 1000 * failures)
+            finally:
+                self._feeds = {id: feed for id, feed in self._feeds.items() if feed is not item}
+        await item.close()
+
+    def _hear_changes(self) -> None:
+        """Listen for what there are callbacks for; legacy servers announce it unasked."""
+        wanted = {name: True for name, (method, capability) in FILTERS.items()
+                  if self._changed.get(method) and declares(self.server_capabilities, capability)}  # fmt: skip
+        if wanted and self.peer.session.rev.modern:
+            self._tasks.spawn(self.add_subscription(Subscription(self, wanted, self._call_back, True)))
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
-        await self.request("logging/setLevel", {"level": level})
+        if level not in LOG_LEVELS:
+            raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
+        self.peer.session.log_level = level
+        if not self.peer.session.rev.modern:  # there, every request says it
+            await self.request("logging/setLevel", {"level": level})
 
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if new ones are given, and tell the server."""
@@ -6588,24 +7587,38 @@ class Client:
 
     def _told(self, msg: Msg, send: Send) -> None:
         method, params = msg["method"], msg.get("params", {})
+        feed = self._feeds.get(str(_object(params, "_meta").get(SUBSCRIPTION_ID)))
         if method == "notifications/message":
             if self._log is not None:
                 self.peer.call(
                     self._log, params.get("level"), params.get("data"), params.get("logger")
                 )
-        elif method == "notifications/resources/updated":
-            uri = str(params.get("uri"))
-            for known, group in list(self.subscriptions.items()):
-                # The URI may be that of a part of what was subscribed to.
-                if uri == known or uri.startswith(known.rstrip("/") + "/"):
-                    for subscription in list(group):
-                        subscription.push(params)
-        elif method in self._changed:
-            if method == "notifications/tools/list_changed":
-                self._checks = None
-            callback = self._changed[method]
-            if callback is not None:
-                self.peer.call(callback)
+        elif method == "notifications/subscriptions/acknowledged":
+            if feed is not None and feed.agreed is not None:
+                _settle(feed.agreed, None, None)
+        else:
+            self._forget(method, params)
+            # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it is;
+            # legacy announcements are for all
+            for subscription in list(self.subscriptions) if feed is None else [feed]:
+                subscription.push(msg)
+            if feed is None:
+                self._call_back(msg)
+
+    def _call_back(self, msg: Msg) -> None:
+        callback = self._changed.get(msg["method"])
+        if callback is not None:
+            self.peer.call(callback)
+
+    def _forget(self, method: str, params: Msg) -> None:
+        """Drop what was kept and may have changed."""
+        if method == "notifications/tools/list_changed":
+            self._checks = None
+        # spec: server/utilities/caching#interaction-with-notifications
+        kind = method.split("/")[1]
+        for key in [key for key in self._cache or () if key.startswith(f'["{kind}/')]:
+            if method != "notifications/resources/updated" or str(params.get("uri")) in key:
+                del self._cache[key]  # type: ignore[union-attr]
 
     async def _serve(self, exchange: Exchange) -> Msg:
         """Answer a request of the server."""
@@ -6997,6 +8010,9 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
 
     Meanwhile descriptor 0 is the null device and descriptor 1 is stderr, for Python, for C
     libraries and for child processes; what is printed shows at once.
+
+    spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not a
+    valid MCP message."
     """
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise ConnectionClosed("there is no standard input and output to serve on")
@@ -7028,7 +8044,11 @@ def _set_line_buffering(on: bool) -> None:
 
 
 class ServerStdio(LineTransport):
-    """This process's own standard streams: the server's end."""
+    """This process's own standard streams: the server's end.
+
+    spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
+    is closed or reads return end-of-file."
+    """
 
     name = "the client"
 
@@ -7242,12 +8262,14 @@ class StdioTransport(LineTransport):
 
     async def _listen(self, errors: Source) -> None:
         """Pass the child's stderr on, until it ends."""
+        # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
         lines = [b""]
         try:
             while lines:
                 lines = await errors.read()
                 for line in lines:
-                    self._hear(line.decode("utf-8", "replace") if type(line) is bytes else f"{line}")
+                    is_text = isinstance(line, bytes)
+                    self._hear(line.decode("utf-8", "replace") if is_text else str(line))
         finally:
             errors.close()
 
@@ -7286,8 +8308,7 @@ class StdioTransport(LineTransport):
                 return messages
 
     def _is_message(self, line: Any) -> bool:
-        # spec: basic/transports/stdio -- the server "MUST NOT write anything to its stdout that is
-        # not a valid MCP message", but its libraries do. And "[INFO] ready" is no batch.
+        # The server's libraries print what it must not. And "[INFO] ready" is no batch.
         if not isinstance(line, bytes) or re.match(rb'\s*(\[\s*)?\{\s*"', line):
             return True
         if not self.garbage:
@@ -7301,6 +8322,7 @@ class StdioTransport(LineTransport):
 
     def explain(self) -> str:
         """Return how the child ended, and its last words."""
+        # spec: basic/transports/stdio#unexpected-termination -- restarting is up to our user
         status = self.process.returncode if self.process else None
         if status is None:
             how = "was closed" if self._closing else "closed its output"
@@ -7319,7 +8341,9 @@ class StdioTransport(LineTransport):
         return f'it printed to stdout: "{self.garbage}"' if self.garbage else ""
 
     async def _end(self) -> None:
-        # spec 2025-11-25: basic/lifecycle#stdio -- close its input, wait, SIGTERM, wait, SIGKILL
+        # spec: basic/transports/stdio#shutdown -- "Closing the input stream to the child process"
+        # spec 2025-11-25: basic/lifecycle#stdio -- "sending SIGTERM if the server does not exit
+        # within a reasonable time", and then SIGKILL
         if self.process is None:
             return
         try:
@@ -7335,9 +8359,8 @@ class StdioTransport(LineTransport):
         finally:
             self._signal(SIGKILL)  # if we were cancelled
             self.sink.shut()
-            self.source.close()
-            for listener in self._ends[1:]:
-                listener.cancel()
+            for source in self._sources:
+                source.close()
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the child and its children (0: none); return whether any are left."""
@@ -8041,7 +9064,7 @@ class EventStream:
             await before.end()
         response.on_lost = functools.partial(self._detach, response)
         self.session.endpoint.streams.add(self)
-        await response.start(200, {**STREAM_HEADERS, SESSION_HEADER: self.session.id})
+        await response.start(200, {**STREAM_HEADERS, **self.session.headers})
         if after is not None:
             for number, data in list(self.events):
                 if number > after:
@@ -8086,6 +9109,29 @@ class EventStream:
             await response.end()
 
 
+class PlainStream(EventStream):
+    """The stream of one modern request: nothing is numbered or kept, since nobody can come back."""
+
+    __slots__ = ()
+
+    async def attach(self, response: Response, after: int | None) -> None:
+        """Begin the stream; when its reader goes, the request is cancelled."""
+        cancel, self.response = response.on_lost, response
+
+        def lose() -> None:
+            self._detach(response)
+            if cancel is not None:
+                cancel()
+
+        response.on_lost = lose
+        self.session.endpoint.streams.add(self)
+        await response.start(200, STREAM_HEADERS)
+
+    async def put(self, msg: Msg | list[Msg]) -> None:
+        """Send a message."""
+        await self._write(encode_event(encode(msg)))
+
+
 class Reply:
     """Where everything goes that one POST causes: JSON if that is all, else a stream."""
 
@@ -8104,10 +9150,10 @@ class Reply:
         if self.stream is None and final:
             body = encode(msg)
             self.session.endpoint.waiting.discard(self)
-            headers = {"content-type": JSON_TYPE}
-            if self.session.id:
-                headers[SESSION_HEADER] = self.session.id
-            await self.response.send(200, headers, body)
+            status = 200
+            if self.session.modern and isinstance(msg, dict) and "error" in msg:
+                status = MODERN_STATUS.get(msg["error"]["code"], 200)
+            await self.response.send(status, {"content-type": JSON_TYPE, **self.session.headers}, body)
             return
         stream = self.stream or await self.open()
         stream.complete = final
@@ -8145,10 +9191,13 @@ class Reply:
 class HTTPSession:
     """A legacy session over HTTP: a conversation, an id, and its streams."""
 
-    __slots__ = ("endpoint", "id", "conversation", "streams", "last_stream", "used")
+    __slots__ = ("endpoint", "id", "headers", "modern", "conversation", "streams", "last_stream",
+                 "used")  # fmt: skip
 
     def __init__(self, endpoint: Endpoint, id: str, address: str, principal: Any) -> None:
         self.endpoint, self.id = endpoint, id
+        self.headers = {SESSION_HEADER: id} if id else {}
+        self.modern = False
         self.conversation = Conversation(endpoint.server, address, principal)
         #: by number; 0 is the standalone stream
         self.streams: dict[int, EventStream] = {}
@@ -8157,6 +9206,8 @@ class HTTPSession:
 
     def new_stream(self) -> EventStream:
         """Return a stream for the answer to a POST; the oldest finished ones are forgotten."""
+        if self.modern:
+            return PlainStream(self, 0)
         self.last_stream += 1
         stream = self.streams[self.last_stream] = EventStream(self, self.last_stream)
         old = [n for n, kept in self.streams.items() if n and kept.complete and not kept.response]
@@ -8196,7 +9247,8 @@ class Endpoint:
     """The MCP endpoint as a function of requests, for any engine.
 
     `local` says that only this machine can reach us. `token` is a bearer token, several, or a
-    mapping from token to principal; `verify(token)` awaits a principal, or None to refuse.
+    mapping from token to principal; `verify(token)` awaits a principal, or None to refuse. All ids
+    of sessions begin with `session_prefix`, by which a balancer finds the process that has them.
     """
 
     def __init__(
@@ -8204,7 +9256,7 @@ class Endpoint:
         allowed_hosts: Iterable[str] | None = None, allowed_origins: Iterable[str] = (),
         token: Any = None, verify: Callable[[str], Any] | None = None, sessions: bool = True,
         legacy_sse: bool = True, session_seconds: float = SESSION_SECONDS,
-        max_sessions: int = MAX_SESSIONS,
+        max_sessions: int = MAX_SESSIONS, session_prefix: str = "",
     ) -> None:  # fmt: skip
         self.server = server
         self.path = path.rstrip("/")
@@ -8216,11 +9268,18 @@ class Endpoint:
         self.verify = verify
         self.stateful = sessions
         self.session_seconds, self.max_sessions = session_seconds, max_sessions
+        self.session_prefix = session_prefix
         self.loop = asyncio.get_running_loop()
         #: by id, least recently used first
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()
+        #: the modern era has no sessions: one stands for all clients
+        self.modern = HTTPSession(self, "", "a client", None)
+        self.modern.modern = True
+        self.modern.conversation.session.resume(NEWEST)
+        self.modern.conversation.peer.max_in_flight = MAX_CONNECTIONS
         self.streams: set[EventStream] = set()  # that somebody reads
         self.waiting: set[Reply] = set()  # that have said nothing yet
+        self.budgets: OrderedDict[str, Budget] = OrderedDict()  # of modern clients
         self.tasks = Tasks()
         self._sweeper: asyncio.TimerHandle | None = None
         self.routes: dict[str, dict[str, Callable[..., Awaitable[None]]]] = {
@@ -8293,8 +9352,11 @@ class Endpoint:
     async def post(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """Take a message, or a batch, of a client."""
         check_post(request.headers)
-        header_revision(request.headers)
         msg = decode(request.body)
+        if self.is_modern(request.headers, msg):
+            await self.post_modern(msg, request, response, principal)
+            return
+        header_revision(request.headers)
         opening = type(msg) is dict and msg.get("method") == "initialize"
         session = self.find(request, principal, opening)
         peer = session.conversation.peer
@@ -8312,7 +9374,7 @@ class Endpoint:
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
             return
-        exchange.headers = request.headers
+        exchange.headers, exchange.principal = request.headers, principal
         peer.tasks.spawn(self._reply(peer, exchange, reply))
 
     async def _reply(self, peer: Peer, exchange: Exchange, reply: Reply) -> None:
@@ -8320,6 +9382,52 @@ class Endpoint:
             await peer.reply(exchange)
         finally:
             await reply.drop()
+
+    def is_modern(self, headers: Mapping[str, str], msg: JSON) -> bool:
+        """Return whether a message belongs to the modern era, by its metadata or its header."""
+        if type(msg) is not dict or is_modern(msg):
+            return type(msg) is dict
+        rev = REVISIONS.get(headers.get(VERSION_HEADER, ""))
+        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
+        return rev is not None and rev.modern and msg.get("method") != "initialize"
+
+    async def post_modern(
+        self, msg: Msg, request: HTTPRequest, response: Response, principal: Any
+    ) -> None:
+        """Take a message that needs no session."""
+        kind, session = classify(msg), self.modern
+        peer = session.conversation.peer
+        peer.show("<", msg)
+        if kind is NOTIFICATION:
+            await response.send(202, {})
+            return
+        if kind is not REQUEST:
+            # spec: basic/transports/streamable-http#sending-messages
+            raise ProtocolError("in this revision a client sends no responses")
+        reply = Reply(session, response)
+        try:
+            self.check_rate(request.address if principal is None else principal)
+            exchange = peer.accept(msg, reply, shared=True)
+        except RPCError as exc:
+            await reply(error(msg["id"], wire_error(exc)))
+            return
+        exchange.modern = True
+        exchange.headers, exchange.principal = request.headers, principal
+        # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response stream
+        # MUST be treated by the server as cancellation"
+        response.on_lost = functools.partial(peer.stop, exchange)
+        peer.tasks.spawn(self._reply(peer, exchange, reply))
+
+    def check_rate(self, who: Any) -> None:
+        """Raise RPCError if a client without a session asks too often."""
+        if self.server.rate_limit is None:
+            return
+        budget = self.budgets.setdefault(repr(who), Budget(*self.server.rate_limit))
+        self.budgets.move_to_end(repr(who))
+        if len(self.budgets) > MAX_SESSIONS:
+            self.budgets.popitem(last=False)
+        if not budget.take(self.loop.time()):
+            raise RPCError(TOO_FAST, "more requests than this server's rate limit allows")
 
     async def post_batch(self, batch: list[JSON], session: HTTPSession, response: Response) -> None:
         """Take a batch: 202 if nothing in it wants an answer."""
@@ -8364,7 +9472,8 @@ class Endpoint:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             del self.sessions[oldest.id]
             self.tasks.spawn(oldest.end())
-        session = HTTPSession(self, token_urlsafe(16), request.address, principal)
+        id = self.session_prefix + token_urlsafe(16)
+        session = HTTPSession(self, id, request.address, principal)
         self.sessions[session.id] = session
         self.server.conversations.add(session.conversation)
         return session
@@ -8374,7 +9483,9 @@ class Endpoint:
         if not self.stateful:
             raise ProtocolError("no stream without sessions", http_status=405)
         check_get(request.headers)
-        header_revision(request.headers)
+        rev = header_revision(request.headers)
+        if rev is not None and rev.modern:
+            raise ProtocolError("this revision has no GET", http_status=405)
         session = self.find(request, principal, False)
         last_id = request.headers.get("last-event-id")
         if last_id is not None:
@@ -8458,7 +9569,7 @@ class Endpoint:
         """End all streams and sessions."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for session in list(self.sessions.values()):
+        for session in [*self.sessions.values(), self.modern]:
             await session.end()
         await self.tasks.close()
 
@@ -8504,8 +9615,9 @@ class HTTPServer:
         # Streams end first: they would keep their connections busy for the whole grace period.
         self.listener.stopping = True
         for stream in list(self.endpoint.streams):
-            if stream.number == 0:
+            if stream.number == 0 and not stream.session.modern:
                 await stream.end()
+        self.endpoint.modern.conversation.end_feeds()
         await self.listener.stop(self.grace)
         await self.endpoint.close()
         await self._stack.aclose()
@@ -8674,6 +9786,7 @@ class HTTPTransport(Transport):
         self._headers = headers
         self.session_id: str | None = None
         self.rev: Revision | None = None
+        self.mirrors: dict[str, list[Any]] | None = {}
         self.inbox: deque[Any] = deque()
         self.closed = False
         self.tasks = Tasks()
@@ -8723,11 +9836,11 @@ class HTTPTransport(Transport):
                 self.running.pop(req_id, None)
 
     def abandon(self, req_id: ReqId) -> bool:
-        """Stop waiting for an answer; the server has to be told separately."""
+        """Stop waiting for an answer; in the modern era that tells the server."""
         task = self.running.get(req_id)
         if task is not None:
             task.cancel()
-        return False
+        return self.rev is not None and self.rev.modern
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
@@ -8747,6 +9860,8 @@ class HTTPTransport(Transport):
     async def _post(self, msg: Msg | list[Msg], ids: list[ReqId]) -> None:
         opening = isinstance(msg, dict) and msg.get("method") == "initialize"
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
+        if self.rev is not None and self.rev.modern and isinstance(msg, dict):
+            headers.update(mirror_headers(msg, self.mirrors or {}))
         target = self._messages_url or self.url.target
         answer = await self.http.send("POST", target, headers, encode(msg), None)
         try:
@@ -8975,7 +10090,7 @@ CONNECTORS.insert(0, connect_http)
 ###############################################################################
 # 22. Command line
 ###############################################################################
-# Uses sections 1 to 5 and 13 to 17.
+# Uses sections 1, 2, 4, 5 and 13 to 16.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -9372,8 +10487,9 @@ class Screen:
         for name, field in fields.items():
             check = compile_schema(field).check
             label = one_line(parameters({**schema, "properties": {name: field}}))
+            about = one_line(field.get("description") or field.get("title") or "")
             while name not in content:
-                text = await self.ask(f"  {label}: ")
+                text = await self.ask(f"  {label}{about and f'  ({about})'} > ")
                 if text is None:
                     return None
                 if not text and ("default" in field or name not in schema.get("required", ())):
@@ -9441,7 +10557,8 @@ async def show_info(c: Client, args: Any) -> Shown:
     """Show who the server is and all that it offers."""
     info, has = c.server_info, c.server_capabilities
     found: Msg = {"revision": c.revision, "serverInfo": info, "capabilities": has}
-    text = [f"{one_line(info.get('name'))} {one_line(info.get('version'))}, revision {c.revision}"]
+    name = one_line(f"{info.get('name')} {info.get('version') or ''}")
+    text = [f"{name}, revision {c.revision}"]
     text += [f"capabilities: {one_line(', '.join(has))}"]
     if c.instructions:
         found["instructions"] = c.instructions

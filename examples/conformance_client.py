@@ -7,13 +7,14 @@ the names of the tools and the answers that the suite expects of a person.
 """
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
 
-from mcp_lite import Client
+from mcp_lite import Client, MCPError
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 REVISION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
@@ -23,7 +24,40 @@ CALLS = {
     "tools_call": [("add_numbers", {"a": 5, "b": 3})],
     "elicitation-sep1034-client-defaults": [("test_client_elicitation_defaults", {})],
     "sse-retry": [("test_reconnection", {})],
+    "request-metadata": [("add_numbers", {"a": 5, "b": 3})],
+    "sep-2322-client-request-state": [
+        (name, {})
+        for name in (
+            "test_mrtr_echo_state",
+            "test_mrtr_unrelated",
+            "test_mrtr_no_state",
+            "test_mrtr_no_result_type",
+        )
+    ],
+    "http-standard-headers": [("test_headers", {}), ("my-hyphenated-tool", {})],
+    "http-invalid-tool-headers": [("valid_tool", {"region": "us-west1"})],
 }
+#: Scenarios may name calls of their own.
+CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+
+
+def answer(message: str, schema: dict) -> object:
+    """Answer a form: with its defaults, and yes to what has none."""
+    fields = schema.get("properties", {})
+    return {
+        name: True for name, field in fields.items()
+        if field.get("type") == "boolean" and "default" not in field
+    }  # fmt: skip
+
+
+async def look_around(client: Client) -> None:
+    """Read what else the server offers."""
+    if "resources" in client.server_capabilities:
+        for resource in await client.list_resources():
+            await client.read(resource["uri"])
+    if "prompts" in client.server_capabilities:
+        for prompt in await client.list_prompts():
+            await client.get_prompt(prompt["name"])
 
 
 async def main(url: str) -> None:
@@ -31,7 +65,7 @@ async def main(url: str) -> None:
     client = Client(
         url,
         revision=REVISION,
-        elicit=lambda message, schema: "accept",  # with the defaults of the form
+        elicit=answer,
         sample=lambda params: "a model would say something here",
         roots=["file:///tmp"],
         timeout=30,
@@ -40,11 +74,18 @@ async def main(url: str) -> None:
         if "tools" not in client.server_capabilities:
             return
         tools = await client.list_tools()
-        for name, arguments in CALLS.get(SCENARIO, ()):
-            print(name, await client.call(name, arguments))
+        calls = list(CALLS.get(SCENARIO, ()))
+        calls += [(call["name"], call["arguments"]) for call in CONTEXT.get("toolCalls", ())]
         if SCENARIO == "json-schema-2020-12-preservation":
             schema = next(t["inputSchema"] for t in tools if t["name"] == "json_schema_2020_12_tool")
-            print(await client.call("json_schema_echo", {"schema": schema}))
+            calls.append(("json_schema_echo", {"schema": schema}))
+        for name, arguments in calls:
+            try:
+                print(name, await client.call(name, arguments))
+            except MCPError as exc:
+                print(name, "failed:", exc)
+        if SCENARIO == "http-standard-headers":
+            await look_around(client)
 
 
 if __name__ == "__main__":

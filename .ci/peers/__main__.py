@@ -1,115 +1,240 @@
-"""Let the official implementations and ours talk to each other over stdio: python3 .ci/peers
+"""Let other implementations and ours talk to each other, over stdio and HTTP: python3 .ci/peers [WORD...]
 
-Installs them, pinned, below $MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10
-or newer is needed for the SDK, Node for the npm server. What cannot be installed is skipped, aloud;
-with CI=true in the environment that is a failure.
+With words, only the pairs whose titles contain them all. Installs the others, pinned, below
+$MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs.
+What cannot be installed is skipped, aloud; with CI=true in the environment that is a failure.
 """
 
+import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
-import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CACHE = pathlib.Path(os.environ.get("MCP_LITE_CI_CACHE", "~/.cache/mcp-lite-ci")).expanduser()
-SDKS = ("1.30.0", "2.3.0")
-EVERYTHING = "@modelcontextprotocol/server-everything"
-EVERYTHING_VERSION = "2026.8.31"
+PYTHON_PEERS = {
+    "sdk 1.30.0": "mcp==1.30.0",
+    "sdk 2.3.0": "mcp==2.3.0",
+    "fastmcp 4.1.2": "fastmcp==4.1.2",
+}
+NODE_PEERS = {
+    "@modelcontextprotocol/sdk": "1.32.2",
+    "@modelcontextprotocol/client": "2.4.0",
+    "@modelcontextprotocol/server-everything": "2026.8.31",
+}
+HTTP, SSE = "streamable-http", "sse"
+PATHS = {HTTP: "/mcp", SSE: "/sse"}
+PAIR_SECONDS = 90  # for one pair; most take two
+AT_ONCE = 2  # pairs
+QUIET = {"FASTMCP_SHOW_SERVER_BANNER": "false", "FASTMCP_CHECK_FOR_UPDATES": "off"}
 
 
 class Missing(Exception):
     """A peer cannot be installed here."""
 
 
-def install(what, folder, command):
-    """Run an installer once; raise Missing with its last words if it fails."""
-    done = folder / ".done"
-    if done.exists():
-        return
-    print(f"installing {what}", flush=True)
-    said = subprocess.run(command, capture_output=True, text=True, timeout=300)
+def command(what, *args):
+    """Run a command of the set-up and return what it printed; Missing if it fails."""
+    said = subprocess.run(args, capture_output=True, text=True, timeout=300)
     if said.returncode:
         lines = [x for x in said.stderr.splitlines() if not x.startswith("WARNING")]
         raise Missing(f"{what}: " + "\n".join(lines[-3:]))
-    done.touch()
+    return said.stdout.strip()
 
 
-def sdk(version):
-    """Return a Python that has this version of the official SDK."""
-    folder = CACHE / f"mcp-{version}-{sys.version_info[0]}.{sys.version_info[1]}"
-    python = folder / "bin/python"
+def install_python(name, requirement):
+    """Return a Python that has a peer, installing it if need be."""
     if sys.version_info < (3, 10):
-        raise Missing(f"mcp {version}: needs Python 3.10, this is {sys.version.split()[0]}")
+        raise Missing(f"{name}: needs Python 3.10, this is {sys.version.split()[0]}")
+    name = requirement.replace("==", "-")
+    folder = CACHE / f"{name}-{sys.version_info[0]}.{sys.version_info[1]}"
+    python = str(folder / "bin/python")
     if not (folder / ".done").exists():
+        print(f"installing {requirement}", flush=True)
         venv.create(folder, with_pip=True, clear=True)
-    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    install(f"mcp {version}", folder, [*pip, f"mcp=={version}"])
-    return str(python)
+        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        command(requirement, *pip, requirement)
+        (folder / ".done").touch()
+    return python
 
 
-def everything():
-    """Return the command of the npm server."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if not (node and npm):
-        raise Missing(f"{EVERYTHING}: no node and npm on the PATH")
-    folder = CACHE / f"everything-{EVERYTHING_VERSION}"
-    folder.mkdir(parents=True, exist_ok=True)
-    options = ["--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
-    install(EVERYTHING, folder, [npm, "install", *options, f"{EVERYTHING}@{EVERYTHING_VERSION}"])
-    return [node, str(folder / "node_modules" / EVERYTHING / "dist/index.js"), "stdio"]
+def install_node():
+    """Return node and the folder with the packages of NODE_PEERS, installing them if need be."""
+    os.environ["PYTHON"] = sys.executable
+    where = command("Node", str(HERE.parent / "node"))
+    os.environ["PATH"] = where + os.pathsep + os.environ["PATH"]
+    packages = [f"{name}@{version}" for name, version in NODE_PEERS.items()]
+    folder = CACHE / "node-peers"
+    done = folder / ".done"
+    if not done.exists() or done.read_text() != " ".join(packages):
+        print("installing", *packages, flush=True)
+        folder.mkdir(exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}')
+        options = ["--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
+        command("npm", "npm", "install", *options, *packages)
+        done.write_text(" ".join(packages))
+    return os.path.join(where, "node"), str(folder)
 
 
-def run(title, command):
-    """Run one pair; return whether it went well. Whatever it started is gone afterwards."""
-    print(f"== {title}", flush=True)
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Failed(Exception):
+    """A pair did not get on."""
+
+
+@contextlib.contextmanager
+def serving(server, transport):
+    """Run a server on a port; yield its URL. Afterwards it must end when told to; ours, cleanly."""
+    port = free_port()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            server(transport, port), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT,
+            env={**os.environ, **QUIET, "PORT": str(port)}, start_new_session=True,
+        )  # fmt: skip
+        try:
+            for _ in range(300):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                if process.poll() is not None:
+                    break
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}{PATHS[transport]}"
+        except Failed as exc:
+            log.seek(0)
+            raise Failed(f"{log.read()[-3000:]}\n{exc}") from None
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        log.seek(0)
+        said = log.read()
+        if server is our_server and (process.returncode or "Traceback" in said):
+            raise Failed(f"{said[-3000:]}\n   our server ended with status {process.returncode}")
+
+
+def run(client):
+    """Run a client; return what it reports. Whatever it started is gone afterwards."""
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-        start_new_session=True,
+        client, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        text=True, cwd=ROOT, env={**os.environ, **QUIET}, start_new_session=True,
     )  # fmt: skip
     try:
-        output = process.communicate(timeout=90)[0]
+        output = process.communicate(timeout=PAIR_SECONDS)[0]
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        output = process.communicate()[0] + "\n   no end after 90 s"
+        output = process.communicate()[0] + f"\n   no end after {PAIR_SECONDS} s"
     if process.returncode:
-        print(output[-6000:], "   FAILED", sep="\n", flush=True)
-        return False
+        raise Failed(output[-6000:])
     # What the clients report is indented by three; the rest is the servers' logs.
-    print("\n".join(re.findall(r"^   \S.*", output, re.M)), flush=True)
-    return True
+    return re.findall(r"^   [a-z0-9].*", output, re.M)
 
 
-def main():
-    """Run all pairs; return an exit status."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    ours = [sys.executable, str(ROOT / "examples/everything_server.py")]
-    our_client = [sys.executable, str(HERE / "our_client.py")]
-    good, missing = True, []
-    for version in SDKS:
+def pair(client, server, transport):
+    """Let a client drive a server; return what it reports, and how long it took."""
+    began = time.monotonic()
+    if transport == "stdio":
+        said = run(client("stdio", *server("stdio")))
+    else:
+        with serving(server, transport) as url:
+            said = run(client(transport, url))
+    return [*said, f"   {time.monotonic() - began:.1f} s"]
+
+
+def our_server(transport, port=None):
+    options = [] if port is None else ["--http", str(port)]
+    return [sys.executable, str(ROOT / "examples/everything_server.py"), *options]
+
+
+def our_client(what):
+    return lambda transport, *target: [sys.executable, str(HERE / "our_client.py"), what, *target]
+
+
+def pairs():
+    """Return (title, client, server, transport) of all that can be run here, and what is missing."""
+    found, missing = [], []
+    ours = ("our server", our_server)
+
+    def add(client, server, *transports):
+        for transport in transports:
+            found.append((f"{client[0]}, {server[0]}, {transport}", client[1], server[1], transport))
+
+    add(("our client", our_client("contract")), ours, "stdio", HTTP, SSE)
+    for name, requirement in PYTHON_PEERS.items():
         try:
-            python = sdk(version)
+            python = install_python(name, requirement)
         except Missing as exc:
             missing.append(exc)
             continue
-        theirs = [python, str(HERE / "sdk_server.py")]
-        client = [python, str(HERE / "sdk_client.py")]
-        good &= run(f"sdk {version} client, sdk {version} server", [*client, *theirs])
-        good &= run(f"sdk {version} client, our server", [*client, *ours])
-        good &= run(f"our client, sdk {version} server", [*our_client, "contract", *theirs])
-    good &= run("our client, our server", [*our_client, "contract", *ours])
+        theirs = (
+            f"{name} server",
+            lambda transport, *port, python=python: [
+                python, str(HERE / "sdk_server.py"), transport, *map(str, port)],
+        )  # fmt: skip
+        add(("our client", our_client("contract")), theirs, "stdio", HTTP)
+        if not name.startswith("sdk"):
+            continue
+        client = (
+            f"{name} client",
+            lambda *target, python=python: [python, str(HERE / "sdk_client.py"), *target],
+        )
+        add(client, theirs, "stdio", HTTP)  # shows that the contract is a fair one
+        add(client, ours, "stdio", HTTP)
+        if name.startswith("sdk 1"):
+            add(("our client", our_client("contract")), theirs, SSE)
+            add(client, ours, SSE)
     try:
-        good &= run("our client, server-everything", [*our_client, "everything", *everything()])
+        node, folder = install_node()
     except Missing as exc:
-        missing.append(exc)
+        return found, [*missing, exc]
+    for package in ("sdk", "client"):
+        client = (
+            f"typescript {package} client",
+            lambda *target, package=package: [
+                sys.executable, str(HERE / "ts_client.py"), node, folder, package, *target],
+        )  # fmt: skip
+        add(client, ours, "stdio", HTTP, SSE)
+    script = f"{folder}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+    kinds = {"stdio": "stdio", HTTP: "streamableHttp", SSE: "sse"}
+    everything = ("server-everything", lambda transport, *_: [node, script, kinds[transport]])
+    add(("our client", our_client("everything")), everything, "stdio", HTTP, SSE)
+    return found, missing
+
+
+def main(words):
+    """Run all pairs; return an exit status."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    found, missing = pairs()
+    found = [item for item in found if all(word in item[0] for word in words)]
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for (title, *_), future in [(item, pool.submit(pair, *item[1:])) for item in found]:
+            print(f"== {title}", flush=True)
+            try:
+                print(*future.result(), sep="\n", flush=True)
+            except Failed as exc:
+                failed += 1
+                print(exc, "   FAILED", sep="\n", flush=True)
     for exc in missing:
         print(f"SKIPPED: {exc}")
-    return 0 if good and not (missing and os.environ.get("CI")) else 1
+    print(f"{len(found) - failed} of {len(found)} pairs get on")
+    return 1 if failed or not found or (missing and os.environ.get("CI")) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

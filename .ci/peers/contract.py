@@ -10,6 +10,7 @@ import asyncio
 # What a server may leave out, as the one on the official SDK does here; said aloud if it happens.
 OPTIONAL_TOOLS = {
     "test_elicitation_sep1330_enums", "test_elicitation_url", "test_resource_link",
+    "test_reconnection",
 }  # fmt: skip
 ROOT = "file:///tmp/project"
 
@@ -95,6 +96,7 @@ CALLS = [  # tool, arguments, content blocks (in part)
     ("test_elicitation_sep1330_enums", {}, [{"text": "action=accept"}]),
     ("test_elicitation_url", {}, [{"text": "accept"}]),
     ("test_resource_link", {}, [{"type": "resource_link"}]),
+    ("test_reconnection", {}, [{"text": "arrived all the same"}]),  # over HTTP: on another stream
     ("test_list_roots", {}, [{"text": ROOT}]),
     ("test_tool_with_progress", {}, [{"type": "text"}]),
     ("test_tool_with_logging", {}, [{"type": "text"}]),

@@ -1,4 +1,4 @@
-"""Our client against another's server: our_client.py contract|everything COMMAND ARGUMENT..."""
+"""Our client against another's server: our_client.py contract|everything COMMAND ARGUMENT... | URL"""
 
 import asyncio
 import pathlib
@@ -137,14 +137,15 @@ async def everything(client, seen):
     assert await client.complete(template, "resourceId", "7") == ["7"]
 
 
-async def main(what, *command):
+async def main(what, *target):
+    target = target[0] if target[0].startswith("http://") else list(target)
     seen = contract.Seen()
 
     def changed(kind):
         return lambda *_: seen.changed.append(f"notifications/{kind}/list_changed")
 
     async with Client(
-        list(command),
+        target,
         elicit=lambda message, schema: seen.elicit({"requestedSchema": schema}),
         elicit_url=lambda message, url: seen.elicit({"mode": "url", "url": url}) or True,
         sample=seen.sample,
@@ -161,7 +162,7 @@ async def main(what, *command):
         print(f"   {done}, {client.server_info['name']}, revision {client.revision}")
     tool = ("echo", {"message": "x"}) if what == "everything" else ("test_simple_text", {})
     for revision in OLDER:
-        async with Client(list(command), revision=revision) as client:
+        async with Client(target, revision=revision) as client:
             await client.call(*tool)
             assert client.revision == revision, client.revision
     print(f"   and one call in each of {', '.join(OLDER)}")

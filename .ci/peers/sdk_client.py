@@ -1,11 +1,17 @@
-"""The official SDK's client, 1.x or 2.x as installed: sdk_client.py COMMAND ARGUMENT..."""
+"""The official SDK's client, 1.x or 2.x as installed.
+
+sdk_client.py stdio COMMAND ARGUMENT... | streamable-http URL | sse URL
+"""
 
 import asyncio
+import contextlib
 import sys
 
 import contract
 import mcp
 from mcp import ClientSession, StdioServerParameters, types
+from mcp.client import streamable_http
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 
 try:
@@ -103,16 +109,30 @@ def callbacks(seen):
     }
 
 
-async def main(command, *args):
+@contextlib.asynccontextmanager
+async def connected(transport, target):
+    """Yield the two streams of a connection."""
+    if transport == "stdio":
+        opening = stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
+    elif transport == "sse":
+        opening = sse_client(*target)
+    else:  # its third value, in 1.x, is of no use here
+        opening = streamable_http.streamable_http_client(*target)
+    async with opening as streams:
+        yield streams[:2]
+
+
+async def main(transport, *target):
     seen = contract.Seen()
-    params = StdioServerParameters(command=command, args=list(args))
-    async with stdio_client(params) as streams:
+    async with connected(transport, list(target)) as streams:
         async with ClientSession(*streams, **callbacks(seen)) as session:
             hello = wire(await session.initialize())
             done = await contract.exercise(Official(session, seen, hello), seen)
     print(f"   {done} checks, {hello['serverInfo']['name']}, revision {hello['protocolVersion']}")
-    if V2:  # its newer client asks for the stateless revision first, and falls back
-        async with mcp.Client(params, mode="auto") as client:
+    if V2 and transport != "sse":  # it asks for the stateless revision first, and falls back
+        if transport == "stdio":
+            target = [StdioServerParameters(command=target[0], args=list(target[1:]))]
+        async with mcp.Client(*target, mode="auto") as client:
             result = wire(await client.call_tool("test_simple_text", {}))
             assert "simple text" in result["content"][0]["text"], result
             print(f"   found revision {client.session.protocol_version} by itself")

@@ -1,15 +1,38 @@
-"""The contract's server, on the official SDK: 1.x (FastMCP) or 2.x (MCPServer), as installed."""
+"""The contract's server on another's library, whichever is installed:
+
+    sdk_server.py stdio | streamable-http PORT | sse PORT
+
+The official SDK 1.x (its FastMCP) or 2.x (MCPServer), or FastMCP 4.
+"""
 
 import base64
 import json
+import sys
 
 try:
-    from mcp.server.fastmcp import Context, FastMCP
-    from mcp.server.fastmcp.exceptions import ToolError
-except ModuleNotFoundError:  # 2.x
-    from mcp.server.mcpserver import Context
-    from mcp.server.mcpserver import MCPServer as FastMCP
-    from mcp.server.mcpserver.exceptions import ToolError
+    from fastmcp import Context, FastMCP
+    from fastmcp.exceptions import ToolError
+    from fastmcp.prompts import Message as message
+
+    KIND, UNSTRUCTURED = "fastmcp", {"output_schema": None}
+except ModuleNotFoundError:
+    try:
+        from mcp.server.fastmcp import Context, FastMCP
+        from mcp.server.fastmcp.exceptions import ToolError
+
+        KIND = "1.x"
+    except ModuleNotFoundError:
+        from mcp.server.mcpserver import Context
+        from mcp.server.mcpserver import MCPServer as FastMCP
+        from mcp.server.mcpserver.exceptions import ToolError
+
+        KIND = "2.x"
+    UNSTRUCTURED = {"structured_output": False}
+
+    def message(content):
+        return {"role": "user", "content": content}
+
+
 from mcp import types
 from pydantic import BaseModel
 
@@ -19,7 +42,7 @@ PNG = (  # one pixel
 )
 WAV = base64.b64encode(b"RIFF$\0\0\0WAVEfmt ").decode()
 
-mcp = FastMCP("official")
+mcp = FastMCP("fastmcp" if KIND == "fastmcp" else "official")
 
 
 def block(kind, **fields):
@@ -50,22 +73,22 @@ def test_structured_content() -> Weather:
     return Weather(celsius=21.5)
 
 
-@mcp.tool(structured_output=False)
+@mcp.tool(**UNSTRUCTURED)
 def test_image_content():
     return block("image", data=PNG, mimeType="image/png")
 
 
-@mcp.tool(structured_output=False)
+@mcp.tool(**UNSTRUCTURED)
 def test_audio_content():
     return block("audio", data=WAV, mimeType="audio/wav")
 
 
-@mcp.tool(structured_output=False)
+@mcp.tool(**UNSTRUCTURED)
 def test_embedded_resource():
     return file("test://embedded-resource")
 
 
-@mcp.tool(structured_output=False)
+@mcp.tool(**UNSTRUCTURED)
 def test_multiple_content_types():
     mixed = file("test://mixed-content-resource", "application/json", '{"test":"data"}')
     return [block("text", text="Mixed:"), block("image", data=PNG, mimeType="image/png"), mixed]
@@ -145,10 +168,6 @@ def template(id: str) -> str:
     return json.dumps({"id": id, "templateTest": True})
 
 
-def message(content):
-    return {"role": "user", "content": content}
-
-
 @mcp.prompt()
 def test_simple_prompt() -> str:
     return "This is a simple prompt for testing."
@@ -176,4 +195,14 @@ async def complete(ref, argument, context):
     return types.Completion(values=words)
 
 
-mcp.run()
+def main(transport, port=None):
+    if transport == "stdio":
+        mcp.run()
+    elif KIND == "1.x":
+        mcp.settings.port = int(port)
+        mcp.run(transport)
+    else:
+        mcp.run(transport, port=int(port))
+
+
+main(*sys.argv[1:])
