@@ -208,6 +208,9 @@ MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
 MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
 MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
+MAX_TASKS = 1000  # of one server, running or kept for their results
+TASK_TTL_MS = 3_600_000  # for which a task's result is kept
+POLL_MS = 500  # between two looks at a task
 MAX_CACHED = 1000  # results that a client keeps
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
 RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
@@ -270,6 +273,7 @@ CLIENT_INFO = PREFIX + "clientInfo"
 CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
 LOG_LEVEL = PREFIX + "logLevel"
 SERVER_INFO = PREFIX + "serverInfo"
+TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
@@ -798,6 +802,11 @@ METHODS: dict[str, Method] = {
         ),
         Method("logging/setLevel", REQUEST, CLIENT, _LEGACY, "logging", {"level": str}),
         Method("subscriptions/listen", REQUEST, CLIENT, _MODERN, "", {"notifications": dict}),
+        Method("tasks/get", REQUEST, CLIENT, _MODERN, "", {"taskId": str}),
+        Method("tasks/update", REQUEST, CLIENT, _MODERN, "",
+               {"taskId": str, "inputResponses": dict}),
+        Method("tasks/cancel", REQUEST, CLIENT, _MODERN, "", {"taskId": str}),
+        Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN),
         Method("roots/list", REQUEST, SERVER, _ALL, "roots"),
         Method("sampling/createMessage", REQUEST, SERVER, _ALL, "sampling",
                {"messages": list, "maxTokens": int}),
@@ -4666,47 +4675,51 @@ class MemoryTransport(Transport):
         self.other: MemoryTransport = self
         self.inbox: deque[bytes] = deque()
         self.closed = False
-        #: futures to wake when something was put in or taken out, with their loops
-        self.sleepers: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = []
+        #: futures to settle when something was put into the inbox, and taken out; with their loops
+        self.readers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
+        self.writers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
-        await self._until(lambda: self.inbox or self.closed)
+        await _sleep_until(lambda: self.inbox or self.closed, self.readers)
         items = []
         while self.inbox:
             items.append(self.inbox.popleft())
-        self._wake()
+        _wake_all(self.writers)
         return items
 
     async def write(self, msg: Msg | list[Msg]) -> None:
         """Put a message into the other end's inbox, when there is room."""
         data = encode(msg)
-        await self.other._until(lambda: len(self.other.inbox) < MAX_INBOX or self.other.closed)
-        if self.closed or self.other.closed:
+        other = self.other
+        await _sleep_until(lambda: len(other.inbox) < MAX_INBOX or other.closed, other.writers)
+        if self.closed or other.closed:
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
-        self.other.inbox.append(data)
-        self.other._wake()
+        other.inbox.append(data)
+        _wake_all(other.readers)
 
     async def close(self) -> None:
         """End both directions."""
         for end in (self, self.other):
             end.closed = True
-            end._wake()
+            _wake_all(end.readers)
+            _wake_all(end.writers)
 
-    async def _until(self, ready: Callable[[], Any]) -> None:
-        loop = asyncio.get_running_loop()
-        while not ready():
-            future = loop.create_future()
-            self.sleepers.append((loop, future))
-            if not ready():  # the other end, in its thread, may have woken all just before
-                await future
 
-    def _wake(self) -> None:
-        # The two ends may live in the loops of two threads.
-        sleepers, self.sleepers = self.sleepers, []
-        for loop, future in sleepers:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, future, None, None)
+async def _sleep_until(ready: Callable[[], Any], sleepers: deque[Any]) -> None:
+    loop = asyncio.get_running_loop()
+    while not ready():
+        future = loop.create_future()
+        sleepers.append((loop, future))
+        if not ready():  # the other end, in its thread, may have woken all just before
+            await future
+
+
+def _wake_all(sleepers: deque[Any]) -> None:
+    while sleepers:
+        with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
+            loop, future = sleepers.popleft()
+            loop.call_soon_threadsafe(_settle, future, None, None)
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -4805,15 +4818,8 @@ class Peer:
         if len(batch) > MAX_BATCH:
             raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
 
-    async def reply_batch(self, batch: list[JSON], send: Send) -> None:
-        """Do what the messages of a batch ask for; their answers go back as one batch."""
-        answers = [answer for answer in await self.handle_batch(batch, send) if answer is not None]
-        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if answers:
-            await send([sayable(answer) for answer in answers])  # type: ignore[arg-type]
-
-    async def handle_batch(self, batch: list[JSON], send: Send) -> list[Msg | None]:
-        """Return the answers to the requests of a batch, which are served at the same time."""
+    def reply_batch(self, batch: list[JSON], send: Send) -> Awaitable[None]:
+        """Take on the messages of a batch; the awaitable sends their answers as one batch."""
         answers: list[Msg | None] = []
         running: list[asyncio.Task[Msg | None]] = []
         for msg in batch:
@@ -4827,9 +4833,18 @@ class Peer:
                     running.append(self.tasks.spawn(self.handle(self.accept(msg, send))))
             except (RPCError, ProtocolError) as exc:
                 answers.append(self.refusal(exc, msg))
+        return self._send_batch(answers, running, send)
+
+    async def _send_batch(
+        self, answers: list[Msg | None], running: list[asyncio.Task[Msg | None]], send: Send
+    ) -> None:
         if running:
             await asyncio.wait(running)
-        return answers + [task.result() for task in running if not task.cancelled()]
+        answers += [task.result() for task in running if not task.cancelled()]
+        batch = [sayable(answer) for answer in answers if answer is not None]
+        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
+        if batch:
+            await send(batch)  # type: ignore[arg-type]
 
     def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
         """Send the error for a message that cannot be taken, if it may be answered."""
@@ -5118,7 +5133,7 @@ def sayable(answer: Msg) -> Msg:
     try:
         encode(answer)
     except (TypeError, ValueError, RecursionError) as exc:
-        logger.error("an answer cannot be sent as JSON: %s: %r", exc, answer)
+        logger.error("the answer to request %r cannot be sent as JSON: %s", answer["id"], exc)
         return error(answer["id"], wire_error(exc))
     return answer
 
@@ -5433,7 +5448,7 @@ class Context:
 
     __slots__ = ("server", "request_id", "method", "params", "meta", "facts", "state", "cache",
                  "_conversation", "_exchange", "_meter", "_timer", "_loop", "_thread",
-                 "_from_threads", "_rounds", "_running", "_suspended")  # fmt: skip
+                 "_from_threads", "_rounds", "_running", "_suspended", "_job")  # fmt: skip
 
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server = conversation.server
@@ -5449,6 +5464,7 @@ class Context:
         self.cache: Msg = {}
         self._rounds: Rounds | None = None
         self._running, self._suspended = True, False
+        self._job: Job | None = None
         self._conversation = conversation
         self._exchange = exchange
         self._meter: ProgressMeter | None = None
@@ -5483,6 +5499,8 @@ class Context:
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
+        if self._job is not None and self._job.started.done():
+            return self._job.status == "cancelled"
         return self._exchange.state is CANCELLED or self._conversation.peer.lost is not None
 
     @property
@@ -5506,6 +5524,8 @@ class Context:
         `progress` must grow from call to call. Many calls in a short time are thinned out, but
         the last one always arrives.
         """
+        if self._job is not None and self._job.started.done():
+            self._job.change("working", message or f"{progress:g}" + (f"/{total:g}" if total else ""))
         if self._meter is None:
             return
         now = self._loop.time()
@@ -5526,7 +5546,7 @@ class Context:
             await self._send_progress(params)
 
     async def _send_progress(self, params: Msg) -> None:
-        if not self.cancelled:
+        if self._may_send():
             fitted = fit("Progress", params, self.facts.rev)
             await self._exchange.send(notification("notifications/progress", fitted))
 
@@ -5535,10 +5555,14 @@ class Context:
         """Send a log message, if the client wants its level; `data` is any JSON value."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
-        if not self.cancelled and self._conversation.wants_log(level, self.facts.log_level):
+        if self._may_send() and self._conversation.wants_log(level, self.facts.log_level):
             params = _present(level=level, logger=logger)
             params["data"] = to_json(data)
             await self._exchange.send(notification("notifications/message", params))
+
+    def _may_send(self) -> bool:
+        """Whether the request still has a way back: a task has none."""
+        return not self.cancelled and (self._job is None or not self._job.started.done())
 
     def debug(self, data: JSON, logger: str | None = None) -> Any:
         """Send a log message of this level."""
@@ -5555,6 +5579,15 @@ class Context:
     def error(self, data: JSON, logger: str | None = None) -> Any:
         """Send a log message of this level."""
         return self.log("error", data, logger)
+
+    @_from_threads
+    async def start_task(self) -> None:
+        """Go on as a task, in a tool with task="manual": the client gets a handle, and polls.
+
+        What is asked before comes in rounds of the request; what is asked after, in the task.
+        """
+        if self._job is not None:
+            self._job.start()
 
     # Asking.
 
@@ -5647,6 +5680,8 @@ class Context:
         if not self.facts.rev.modern:
             peer, send = self._conversation.peer, self._exchange.send
             return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
+        if self._job is not None and self._job.started.done():
+            return await self._job.ask(key, method, params, read)
         rounds = self.rounds()
         name = rounds.name(key, method)
         answer = rounds.answer(name)
@@ -5700,6 +5735,8 @@ class Context:
     async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
         if not self.facts.rev.modern or self.method not in MAY_ASK:
             return to_json(await self.server.call(fn, *args))
+        if self._job is not None and self._job.started.done():
+            return to_json(await self.server.call(fn, *args))
         rounds = self.rounds()
         rounds.counted += 1
         if rounds.counted > len(rounds.done):
@@ -5739,7 +5776,7 @@ class Tool:
     """A registered tool: its definition, and how to call it."""
 
     __slots__ = ("name", "fn", "signature", "check", "definition", "schema", "structured",
-                 "wrapped", "check_output", "mirrors")  # fmt: skip
+                 "wrapped", "check_output", "mirrors", "task")  # fmt: skip
 
     def __init__(
         self,
@@ -5759,6 +5796,7 @@ class Tool:
         self.schema = self.signature.schema if input_schema is None else input_schema
         self.check = compile_schema(self.schema).check
         self.mirrors = mirrors_of(self.schema)
+        self.task: Any = fields.pop("task", None)
         self.structured, self.wrapped = structured, False
         if output_schema is None and structured:
             output_schema, self.wrapped = output_schema_of(self.signature.returns, CONTENT_CLASSES)
@@ -6030,6 +6068,7 @@ FILTERS = {
     "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
     "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
     "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
+    "taskIds": ("notifications/tasks", "extensions"),
 }
 #: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
 CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
@@ -6045,10 +6084,15 @@ class Feed:
         #: the part of the filter that is honoured
         self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
                        if asked.get(name) and declares(capabilities, capability)}  # fmt: skip
-        uris = self.wanted.get("resourceSubscriptions", [])
-        if not isinstance(uris, list) or len(uris) > MAX_ARGUMENTS:
-            raise RPCError(INVALID_PARAMS, f"resourceSubscriptions: a list of at most {MAX_ARGUMENTS}")
-        self.uris = frozenset(map(str, uris))
+        if "taskIds" in asked:
+            ctx.server._need_tasks(ctx)
+        #: URIs of resources, and ids of tasks
+        self.names: set[str] = set()
+        for name in ("resourceSubscriptions", "taskIds"):
+            names = self.wanted.get(name, [])
+            if not isinstance(names, list) or len(names) > MAX_ARGUMENTS:
+                raise RPCError(INVALID_PARAMS, f"{name}: expected a list of at most {MAX_ARGUMENTS}")
+            self.names.update(map(str, names))
         self.methods = {FILTERS[name][0] for name in self.wanted}
         #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
         self.waiting: dict[tuple[str, Any], Msg] = {}
@@ -6058,10 +6102,10 @@ class Feed:
     def put(self, msg: Msg) -> None:
         """Take an announcement, from any thread."""
         params = msg.get("params", {})
-        uri = params.get("uri")
-        if msg["method"] in self.methods and (uri is None or uri in self.uris):
+        name = params.get("uri", params.get("taskId"))
+        if msg["method"] in self.methods and (name is None or name in self.names):
             with contextlib.suppress(RuntimeError):  # its loop has ended
-                self.ctx._loop.call_soon_threadsafe(self._put, (msg["method"], uri), params)
+                self.ctx._loop.call_soon_threadsafe(self._put, (msg["method"], name), params)
 
     def _put(self, key: tuple[str, Any], params: Msg) -> None:
         self.waiting[key] = params
@@ -6090,6 +6134,113 @@ class Feed:
         """Send a notification, marked as belonging to this subscription."""
         meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
         await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
+
+
+def _knows_tasks(ctx: Context) -> bool:
+    extensions = ctx.client_capabilities.get("extensions")
+    return isinstance(extensions, dict) and TASKS in extensions
+
+
+class Job:
+    """A tool call that runs as a task: its client has a handle, and comes back to look.
+
+    spec: basic/versioning#extension-negotiation; the extension io.modelcontextprotocol/tasks
+    """
+
+    def __init__(self, server: Server, ctx: Context) -> None:
+        self.server, self.ctx = server, ctx
+        self.id = os.urandom(16).hex()  # whoever knows it is the client that was told
+        self.status, self.message = "working", ""
+        self.created = self.updated = time.time()
+        self.expires = self.created + TASK_TTL_MS / 1000
+        #: settled when the task begins: from then on the request that began it is over
+        self.started: asyncio.Future[Any] = ctx._loop.create_future()
+        self.outcome: Msg = {}  # "result" or "error", once there is one
+        self.requests: Msg = {}  # questions without an answer
+        self.answers: dict[str, asyncio.Future[Any]] = {}
+        self.asked = 0
+        self.task: asyncio.Task[Any] | None = None
+
+    def start(self) -> None:
+        """Make the call a task. Raises RPCError when there are too many."""
+        jobs, now = self.server.jobs, time.time()
+        for old in [job for job in jobs.values() if job.expires < now]:
+            old.cancel()
+            del jobs[old.id]
+        if len(jobs) >= MAX_TASKS:
+            raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running or kept")
+        jobs[self.id] = self
+        _settle(self.started, None, None)
+
+    async def run(self, call: Awaitable[Msg]) -> Msg:
+        """Await the call, and keep what comes of it if it became a task."""
+        self.task = asyncio.current_task()
+        try:
+            answer = await call
+        except asyncio.CancelledError:
+            self.change("cancelled")
+            raise
+        except Exception as exc:
+            if not self.started.done():
+                raise
+            if not isinstance(exc, MCPError):
+                logger.error("the task %s failed", self.id, exc_info=exc)
+            self.outcome = {"error": wire_error(exc)}
+            self.change("failed")
+            return {}
+        self.outcome = {"result": answer}
+        self.change("completed")
+        return answer
+
+    def change(self, status: str, message: str = "") -> None:
+        """Note a new status, and tell those who listen."""
+        if self.status in ("working", "input_required"):
+            self.status, self.message, self.updated = status, message, time.time()
+            if self.started.done():
+                self.server._tell("extensions", notification("notifications/tasks", self.details()))
+
+    def describe(self) -> Msg:
+        """Return the task as the client gets it when it begins."""
+        times = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
+                 for when in (self.created, self.updated)]  # fmt: skip
+        return {
+            "taskId": self.id, "status": self.status, "createdAt": times[0],
+            "lastUpdatedAt": times[1], "ttlMs": TASK_TTL_MS, "pollIntervalMs": POLL_MS,
+            **_present(statusMessage=self.message or None),
+        }  # fmt: skip
+
+    def details(self) -> Msg:
+        """Return the task with what it asks, or what came of it."""
+        asked = {"inputRequests": self.requests} if self.status == "input_required" else {}
+        return {**self.describe(), **asked, **self.outcome}
+
+    async def ask(self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]) -> Any:
+        """Ask the client, which finds the question when it looks, until the answer is right."""
+        while True:
+            self.asked += 1
+            # A key must never name two questions of one task.
+            name = key if key and key not in self.answers else f"{key or method}-{self.asked}"
+            self.answers[name] = self.ctx._loop.create_future()
+            self.requests = {**self.requests, name: {"method": method, "params": params}}
+            self.change("input_required")
+            answer = await self.answers[name]
+            with contextlib.suppress(SchemaError):
+                return read(answer)
+
+    def update(self, responses: Msg) -> None:
+        """Take answers; those that nobody waits for are ignored."""
+        for name, answer in responses.items():
+            if name in self.requests and isinstance(answer, dict):
+                self.requests = {k: ask for k, ask in self.requests.items() if k != name}
+                _settle(self.answers[name], answer, None)
+        if not self.requests:
+            self.change("working")
+
+    def cancel(self) -> None:
+        """End the task, if it has not ended."""
+        self.change("cancelled")
+        if self.task is not None:
+            self.task.cancel()
 
 
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
@@ -6157,6 +6308,7 @@ class Server:
         self._state_key = key.encode() if isinstance(key, str) else key
         self._bus = bus
         self.feeds: set[Feed] = set()
+        self.jobs: dict[str, Job] = {}
         self.tools, self.prompts = Registry("tool"), Registry("prompt")
         self.resources, self.templates = Registry("resource"), Registry("resource template")
         self.completions: dict[tuple[str, str], Completion] = {}
@@ -6179,7 +6331,9 @@ class Server:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
 
         Fields: title, description, annotations, icons, meta; input_schema and output_schema
-        replace what the types say; structured=False sends text only.
+        replace what the types say; structured=False sends text only. task=True lets it run as a
+        task where the client supports them, "required" only there, "manual" from ctx.start_task()
+        on.
         """
         return self._decorator(self.add_tool, fn, name, fields)
 
@@ -6194,7 +6348,8 @@ class Server:
         **fields: Any,
     ) -> None:
         """Offer a function as a tool, at any time; clients that listen are told."""
-        _check_fields("tool", fields, ("title", "description", "annotations", "icons", "meta"))
+        known = ("title", "description", "annotations", "icons", "meta", "task")
+        _check_fields("tool", fields, known)
         tool = Tool(fn, name, input_schema, output_schema, structured, fields)
         self.tools.add(tool.name, tool)
         self.tools_changed()
@@ -6356,6 +6511,8 @@ class Server:
             ours["prompts"] = {"listChanged": True}
         if self.completions or self.prompts:
             ours["completions"] = {}
+        if any(tool.task for tool in self.tools.values()):
+            ours["extensions"] = {TASKS: {}}
         ours.update(self.extra_capabilities)
         return ours
 
@@ -6526,6 +6683,13 @@ class Server:
             if not rev.input_errors_as_results:
                 raise
             return _failed(str(exc))
+        if tool.task and rev.modern:
+            return await self._call_as_task(tool, given, ctx)
+        return await self._run_tool(tool, given, ctx)
+
+    async def _run_tool(self, tool: Tool, given: Msg, ctx: Context) -> Msg:
+        """Return the CallToolResult of a call with checked arguments."""
+        rev = ctx.facts.rev
         try:
             value = await self.call_with(tool, given, ctx)
         except (RPCError, ToolError, CapabilityMissing) as exc:
@@ -6542,6 +6706,49 @@ class Server:
             raise RPCError(INTERNAL_ERROR, f"tool {tool.name!r} broke its output schema: {exc}") from exc
         answer = fit("CallToolResult", answer, rev)
         return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
+
+    async def _call_as_task(self, tool: Tool, given: Msg, ctx: Context) -> Msg:
+        """Run a tool as a task if the client supports them, else as any tool."""
+        if not _knows_tasks(ctx):
+            if tool.task == "required":
+                self._need_tasks(ctx)
+            return await self._run_tool(tool, given, ctx)
+        ctx._job = job = Job(self, ctx)
+        if tool.task != "manual":
+            job.start()
+        run = self._tasks.spawn(job.run(self._run_tool(tool, given, ctx)))
+        try:
+            await asyncio.wait([run, job.started], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not job.started.done():
+                run.cancel()
+        if job.started.done():
+            return {"resultType": "task", **job.describe()}
+        return await run  # type: ignore[no-any-return]
+
+    def _need_tasks(self, ctx: Context) -> None:
+        if not _knows_tasks(ctx):
+            data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            raise RPCError(MISSING_CAPABILITY, f"the client did not declare the extension {TASKS}", data)
+
+    def _find_job(self, ctx: Context) -> Job:
+        """Return the task of a request; it is nobody's business but its principal's."""
+        self._need_tasks(ctx)
+        job = self.jobs.get(ctx.params["taskId"])
+        if job is None or job.ctx.principal != ctx.principal or job.expires < time.time():
+            raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
+        return job
+
+    async def _tasks_get(self, ctx: Context) -> Msg:
+        return self._find_job(ctx).details()
+
+    async def _tasks_update(self, ctx: Context) -> Msg:
+        self._find_job(ctx).update(ctx.params["inputResponses"])
+        return {}
+
+    async def _tasks_cancel(self, ctx: Context) -> Msg:
+        self._find_job(ctx).cancel()
+        return {}
 
     async def _prompts_get(self, ctx: Context) -> Msg:
         prompt: Prompt = self.prompts.find(ctx.params["name"])
@@ -6830,6 +7037,9 @@ HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
     "ping": Server._ping,
     "server/discover": Server._discover,
     "subscriptions/listen": Server._listen,
+    "tasks/get": Server._tasks_get,
+    "tasks/update": Server._tasks_update,
+    "tasks/cancel": Server._tasks_cancel,
     "tools/list": Server._tools_list,
     "tools/call": Server._tools_call,
     "resources/list": Server._resources_list,
@@ -7200,6 +7410,8 @@ class Client:
         if self._elicit is not None or self._elicit_url is not None:
             modes = _present(form=self._elicit and {}, url=self._elicit_url and {})
             ours["elicitation"] = {name: {} for name in modes}
+        # Tasks are polled by themselves, so that a caller need not know of them.
+        ours["extensions"] = {TASKS: {}}
         return {**ours, **self._extra_capabilities}
 
     # Asking.
@@ -7285,6 +7497,8 @@ class Client:
             kind = answer.get("resultType", "complete")
             if kind == "complete":
                 return answer
+            if kind == "task" and "taskId" in answer:
+                return await self._poll(answer)
             if kind != "input_required":
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
                 raise ProtocolError(f"{self.peer.name} gave a result of unknown type {kind!r}")
@@ -7296,6 +7510,36 @@ class Client:
             params.pop("requestState", None)
             params.update(_present(requestState=answer.get("requestState")))
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request")
+
+    async def _poll(self, task: Msg) -> Msg:
+        """Return the result of a task: look at it now and then, and answer what it asks."""
+        handle = {"taskId": str(task["taskId"])}
+        answered: set[str] = set()
+        try:
+            while task.get("status") in ("working", "input_required"):
+                if self._progress is not None and task.get("statusMessage"):
+                    self.peer.call(self._progress, 0, None, task["statusMessage"])
+                fresh = {name: ask for name, ask in _object(task, "inputRequests").items()
+                         if name not in answered}  # fmt: skip
+                if fresh:
+                    answers = await asyncio.gather(*(self._answer(ask) for ask in fresh.values()))
+                    update = {**handle, "inputResponses": dict(zip(fresh, answers))}
+                    await self.request("tasks/update", update)
+                    answered.update(fresh)
+                wait_ms = task.get("pollIntervalMs")
+                wait_ms = wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else POLL_MS
+                await asyncio.sleep(min(wait_ms / 1000, STALL_SECONDS))
+                task = await self.request("tasks/get", handle)
+        except asyncio.CancelledError:
+            if self.peer.lost is None:
+                self._tasks.spawn(self.request("tasks/cancel", handle))
+            raise
+        if task.get("status") == "completed":
+            return _object(task, "result")
+        problem = _object(task, "error")
+        text = str(problem.get("message", f"the task was {task.get('status')}"))
+        code = problem.get("code")
+        raise RemoteError(code if isinstance(code, int) else INTERNAL_ERROR, text, problem.get("data"))
 
     async def _answer(self, asked: JSON) -> Msg:
         """Return the answer to one of the server's questions."""
@@ -8217,6 +8461,10 @@ class StdioTransport(LineTransport):
     ) -> None:
         super().__init__(max_message_bytes)
         self.command = command
+        words: Any = [command] if isinstance(command, os.PathLike) else command
+        words = words.split() if isinstance(words, str) else words
+        words = [os.path.basename(word) for word in words] or [""]
+        self.name = f"the server {next((w for w in words if w.endswith('.py')), words[0])!r}"
         names = () if env_replace else INHERITED_VARIABLES
         # A value like "() { ..." is a function, which an old bash would run.
         ours = {k: v for k, v in os.environ.items() if k in names and not v.startswith("()")}
@@ -8236,8 +8484,6 @@ class StdioTransport(LineTransport):
         from subprocess import PIPE, Popen
 
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
-        script = next((part for part in argv if part.endswith(".py")), argv[0])
-        self.name = f"the server {os.path.basename(script)!r}"
         heard = self.stderr in (None, "null") or callable(self.stderr)
         given = PIPE if heard else None if self.stderr == "inherit" else self.stderr
         options: Msg = {"start_new_session": True}  # also, Ctrl-C is for us alone

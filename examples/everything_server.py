@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
 
-from mcp_lite import Audio, Context, Image, Link, Message, Resource, Server, ToolError
+from mcp_lite import Audio, Context, Image, Link, Message, Resource, RPCError, Server, ToolError
 
 app = Server(
     "everything",
@@ -477,6 +477,62 @@ async def test_trigger_prompt_change() -> str:
     app.add_prompt(lambda: "gone already", name="test_passing_prompt", description="Not for long.")
     app.remove_prompt("test_passing_prompt")
     return "The list of prompts changed twice."
+
+
+# ---- Tasks: calls that outlive their request, in the newest revision and where clients know them --
+
+
+@app.tool
+def greet(name: str) -> str:
+    """Greet somebody: a call like any other."""
+    return f"Hello, {name}!"
+
+
+@app.tool(task=True)
+async def slow_compute(seconds: float = 1, label: str = "work") -> str:
+    """Take long; the client may go away and look again."""
+    await asyncio.sleep(seconds)
+    return f"{label} is done."
+
+
+@app.tool(task="required")
+async def failing_job() -> str:
+    """Fail after a while: a result for the model to read."""
+    await asyncio.sleep(1)
+    raise ToolError("This job always fails.")
+
+
+@app.tool(task=True)
+async def protocol_error_job() -> str:
+    """End in an error of the protocol."""
+    await asyncio.sleep(0.1)
+    raise RPCError(-32603, "This job cannot be done.")
+
+
+@app.tool(task=True)
+async def confirm_delete(filename: str, ctx: Context) -> str:
+    """Ask, in the middle of a task."""
+    answer = await ctx.elicit(f"Delete {filename}?", form(confirm={"type": "boolean"}), key="confirm")
+    return f"{filename}: {answer.action}"
+
+
+@app.tool(task=True)
+async def multi_input(ctx: Context) -> str:
+    """Ask two things at once."""
+    one, two = await asyncio.gather(
+        ctx.elicit("The first name?", form(name={"type": "string"}), key="first"),
+        ctx.elicit("The second name?", form(name={"type": "string"}), key="second"),
+    )
+    return f"{one.action}, {two.action}"
+
+
+@app.tool(task="manual")
+async def test_tool_with_task(ctx: Context) -> str:
+    """Ask first, and become a task with the answer."""
+    answer = await ctx.elicit("What is your name?", form(name={"type": "string"}), key="user_name")
+    await ctx.start_task()
+    await asyncio.sleep(0.1)
+    return f"The task is done, {name_in(answer)}."
 
 
 # ---- Around every request, and beyond the protocol -----------------------------------------------

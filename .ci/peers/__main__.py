@@ -6,20 +6,18 @@ What cannot be installed is skipped, aloud; with CI=true in the environment that
 """
 
 import concurrent.futures
-import contextlib
 import os
 import pathlib
 import re
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+from processes import ROOT, Failed, free_port, run, serving
+
 CACHE = pathlib.Path(os.environ.get("MCP_LITE_CI_CACHE", "~/.cache/mcp-lite-ci")).expanduser()
 PYTHON_PEERS = {
     "sdk 1.30.0": "mcp==1.30.0",
@@ -85,75 +83,19 @@ def install_node():
     return os.path.join(where, "node"), str(folder)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Failed(Exception):
-    """A pair did not get on."""
-
-
-@contextlib.contextmanager
-def serving(server, transport):
-    """Run a server on a port; yield its URL. Afterwards it must end when told to; ours, cleanly."""
-    port = free_port()
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            server(transport, port), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT,
-            env={**os.environ, **QUIET, "PORT": str(port)}, start_new_session=True,
-        )  # fmt: skip
-        try:
-            for _ in range(300):
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-                if process.poll() is not None:
-                    break
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}{PATHS[transport]}"
-        except Failed as exc:
-            log.seek(0)
-            raise Failed(f"{log.read()[-3000:]}\n{exc}") from None
-        finally:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        log.seek(0)
-        said = log.read()
-        if server is our_server and (process.returncode or "Traceback" in said):
-            raise Failed(f"{said[-3000:]}\n   our server ended with status {process.returncode}")
-
-
-def run(client):
-    """Run a client; return what it reports. Whatever it started is gone afterwards."""
-    process = subprocess.Popen(
-        client, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        text=True, cwd=ROOT, env={**os.environ, **QUIET}, start_new_session=True,
-    )  # fmt: skip
-    try:
-        output = process.communicate(timeout=PAIR_SECONDS)[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output = process.communicate()[0] + f"\n   no end after {PAIR_SECONDS} s"
-    if process.returncode:
-        raise Failed(output[-6000:])
-    # What the clients report is indented by three; the rest is the servers' logs.
-    return re.findall(r"^   [a-z0-9].*", output, re.M)
-
-
 def pair(client, server, transport):
     """Let a client drive a server; return what it reports, and how long it took."""
     began = time.monotonic()
     if transport == "stdio":
-        said = run(client("stdio", *server("stdio")))
+        said = run(client("stdio", *server("stdio")), PAIR_SECONDS, **QUIET)
     else:
-        with serving(server, transport) as url:
-            said = run(client(transport, url))
-    return [*said, f"   {time.monotonic() - began:.1f} s"]
+        port = free_port()
+        statuses = {0} if server is our_server else None
+        with serving(server(transport, port), port, statuses, PORT=str(port), **QUIET):
+            url = f"http://127.0.0.1:{port}{PATHS[transport]}"
+            said = run(client(transport, url), PAIR_SECONDS, **QUIET)
+    # What the clients report is indented by three; the rest is the servers' logs.
+    return [*re.findall(r"^   [a-z0-9].*", said, re.M), f"   {time.monotonic() - began:.1f} s"]
 
 
 def our_server(transport, port=None):

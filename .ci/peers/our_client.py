@@ -9,6 +9,7 @@ import contract
 
 from mcp_lite import Client, RemoteError
 
+NEWEST = "2025-11-25"  # of those with a handshake
 OLDER = ("2024-11-05", "2025-03-26", "2025-06-18")
 URL = "https://example.com/login"
 
@@ -137,8 +138,8 @@ async def everything(client, seen):
     assert await client.complete(template, "resourceId", "7") == ["7"]
 
 
-async def main(what, *target):
-    target = target[0] if target[0].startswith("http://") else list(target)
+async def use(what, target, revision=None):
+    """Use every feature of a server, in a revision, or else the one that the two agree on."""
     seen = contract.Seen()
 
     def changed(kind):
@@ -146,6 +147,7 @@ async def main(what, *target):
 
     async with Client(
         target,
+        revision=revision,
         elicit=lambda message, schema: seen.elicit({"requestedSchema": schema}),
         elicit_url=lambda message, url: seen.elicit({"mode": "url", "url": url}) or True,
         sample=seen.sample,
@@ -154,12 +156,24 @@ async def main(what, *target):
         on_tools_changed=changed("tools"),
         on_resources_changed=changed("resources"),
     ) as client:
-        if what == "contract":
-            done = f"{await contract.exercise(Ours(client, seen), seen)} checks"
-        else:
+        if what == "everything":
             await everything(client, seen)
             done = "every feature"
+        else:
+            # The others' servers here ask by sending requests, as they could up to NEWEST.
+            asks = client.revision <= NEWEST or client.server_info["name"] == "everything"
+            done = f"{await contract.exercise(Ours(client, seen), seen, asks)} checks"
         print(f"   {done}, {client.server_info['name']}, revision {client.revision}")
+        return client.revision
+
+
+async def main(what, *target):
+    target = target[0] if target[0].startswith("http://") else list(target)
+    await use(what, target, NEWEST)
+    async with Client(target) as client:
+        found = client.revision
+    if found != NEWEST and what == "contract":
+        await use(what, target)
     tool = ("echo", {"message": "x"}) if what == "everything" else ("test_simple_text", {})
     for revision in OLDER:
         async with Client(target, revision=revision) as client:

@@ -211,7 +211,7 @@ async def drive(site):
           "the others noticed nothing", flush=True)  # fmt: skip
 
     site.start_worker("b")
-    until = time.monotonic() + PATIENCE  # nginx tries it again after 10 seconds
+    until = time.monotonic() + PATIENCE  # nginx tries it again after three seconds
     while True:
         client, name = await session(site.url, told)
         again = [await client.call("whoami") for _ in range(3)]

@@ -1,0 +1,82 @@
+"""Run `app.asgi` under real ASGI servers: python .ci/asgi, with uvicorn, hypercorn and starlette.
+
+For each server: the official suite's server scenarios, our client's whole contract over both
+transports, and what checks.py does to it, alone and mounted in a Starlette application.
+"""
+
+import os
+import pathlib
+import re
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from processes import ROOT, Failed, free_port, run, serving
+
+UVICORN = "uvicorn --log-level warning --timeout-graceful-shutdown 3 --port PORT"
+SERVERS = {
+    "uvicorn, h11": f"{UVICORN} --loop asyncio --http h11",
+    "uvicorn, httptools, uvloop": f"{UVICORN} --loop uvloop --http httptools",
+    "hypercorn": "hypercorn --graceful-timeout 3 --bind 127.0.0.1:PORT",
+}
+ENDED = {0, -15}  # uvicorn ends itself by the signal that it was sent
+
+
+def serve(server, app, folder):
+    """Return a context: the server, serving an application on a port."""
+    port = free_port()
+    command = [sys.executable, "-m", *SERVERS[server].replace("PORT", str(port)).split(), app]
+    return port, serving(command, port, ENDED, PYTHONPATH=str(folder))
+
+
+def conformance(server):
+    command = f"{sys.executable} -m {SERVERS[server].replace('PORT', '$PORT')}"
+    environ = {
+        "PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT / "examples"),
+        "SERVER_CMD": f"exec {command} everything_server:app.asgi",
+    }
+    return run([str(HERE.parent / "conformance"), "server"], 120, **environ)
+
+
+def contract(server):
+    said = ""
+    for path in ("mcp", "sse"):
+        port, running = serve(server, "everything_server:app.asgi", ROOT / "examples")
+        with running:
+            script, url = HERE.parent / "peers/our_client.py", f"http://127.0.0.1:{port}/{path}"
+            said += run([sys.executable, str(script), "contract", url], 90)
+    return said
+
+
+def checks(server):
+    said = ""
+    for app, root in (("app:app.asgi", ""), ("app:mounted", "/tools")):
+        port, running = serve(server, app, HERE)
+        with running:
+            script = str(HERE / "checks.py")
+            said += run([sys.executable, script, f"http://127.0.0.1:{port}", root], 90)
+    return said
+
+
+def main():
+    """Check all; return an exit status."""
+    good = True
+    for server in SERVERS:
+        for check in (conformance, contract, checks):
+            print(f"== {server}: {check.__name__}", flush=True)
+            began = time.monotonic()
+            try:
+                said = check(server)
+                print(*re.findall(r"^(?:server|   ).*", said, re.M), sep="\n")
+                print(f"   {time.monotonic() - began:.1f} s", flush=True)
+            except Failed as exc:
+                good = False
+                print(exc, "   FAILED", sep="\n", flush=True)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""What checks.py drives: `app.asgi` alone, and `mounted` in a Starlette application."""
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+from mcp_lite import Context, Server
+
+told = {"cancelled": 0, "lives": 0}
+
+
+@contextlib.asynccontextmanager
+async def lifespan(server):
+    told["lives"] += 1
+    yield "alive"
+    print("the lifespan ended", flush=True)
+
+
+app = Server("asgi", lifespan=lifespan)
+
+
+@app.tool
+async def count(to: int, ctx: Context, pause: float = 0.02) -> str:
+    """Count, reporting every number."""
+    try:
+        for number in range(1, to + 1):
+            await asyncio.sleep(pause)
+            await ctx.report_progress(number, to)
+    except asyncio.CancelledError:
+        told["cancelled"] += 1
+        raise
+    return str(ctx.lifespan)
+
+
+@app.tool
+async def flood(megabytes: int, ctx: Context) -> str:
+    """Log as fast as the client reads."""
+    for _ in range(megabytes * 4):
+        await ctx.error("x" * 2**18)
+    return "flooded"
+
+
+def resident_mb():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@app.route("GET", "/state")
+async def state(request) -> dict:
+    """What is alive in this process."""
+    endpoints = app.asgi._endpoints.values()
+    return {
+        **told,
+        "streams": sum(len(endpoint.streams) for endpoint in endpoints),
+        "sessions": sum(len(endpoint.sessions) for endpoint in endpoints),
+        "tasks": len(asyncio.all_tasks()),
+        "fds": len(os.listdir("/proc/self/fd")),
+        "mb": resident_mb(),
+    }
+
+
+async def page(request):
+    return PlainTextResponse("a page of the application around it")
+
+
+@contextlib.asynccontextmanager
+async def around(starlette):
+    """Starlette tells what it mounts nothing of its lifespan."""
+    yield
+    await app.asgi.close()
+
+
+mounted = Starlette(
+    routes=[Route("/", page), Mount("/tools", app=app.asgi)],
+    lifespan=around,
+)

@@ -1,0 +1,93 @@
+"""Servers and commands for the checks in this folder. Whatever they start is gone afterwards."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+START_SECONDS = 30
+STOP_SECONDS = 10
+
+
+class Failed(Exception):
+    """A check did not go well; the text says what was printed."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def end(process, seconds):
+    """Ask a process to end, and end its group if it does not; return whether it did."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return False
+
+
+@contextlib.contextmanager
+def serving(command, port, statuses=None, **environ):
+    """Run a server; yield its process when it listens.
+
+    If it must end cleanly, `statuses` are the exit statuses that are right.
+    """
+    with tempfile.TemporaryFile("w+") as log:
+
+        def said():
+            log.seek(0)
+            return log.read()
+
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT,
+            env={**os.environ, **environ}, start_new_session=True,
+        )  # fmt: skip
+        try:
+            until = time.monotonic() + START_SECONDS
+            while time.monotonic() < until and process.poll() is None:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                time.sleep(0.1)
+            else:
+                raise Failed("the server does not listen")
+            yield process
+        except Exception as exc:
+            end(process, STOP_SECONDS)
+            raise Failed(f"{said()[-3000:]}\n{exc}") from (None if isinstance(exc, Failed) else exc)
+        finally:
+            ended = process.poll() is not None or end(process, STOP_SECONDS)
+        if statuses is not None:
+            if not ended:
+                raise Failed(f"{said()[-3000:]}\nthe server did not end within {STOP_SECONDS} s")
+            if process.returncode not in statuses or "Traceback" in said():
+                raise Failed(f"{said()[-3000:]}\nthe server ended with {process.returncode}")
+
+
+def run(command, seconds, **environ):
+    """Run a command and return what it printed; Failed if its status is not 0."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        text=True, cwd=ROOT, env={**os.environ, **environ}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output = process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output = process.communicate()[0] + f"\nno end after {seconds} s"
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    if process.returncode:
+        raise Failed(output[-6000:])
+    return output
