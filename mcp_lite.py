@@ -150,11 +150,12 @@ __all__ = [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
     # 5: JSON Schema
-    "compile_schema", "Validator",
+    "compile_schema", "Validator", "Header",
     # 14: conversations
     "Transport", "memory_transports",
     # 15: the server
-    "Server", "Context", "Image", "Audio", "Resource", "Link", "Message", "Elicited", "LogHandler",
+    "Server", "Context", "Image", "Audio", "Resource", "Link", "Message", "Elicited",
+    "InputRequired", "LogHandler",
     # 16: the client
     "Client",
     # 17: stdio
@@ -212,6 +213,7 @@ MAX_TASKS = 1000  # of one server, running or kept for their results
 TASK_TTL_MS = 3_600_000  # for which a task's result is kept
 POLL_MS = 500  # between two looks at a task
 MAX_CACHED = 1000  # results that a client keeps
+MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
 RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
@@ -583,6 +585,7 @@ def encode(msg: Msg | list[Msg]) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
     Raises TypeError or ValueError for values that JSON cannot say.
+    spec: basic/transports/stdio#sending-messages
 
     >>> encode({"text": "a\\nb é"})
     b'{"text":"a\\\\nb \\xc3\\xa9"}'
@@ -591,7 +594,25 @@ def encode(msg: Msg | list[Msg]) -> bytes:
     return _to_json(msg).encode("utf-8", "replace")
 
 
-_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+def _one_encoder() -> Callable[[JSON], str]:
+    """Return a function from value to JSON. The standard one builds a C encoder for each call."""
+    whole = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+    if make is None:  # no C accelerator, as on PyPy
+        return whole.encode
+    quote = json.encoder.encode_basestring  # type: ignore[attr-defined]
+    once = make(None, whole.default, quote, None, ":", ",", False, False, False)
+
+    def to_text(value: JSON) -> str:
+        try:
+            return "".join(once(value, 0))
+        except RecursionError:
+            raise ValueError("it contains itself, or is nested too deep for JSON") from None
+
+    return to_text
+
+
+_to_json = _one_encoder()
 
 
 def decode(data: bytes) -> JSON:
@@ -608,10 +629,15 @@ def decode(data: bytes) -> JSON:
     """
     _check_bounds(data)
     try:
-        value = _from_json(data.decode("utf-8"))
+        text = data.decode("utf-8").strip(" \t\r\n")
+        value, end = _scan(text, 0)
+        if end < len(text):
+            raise ValueError(f"something follows the value, at {end}")
         # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
         if _SURROGATE_ESCAPE.search(data):
             _to_json(value).encode("utf-8")
+    except StopIteration:
+        raise ProtocolError("not JSON: no value", code=PARSE_ERROR) from None
     except (ValueError, RecursionError) as exc:
         # RecursionError cannot happen below MAX_DEPTH; a caller deep in its own stack may see it.
         raise ProtocolError(f"not JSON: {exc}", code=PARSE_ERROR) from None
@@ -635,9 +661,9 @@ def _finite(text: str) -> float:
     return number
 
 
-_from_json = json.JSONDecoder(
+_scan = json.JSONDecoder(
     object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite
-).decode
+).scan_once  # type: ignore[attr-defined]
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Looked for from the start of a number only: from each of its digits would be quadratic.
@@ -691,25 +717,28 @@ class Revision(NamedTuple):
     name: str
     #: every request carries its own metadata; no handshake, no sessions, no server requests
     modern: bool = False
-    #: JSON-RPC batches must be understood
+    #: JSON-RPC batches must be understood (spec 2025-03-26: basic/index#batching)
     batching: bool = False
     #: HTTP is one endpoint that answers with JSON or a stream, not the older pair of endpoints
     streamable: bool = True
-    #: HTTP requests name the revision in a header
+    #: HTTP requests name the revision (spec 2025-06-18: basic/transports#protocol-version-header)
     version_header: bool = False
     #: an error about an unreadable message leaves the id out; before, it was null
+    #: (spec 2025-11-25: basic/index#error-responses)
     error_without_id: bool = False
     #: tool arguments that break the schema are the model's to correct: a result with isError
     input_errors_as_results: bool = False
     #: elicitation by URL, titled and multiple choices, defaults of every kind
     rich_elicitation: bool = False
+    #: knows every field and type of content that there is
+    rich_content: bool = False
     #: sampling with tools, and messages of several content blocks
     rich_sampling: bool = False
     #: SSE answers begin with an event that has an id and no data, so that they can be polled
     sse_priming: bool = False
     #: capabilities which cannot be declared yet, and so need not be
     undeclared: tuple[str, ...] = ()
-    #: the code for a resource that does not exist
+    #: the code for a resource that does not exist (spec: server/resources#error-handling)
     resource_not_found: int = RESOURCE_NOT_FOUND
 
 
@@ -724,6 +753,7 @@ REVISIONS: dict[str, Revision] = {
             version_header=True,
             error_without_id=True,
             input_errors_as_results=True,
+            rich_content=True,
             rich_elicitation=True,
             rich_sampling=True,
             sse_priming=True,
@@ -734,6 +764,7 @@ REVISIONS: dict[str, Revision] = {
             version_header=True,
             error_without_id=True,
             input_errors_as_results=True,
+            rich_content=True,
             rich_elicitation=True,
             rich_sampling=True,
             resource_not_found=INVALID_PARAMS,
@@ -975,7 +1006,7 @@ def is_modern(msg: Msg) -> bool:
     False
     """
     params = msg.get("params")
-    meta = params.get("_meta") if params else None
+    meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
 
@@ -2686,7 +2717,7 @@ def page(
 ###############################################################################
 # 7. Decoders
 ###############################################################################
-# Pure. Uses sections 1 to 3.
+# Pure. Uses sections 1 and 2.
 #
 # Problem.  A read returns any number of bytes, cut anywhere. Grammars are easiest to write as if
 #           all the input were there.
@@ -2858,6 +2889,7 @@ STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
 ABSOLUTE_FORM = re.compile(r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)")
+LENGTH = re.compile("[0-9]{1,19}")  # int() would take "+5", "1_0" and other digits
 # A quote that is never closed reaches to the end: so the patterns cannot fail, nor backtrack.
 COMMA_PIECE = re.compile(r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+')
 SEMICOLON_PIECE = re.compile(r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+')
@@ -2952,8 +2984,9 @@ def parse_authority(text: str) -> tuple[str, int | None]:
     return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
 
 
+@functools.lru_cache(maxsize=64)  # a client sends the same head again and again
 def parse_request_head(block: bytes) -> RequestHead:
-    r"""Return the head that `block` is, from the request line to the empty line.
+    r"""Return the head that `block` is, from the request line to the empty line; read it only.
 
     >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
     RequestHead(method='GET', target='/mcp?x', version=(1, 1), headers={'host': 'a'})
@@ -3025,7 +3058,7 @@ def declared_body(head: RequestHead | ResponseHead, otherwise: int = 0) -> int:
         return CHUNKED
     if length is None:
         return otherwise
-    if not re.fullmatch("[0-9]{1,19}", length):
+    if not LENGTH.fullmatch(length):
         raise ProtocolError("content-length is not a number")
     return int(length)
 
@@ -3049,7 +3082,10 @@ def is_keep_alive(head: RequestHead | ResponseHead) -> bool:
     >>> is_keep_alive(RequestHead("GET", "/", (1, 1), {"connection": "Close, TE"}))
     False
     """
-    options = parse_list(head.headers.get("connection", "").lower())
+    connection = head.headers.get("connection")
+    if connection is None:
+        return head.version >= (1, 1)
+    options = parse_list(connection.lower())
     return "close" not in options and (head.version >= (1, 1) or "keep-alive" in options)
 
 
@@ -3315,21 +3351,32 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 
+@functools.lru_cache(maxsize=256)  # most answers have the same few headers
+def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
+    r"""Return header lines, and whether they frame the body; ValueError for what cannot be sent.
+
+    >>> header_lines((("Accept", "*/*"), ("Content-Length", "0")))
+    ('Accept: */*\r\nContent-Length: 0\r\n', True)
+    """
+    lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
+    found = [name for name, _ in FIELD_LINE.findall(lines)]
+    if found != [name for name, _ in fields] or lines.count("\n") != len(found):
+        raise ValueError("a header has a name or a value that cannot be sent: a line break?")
+    names = {name.lower() for name in found}
+    if len(names) < len(found):
+        raise ValueError("a header is given twice, in upper and in lower case")
+    return lines, "content-length" in names or "transfer-encoding" in names
+
+
 def encode_head(start: str, headers: Mapping[str, str], size: int | None) -> bytes:
     r"""Return a head with `size` as Content-Length; ValueError if it would read back otherwise.
 
-    >>> encode_head("HTTP/1.1 200 OK", {"X": "y"}, 0)
-    b'HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 0\r\n\r\n'
+    >>> encode_head("HTTP/1.1 200 OK", {"Vary": "Origin"}, 2)
+    b'HTTP/1.1 200 OK\r\nVary: Origin\r\nContent-Length: 2\r\n\r\n'
     """
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-    found = [name for name, _ in FIELD_LINE.findall(lines)]
-    if found != list(headers) or lines.count("\n") != len(found):
-        raise ValueError("a header has a name or a value that cannot be sent: a line break?")
-    names = {name.lower() for name in headers}
-    if len(names) < len(headers):
-        raise ValueError("a header is given twice, in upper and in lower case")
+    lines, framed = header_lines(tuple(headers.items()))
     if size is not None:
-        if "content-length" in names or "transfer-encoding" in names:
+        if framed:
             raise ValueError("leave Content-Length and Transfer-Encoding to the encoder")
         lines += f"Content-Length: {size}\r\n"
     return f"{start}\r\n{lines}\r\n".encode("latin-1")
@@ -3543,7 +3590,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 10. Requests in flight
 ###############################################################################
-# Pure. Uses sections 1 to 4.
+# Pure. Uses sections 1, 3 and 4.
 #
 # Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
 #           lose patience; a peer may flood us with progress.
@@ -3589,10 +3636,9 @@ class Exchange:
         self.params: Msg = msg.get("params") or {}
         #: where everything goes that this request causes before its answer
         self.send = send
-        #: the HTTP headers that came with it
-        self.headers: Mapping[str, str] = {}
-        #: who was authenticated for it
-        self.principal: Any = None
+        #: the HTTP headers that came with it, and who was authenticated for it
+        self.headers: Mapping[str, str] = getattr(send, "headers", {})
+        self.principal: Any = getattr(send, "principal", None)
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(msg)
         #: under which it can be cancelled: its id on a channel of one client
@@ -3774,7 +3820,7 @@ class ProgressMeter:
 ###############################################################################
 # 11. Lifecycle
 ###############################################################################
-# Pure. Uses sections 1 to 4 and 10.
+# Pure. Uses sections 1 to 4.
 #
 # Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
 #           legacy revisions do so once, with a handshake that opens a session; the modern one
@@ -3906,8 +3952,12 @@ def admit(
             return None
         raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
     if rev.name not in row.revisions:
-        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}")
-    if row.sender not in (sender, BOTH):
+        # spec: basic/versioning#backward-compatibility-with-initialization-based-versions -- any
+        # error to an `initialize` names the versions
+        ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
+        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}{ours}")
+    if row.sender not in (sender, BOTH) or (rev.modern and sender == SERVER):
+        # spec: basic/transports/stdio#receiving-messages
         raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
     if row.capability and row.capability not in rev.undeclared:
         if not declares(capabilities, row.capability):
@@ -3922,6 +3972,11 @@ def read_metadata(msg: Msg) -> Facts:
     The revision may be one that is not served: check_version() comes later, in the ladder.
 
     spec: basic/index#_meta -- "A request missing any required field is malformed"
+
+    >>> read_metadata({"params": {"_meta": {PROTOCOL_VERSION: SUPPORTED[0]}}})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: _meta: io.modelcontextprotocol/clientCapabilities is missing or no object (-32602)
     """
     meta = (msg.get("params") or {}).get("_meta")
     meta = meta if isinstance(meta, dict) else {}
@@ -3978,26 +4033,28 @@ class Rounds:
     {'action': 'decline'}
     """
 
-    __slots__ = ("answers", "done", "requests", "asked", "counted", "custom")
+    __slots__ = ("answers", "known", "done", "requests", "asked", "counted", "custom")
 
     def __init__(self, record: Msg, responses: Msg) -> None:
-        #: answers of earlier rounds, by key, and the new ones
-        self.answers: Msg = dict(record.get("answers", {}))
+        #: answers of earlier rounds, by key, and the new ones; what was answered once stays so
         # spec: basic/patterns/mrtr#error-handling -- what was not asked for is ignored by never
         # being looked up
-        self.answers.update(responses)
-        #: results of `once`, in order
-        self.done: list[JSON] = list(record.get("done", ()))
+        self.answers: Msg = {**responses, **record.get("answers", {})}
+        #: keys that earlier rounds asked for
+        self.known: list[str] = [*record.get("answers", ()), *record.get("asked", ())]
+        #: results of `once`, by its turn
+        self.done: Msg = record.get("done", {})
         #: what this round asks
         self.requests: Msg = {}
         self.asked: list[str] = []  # the keys that the handler used in this run
-        self.counted = 0  # how many results of `once` this run has used
+        self.counted = 0  # how many times this run has used `once`
         #: state of a handler that makes its rounds by hand
         self.custom: JSON = record.get("custom")
 
     def name(self, key: str | None, method: str) -> str:
         """Return the name of the next question of this run."""
-        name = key if key is not None else f"{method.partition('/')[0]}-{len(self.asked) + 1}"
+        own = (f"{method.partition('/')[0]}-{n}" for n in itertools.count(len(self.asked) + 1))
+        name = key if key is not None else next(n for n in own if n not in self.asked)
         if name in self.asked:
             raise ValueError(f"the key {name!r} names two questions of one request")
         self.asked.append(name)
@@ -4016,7 +4073,7 @@ class Rounds:
     def record(self) -> Msg:
         """Return what the next round has to know."""
         answers = {name: self.answers[name] for name in self.asked if name in self.answers}
-        record: Msg = {"answers": answers, "done": self.done}
+        record: Msg = {"answers": answers, "asked": [*self.requests], "done": self.done}
         if self.custom is not None:
             record["custom"] = self.custom
         return record
@@ -4041,7 +4098,11 @@ def seal(key: bytes, payload: Msg) -> str:
 
 
 def unseal(key: bytes, text: str) -> Msg | None:
-    """Return the payload of a sealed text, or None if it is not one."""
+    """Return the payload of a sealed text, or None if it is not one.
+
+    >>> unseal(b"key", "anything") is None
+    True
+    """
     import hmac
 
     body, _, mac = text.encode("ascii", "replace").partition(b".")
@@ -4149,7 +4210,7 @@ class Gate:
         if host is not None and not self._host(host):
             problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
             raise ProtocolError(problem, http_status=403)
-        # spec: basic/transports/streamable-http#security--endpoint -- "MUST respond with 403"
+        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
         if origin is not None and not self.allows(origin):
             problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
             raise ProtocolError(problem, http_status=403)
@@ -4158,7 +4219,10 @@ class Gate:
 
     def _host(self, text: str) -> bool:
         host = text.lower()
-        name = parse_authority(host)[0]
+        try:
+            name = parse_authority(host)[0]
+        except ValueError:  # which our own decoder does not let through, but others may
+            return False
         if self.local and is_loopback(name):
             return True
         if self.hosts is None:
@@ -4182,10 +4246,12 @@ class Gate:
         return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
 
 
-def cors_headers(origin: str | None) -> dict[str, str]:
-    """Return what lets a page of an origin that the gate let in read our answer."""
-    if origin is None:
-        return {}
+def cors_headers(origin: str) -> dict[str, str]:
+    """Return what lets a page of an origin that the gate let in read our answer.
+
+    >>> cors_headers("http://localhost:3000")["access-control-allow-origin"]
+    'http://localhost:3000'
+    """
     return {
         "access-control-allow-origin": origin,
         "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
@@ -4193,38 +4259,45 @@ def cors_headers(origin: str | None) -> dict[str, str]:
     }
 
 
-def preflight_headers(methods: str) -> dict[str, str]:
-    """Return the answer to a browser that asks what it may send."""
+def preflight_headers(methods: str, wanted: str | None) -> dict[str, str]:
+    """Return the answer to a browser that asks what a page may send: any header that it wants.
+
+    >>> preflight_headers("POST", "mcp-param-x")["access-control-allow-headers"]
+    'mcp-param-x'
+    """
     return {
         "access-control-allow-methods": methods,
-        "access-control-allow-headers": "Content-Type, Accept, Authorization, Last-Event-ID, "
-        "Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+        "access-control-allow-headers": wanted or "Content-Type, Authorization",
         "access-control-max-age": "600",
     }
 
 
-def check_post(headers: Mapping[str, str]) -> None:
-    """Raise ProtocolError 415 or 406 for a POST that is no JSON, or cannot take our answer.
+def check_json(headers: Mapping[str, str]) -> None:
+    """Raise ProtocolError 415 for a body that is not said to be JSON.
 
-    >>> check_post({"content-type": "text/plain"})
+    A page may send "simple" types to anybody without asking: this keeps them out.
+
+    >>> check_json({"content-type": "text/plain"})
     Traceback (most recent call last):
         ...
     mcp_lite.ProtocolError: content-type must be application/json
     """
     kind = headers.get("content-type", "")
-    # A page may send "simple" types to anybody without asking: this keeps them out.
     if kind != JSON_TYPE and parse_media_type(kind)[0] != JSON_TYPE:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
+
+
+def check_accept(headers: Mapping[str, str], *types: str) -> None:
+    """Raise ProtocolError 406 for a request that cannot take all of these types as the answer.
+
+    >>> check_accept({"accept": "text/html"}, EVENT_TYPE)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: accept must list text/event-stream
+    """
     accept = headers.get("accept", "*/*")
-    # spec: basic/transports/streamable-http#sending-messages -- "listing both"
-    if not (accepts(accept, JSON_TYPE) and accepts(accept, EVENT_TYPE)):
-        raise ProtocolError(f"accept must list {JSON_TYPE} and {EVENT_TYPE}", http_status=406)
-
-
-def check_get(headers: Mapping[str, str]) -> None:
-    """Raise ProtocolError 406 for a GET that cannot take a stream of events."""
-    if not accepts(headers.get("accept", "*/*"), EVENT_TYPE):
-        raise ProtocolError(f"accept must list {EVENT_TYPE}", http_status=406)
+    if not all([accepts(accept, kind) for kind in types]):
+        raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
 def header_revision(headers: Mapping[str, str]) -> Revision | None:
@@ -4253,16 +4326,16 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 
-def parse_event_id(text: str) -> tuple[int, int]:
-    """Return the numbers of stream and event in an id that we gave; ProtocolError otherwise.
+def parse_event_id(text: str) -> tuple[str, int]:
+    """Return stream and number of the event whose id we gave; ProtocolError if we did not.
 
-    >>> parse_event_id("3-17")
-    (3, 17)
+    >>> parse_event_id("0f1e2d3c4b5a6978-17")
+    ('0f1e2d3c4b5a6978', 17)
     """
-    found = re.fullmatch(r"([0-9]{1,15})-([0-9]{1,15})", text)
+    found = re.fullmatch(r"([0-9a-f]{16})-([0-9]{1,15})", text)
     if found is None:
         raise ProtocolError("last-event-id is not an id that this server gave")
-    return int(found[1]), int(found[2])
+    return found[1], int(found[2])
 
 
 #: What repeats a part of the body of a modern request in its headers: method -> parameter.
@@ -4296,6 +4369,8 @@ def decode_header_value(text: str) -> str:
     >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
     ('Hello', '=?base64?SGVsbG8=')
     """
+    if not re.fullmatch(r"[\t\x20-\x7e]*", text):
+        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value has characters beyond ASCII")
     if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
         return text
     try:
@@ -4312,6 +4387,12 @@ def climb(msg: Msg, headers: Mapping[str, str] | None) -> Facts:
     other headers (-32020). Whether the method exists comes next, in admit().
 
     spec: basic/transports/streamable-http#server-validation
+
+    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {}}
+    >>> climb({"method": "tools/list", "params": {"_meta": meta}}, {VERSION_HEADER: SUPPORTED[0]})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Header mismatch: mcp-method is missing (-32020)
     """
     facts = read_metadata(msg)
     if headers is not None:
@@ -4416,6 +4497,8 @@ def check_mirrors(
     """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
 
     spec: basic/transports/streamable-http#server-behavior-for-custom-headers
+
+    >>> check_mirrors([Mirror("mcp-param-n", ("n",), "integer")], {"mcp-param-n": "42.0"}, {"n": 42})
     """
     for mirror in mirrors:
         value, given = mirrored_value(mirror, arguments), headers.get(mirror.header)
@@ -4456,7 +4539,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 ###############################################################################
 # 13. Tasks and time
 ###############################################################################
-# Uses section 1.
+# Uses sections 1 and 2.
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end.
@@ -4468,6 +4551,12 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 
 _EAGER: Dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+
+
+def _uncancel(task: asyncio.Task[Any]) -> None:
+    """Take back a cancellation that was caught and dealt with; before 3.11 it left no trace."""
+    if sys.version_info >= (3, 11):
+        task.uncancel()
 
 
 class Tasks:
@@ -4948,7 +5037,8 @@ class Peer:
     def _hear(self, msg: Msg, send: Send) -> None:
         params = msg.get("params", {})
         if msg["method"] == "notifications/cancelled":
-            self.cancel(params.get("requestId"), params.get("reason"))
+            if not self.cancel(params.get("requestId"), params.get("reason")):
+                self.call(self.told, msg, send)  # a server may end a subscription so
         elif msg["method"] == "notifications/progress":
             self._progress(params)
         else:
@@ -5113,6 +5203,11 @@ class Peer:
     async def close(self) -> None:
         """End the conversation: fail what we asked for, cancel what we serve."""
         self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
+        mine = asyncio.current_task()
+        for exchange in list(self.incoming.values()):
+            # Over HTTP a request is served by the task of its connection, which is not ours.
+            if exchange.task not in self.tasks.running and exchange.task is not mine:
+                self.stop(exchange)
         await self.tasks.close()
 
     def traced(self, write: Callable[[Any], Awaitable[None]]) -> Send:
@@ -5160,95 +5255,72 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 #           4. A tool that fails is a result with `isError`, for the model to read; a request that
 #              is wrong is an error, for the client. Tracebacks go to the log only.
 #           5. `def` handlers run in threads, `async def` handlers on the loop.
-# Plan.     Content; Context; the records Tool, Prompt and ResourceEntry; Conversation, what the
-#           server keeps for one client; Server; HANDLERS, from method to function.
+# Plan.     Content; Form, what to ask a person; Context; the entries Tool, Prompt, ResourceEntry;
+#           Conversation, what the server keeps for one client; Feed; Server; HANDLERS.
 # Not here. How bytes come and go: sections 17 to 19 register themselves in RUNNERS.
 
 
-class Image:
+class Content:
+    """What becomes a content block of a result."""
+
+    block: Msg
+
+    def to_content(self) -> Msg:
+        """Return the content block: {"type": ..., ...}."""
+        return self.block
+
+
+class Image(Content):
     """An image in a result: Image(data, format="png") or Image(path="plot.png")."""
 
-    kind, fallback = "image", "png"
+    kind, usual = "image", "png"
 
     def __init__(
-        self,
-        data: bytes | None = None,
-        *,
-        path: str | os.PathLike[str] | None = None,
-        format: str | None = None,
-        mime_type: str | None = None,
-        annotations: Msg | None = None,
-        meta: Msg | None = None,
+        self, data: bytes | None = None, *, path: str | os.PathLike[str] | None = None,
+        format: str | None = None, mime_type: str | None = None, **fields: Any,
     ) -> None:
         if (data is None) == (path is None):
             raise ValueError(f"{type(self).__name__} needs either data or path")
-        self.data, self.path = data, path
+        if data is None:
+            with open(path, "rb") as file:  # type: ignore[arg-type]
+                data = file.read()
         suffix = os.path.splitext(str(path or ""))[1].lstrip(".").lower()
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
-        self.mime_type = mime_type or f"{self.kind}/{format or suffix or self.fallback}"
-        self.extra = _present(annotations=annotations, _meta=meta)
-
-    def to_content(self) -> Msg:
-        """Return the content block: {"type": "image", "data": base64, "mimeType": ...}."""
-        data = self.data
-        if data is None:
-            with open(self.path, "rb") as file:  # type: ignore[arg-type]
-                data = file.read()
+        self.mime_type = mime_type or f"{self.kind}/{format or suffix or self.usual}"
+        self.data, fields = data, wire_fields(self.kind, fields, ("annotations", "meta"))
         text = base64.b64encode(data).decode()
-        return {"type": self.kind, "data": text, "mimeType": self.mime_type, **self.extra}
+        self.block = {"type": self.kind, "data": text, "mimeType": self.mime_type, **fields}
 
 
 class Audio(Image):
     """A sound in a result: Audio(data, format="wav") or Audio(path="hello.wav")."""
 
-    kind, fallback = "audio", "wav"
+    kind, usual = "audio", "wav"
 
 
-class Resource:
+class Resource(Content):
     """The contents of a resource, in a result: Resource("file:///a.txt", "text")."""
 
     def __init__(
-        self,
-        uri: str,
-        text: str | None = None,
-        data: bytes | None = None,
-        *,
-        mime_type: str | None = None,
-        annotations: Msg | None = None,
-        meta: Msg | None = None,
+        self, uri: str, text: str | None = None, data: bytes | None = None, *,
+        mime_type: str | None = None, annotations: Msg | None = None, meta: Msg | None = None,
     ) -> None:
         if (text is None) == (data is None):
             raise ValueError("Resource needs either text or data")
-        self.contents: Msg = {"uri": uri}
-        self.contents["mimeType"] = mime_type or (
-            "text/plain" if data is None else "application/octet-stream"
-        )
-        if data is None:
-            self.contents["text"] = text
-        else:
-            self.contents["blob"] = base64.b64encode(data).decode()
-        self.contents.update(_present(_meta=meta))
-        self.annotations = annotations
-
-    def to_content(self) -> Msg:
-        """Return the content block: {"type": "resource", "resource": {"uri", "text" | "blob"}}."""
-        annotations = _present(annotations=self.annotations)
-        return {"type": "resource", "resource": self.contents, **annotations}
+        usual = "text/plain" if data is None else "application/octet-stream"
+        blob = None if data is None else base64.b64encode(data).decode()
+        self.contents = {"uri": uri, "mimeType": mime_type or usual}
+        self.contents.update(present(text=text, blob=blob, _meta=meta))
+        extra = present(annotations=annotations)
+        self.block = {"type": "resource", "resource": self.contents, **extra}
 
 
-class Link:
+class Link(Content):
     """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
-        known = ("title", "description", "mime_type", "size", "annotations", "icons", "meta")
-        unknown = set(fields) - set(known)
-        if unknown:
-            raise TypeError(f"Link has no field {min(unknown)!r}; it has {', '.join(known)}")
-        self.block = {"type": "resource_link", "uri": uri, "name": name or uri, **_wire(fields)}
-
-    def to_content(self) -> Msg:
-        """Return the content block: {"type": "resource_link", "uri": ..., "name": ...}."""
-        return self.block
+        fields = wire_fields("link", fields, RESOURCE_FIELDS)
+        self.block = {"type": "resource_link", "uri": uri, "name": name or uri, **fields}
 
 
 class Message:
@@ -5260,67 +5332,92 @@ class Message:
         self.content, self.role = content, role
 
     def to_message(self) -> Msg:
-        """Return {"role": ..., "content": {...}}."""
-        blocks = blocks_of(self.content)
-        return {"role": self.role, "content": blocks[0] if len(blocks) == 1 else blocks}
+        """Return {"role": ..., "content": [...]}."""
+        return {"role": self.role, "content": blocks_of(self.content)}
 
 
-CONTENT_CLASSES = (Image, Resource, Link, Message)
+#: From the type of a content block to the member that it cannot do without.
+BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
+          "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
+#: The keyword arguments that describe what is registered, besides its name.
+PROMPT_FIELDS = ("title", "description", "icons", "meta")
+TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
+RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
 
 
-def _present(**fields: Any) -> Msg:
+def present(**fields: Any) -> Msg:
     """Keep the fields that are not None: absent keys are left out, never null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _wire(fields: Msg) -> Msg:
+def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta."""
-    names = {"mime_type": "mimeType", "meta": "_meta", "website_url": "websiteUrl",
-             "input_schema": "inputSchema", "output_schema": "outputSchema"}  # fmt: skip
-    return _present(**{names.get(name, name): value for name, value in fields.items()})
+    for name in fields:
+        if name not in known:
+            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+    names = {"mime_type": "mimeType", "meta": "_meta"}
+    return present(**{names.get(name, name): value for name, value in fields.items()})
 
 
 def _is_block(value: Any) -> bool:
-    if isinstance(value, dict):
-        return value.get("type") in ("text", "image", "audio", "resource", "resource_link")
-    return hasattr(value, "to_content")
+    if not isinstance(value, dict):
+        return isinstance(value, Content)
+    kind = value.get("type")
+    return isinstance(kind, str) and BLOCKS.get(kind) in value
 
 
 def blocks_of(value: Any) -> list[Msg]:
     """Return what a handler returned as content blocks; whatever is no content becomes text.
 
-    >>> blocks_of("hello")
-    [{'type': 'text', 'text': 'hello'}]
-    >>> blocks_of({"total": 3})
-    [{'type': 'text', 'text': '{"total":3}'}]
+    >>> blocks_of("hello"), blocks_of({"total": 3})
+    ([{'type': 'text', 'text': 'hello'}], [{'type': 'text', 'text': '{"total":3}'}])
     """
     if value is None:
         return []
-    if isinstance(value, str):
-        return [{"type": "text", "text": value}]
     if _is_block(value):
         return [value if isinstance(value, dict) else value.to_content()]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [block for item in value for block in blocks_of(item)]
-    return [{"type": "text", "text": _to_json(to_json(value))}]
+    value = to_json(value)
+    return [{"type": "text", "text": value if isinstance(value, str) else _to_json(value)}]
 
 
-def _messages_of(value: Any) -> list[Msg]:
-    if isinstance(value, (list, tuple)):
-        return [message for item in value for message in _messages_of(item)]
-    if isinstance(value, dict) and "role" in value:
-        return [value]
-    return [(value if isinstance(value, Message) else Message(value)).to_message()]
+def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
+    """Return messages as `rev` can understand them, from texts, content, Messages or dicts.
+
+    `together` leaves several blocks in one message; otherwise each becomes one of its own.
+
+    >>> messages_of(["a", Message("b", "assistant")], NEWEST_LEGACY)[1]
+    {'role': 'assistant', 'content': {'type': 'text', 'text': 'b'}}
+    """
+    messages = []
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        if not (isinstance(item, dict) and "role" in item):
+            item = (item if isinstance(item, Message) else Message(item)).to_message()
+        blocks = item["content"] if isinstance(item["content"], list) else [item["content"]]
+        blocks = [fit_content(block, rev) for block in blocks]
+        contents = [blocks] if together and len(blocks) > 1 else blocks
+        messages += [{**fit("SamplingMessage", item, rev), "content": each} for each in contents]
+    return messages
 
 
-def _contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
-    """Return what a resource function returned as the `contents` of resources/read."""
-    if isinstance(value, Resource):
-        return [value.contents]
-    if isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value):
-        return [value]
-    if isinstance(value, (list, tuple)) and any(isinstance(item, Resource) for item in value):
-        return [contents for item in value for contents in _contents_of(uri, item, mime_type)]
+def _is_contents(value: Any) -> bool:
+    raw = isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value)
+    return raw or isinstance(value, Resource)
+
+
+def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
+    """Return what a resource function returned as the `contents` of resources/read.
+
+    >>> contents_of("x://a", {"n": 1}, None)
+    [{'uri': 'x://a', 'mimeType': 'application/json', 'text': '{"n":1}'}]
+    """
+    if isinstance(value, (list, tuple)) and any(map(_is_contents, value)):
+        return [contents for item in value for contents in contents_of(uri, item, mime_type)]
+    if _is_contents(value):
+        return [value.contents if isinstance(value, Resource) else value]
+    if isinstance(value, Image):
+        value, mime_type = value.data, mime_type or value.mime_type
     if isinstance(value, (bytes, bytearray)):
         return [Resource(uri, data=bytes(value), mime_type=mime_type).contents]
     if not isinstance(value, str):
@@ -5344,8 +5441,8 @@ def action_of(answer: Msg) -> Elicited:
 
 
 def _sampled(answer: Msg) -> Msg:
-    if not isinstance(answer.get("content"), (dict, list)) or not isinstance(answer.get("role"), str):
-        raise SchemaError("", "expected a message with role and content")
+    if not isinstance(answer.get("content"), (dict, list)):
+        raise SchemaError("content", "expected an object or a list")
     return answer
 
 
@@ -5354,6 +5451,15 @@ def _roots_of(answer: Msg) -> list[Msg]:
     if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
         raise SchemaError("roots", "expected a list of objects")
     return roots
+
+
+# spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
+FORM_TYPES = ("string", "number", "integer", "boolean", "array")
+FORM_FORMATS = ("email", "uri", "date", "date-time")
+FORM_WORDS = frozenset(
+    "type title description default enum enumNames oneOf items format pattern minLength maxLength "
+    "minimum maximum minItems maxItems".split()
+)
 
 
 class Form:
@@ -5365,36 +5471,36 @@ class Form:
 
     def __init__(self, wanted: Any) -> None:
         self.convert: Callable[[Any], Any] | None = None
-        self.wrapped = False
-        if wanted is None:
-            wanted = {"type": "object", "properties": {}}
-        elif isinstance(wanted, (list, tuple)):
+        #: fields that may be None in Python, and so be absent: a form has no null
+        self.nullable: set[str] = set()
+        if isinstance(wanted, (list, tuple)):
             wanted = {"type": "string", "enum": list(wanted)}
-            self.wrapped = True
-        elif not isinstance(wanted, dict):
-            self.convert = converter_of(wanted)
-            wanted = schema_of(wanted)
-            self.wrapped = wanted.get("type") != "object"
+        elif wanted is not None and not isinstance(wanted, dict):
+            self.convert, wanted = converter_of(wanted), schema_of(wanted)
+        wanted = wanted or {"properties": {}}
+        self.wrapped = "properties" not in wanted
         if self.wrapped:
-            wanted = {"type": "object", "properties": {"value": wanted}, "required": ["value"]}
-        self.schema = {**wanted, "properties": {
-            name: self._field(name, field) for name, field in wanted.get("properties", {}).items()
-        }}  # fmt: skip
-        self.schema.pop("additionalProperties", None)
+            wanted = {"properties": {"value": wanted}, "required": ["value"]}
+        fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
+        required = [name for name in wanted.get("required", ()) if name not in self.nullable]
+        self.schema = {"type": "object", "properties": fields, **present(required=required or None)}
         self.check = compile_schema(self.schema).check
 
     def _field(self, name: str, field: Msg) -> Msg:
-        # An Optional is a field that need not be there: a form has no null.
         options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
         if len(options) == 1:
-            rest = {key: value for key, value in field.items() if key not in ("anyOf", "default")}
-            field = {**options[0], **rest}
-        # spec: client/elicitation#requested-schema -- "flat objects with primitive properties"
-        simple = field.get("type") in ("string", "number", "integer", "boolean")
-        if not simple and not (field.get("type") == "array" and "items" in field):
-            raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, Literal, "
-                            "Enum, or a list of a Literal or an Enum")  # fmt: skip
-        return field
+            self.nullable.add(name)
+            field = {**options[0], **field}
+        choices = field.get("enum", ["any"])
+        if field.get("type") == "array":
+            items = field.get("items", {})
+            choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
+        strings = choices and all(isinstance(choice, str) for choice in choices)
+        if field.get("type") not in FORM_TYPES or not strings:
+            raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, date, a "
+                            "Literal or Enum of str, or a list of one of these two")
+        return {word: value for word, value in field.items() if word in FORM_WORDS
+                and value is not None and (word != "format" or value in FORM_FORMATS)}
 
     def answer(self, answer: Msg) -> Elicited:
         """Return an ElicitResult as Python values; raise SchemaError if it is none."""
@@ -5405,12 +5511,16 @@ class Form:
 
     def read(self, content: JSON) -> Any:
         """Return the answer as a Python value; raise SchemaError if it is not what was asked."""
+        if content is not None and not isinstance(content, dict):
+            raise SchemaError("content", f"expected object, got {kind_of(content)}")
         fields = self.schema["properties"]
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
-        content = {**defaults, **(content if isinstance(content, dict) else {})}
+        content = {**defaults, **(content or {})}
         self.check(content)
+        if self.convert is not None:
+            content = {**dict.fromkeys(self.nullable), **content}
         value = content["value"] if self.wrapped else content
-        return self.convert(value) if self.convert else value
+        return self.convert(value) if self.convert is not None else value
 
 
 class InputRequired(NamedTuple):
@@ -5430,13 +5540,20 @@ def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def either(self: Context, *args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() == self._thread:
-            return method(self, *args, **kwargs)
-        future = asyncio.run_coroutine_threadsafe(method(self, *args, **kwargs), self._loop)
-        self._from_threads.append(future)
-        return future.result()
+        coro = method(self, *args, **kwargs)
+        if threading.get_ident() == self._conversation.thread:
+            return coro
+        return self._from_thread(coro)
 
     return either
+
+
+def _at_level(level: str) -> Callable[..., Any]:
+    def log(self: Context, data: JSON, logger: str | None = None) -> Any:
+        return self.log(level, data, logger)
+
+    log.__doc__ = f"Send a log message of level {level!r}, as log() does."
+    return log
 
 
 class Context:
@@ -5446,72 +5563,71 @@ class Context:
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
-    __slots__ = ("server", "request_id", "method", "params", "meta", "facts", "state", "cache",
-                 "_conversation", "_exchange", "_meter", "_timer", "_loop", "_thread",
-                 "_from_threads", "_rounds", "_running", "_suspended", "_job")  # fmt: skip
+    __slots__ = (
+        "server", "request_id", "method", "params", "meta", "facts", "revision", "client_info",
+        "client_capabilities", "state", "lifespan", "principal", "headers", "cache", "_meter",
+        "_conversation", "_exchange", "_timer", "_waiting", "_sending", "_over", "_rounds",
+        "_suspended", "_due", "_busy", "_job",
+    )
 
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
-        self.server = conversation.server
-        self.request_id = exchange.req_id
-        self.method = exchange.method
+        self.server, self.facts = conversation.server, facts
+        self.request_id, self.method = exchange.req_id, exchange.method
         self.params = exchange.params
         #: the request's `_meta`: progress token, trace context and whatever else the client sent
         self.meta = exchange.meta
-        self.facts = facts
+        #: a date
+        self.revision = facts.rev.name
+        #: what the client says it is, and can be asked; not verified
+        self.client_info, self.client_capabilities = facts.client_info, facts.client_capabilities
         #: a dict that lives as long as the client's session; in the modern era, as the request
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
+        #: what the server's lifespan yielded
+        self.lifespan = conversation.lifespan
+        #: who was authenticated, or None; the HTTP headers, names in lower case
+        self.principal, self.headers = exchange.principal, exchange.headers
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
+        self._conversation, self._exchange = conversation, exchange
         self._rounds: Rounds | None = None
-        self._running, self._suspended = True, False
         self._job: Job | None = None
-        self._conversation = conversation
-        self._exchange = exchange
-        self._meter: ProgressMeter | None = None
+        #: whether this run was ended to ask; is to be, as soon as nothing forbids it
+        self._suspended = self._due = False
+        self._busy = 0  # functions of once() that are running, and forbid it
         self._timer: asyncio.TimerHandle | None = None
-        self._loop = conversation.loop
-        self._thread = threading.get_ident()
-        self._from_threads: list[Any] = []
-        token = self.meta.get("progressToken")
+        #: what ends with the request: futures of threads, of questions without an answer
+        self._waiting: set[Any] = set()
+        #: tasks whose messages must leave before the answer does
+        self._sending: set[asyncio.Task[Any]] = set()
+        self._over = False
+        token, self._meter = self.meta.get("progressToken"), None
         if is_id(token):
             self._meter = ProgressMeter(token, Budget(*PROGRESS_RATE))  # type: ignore[arg-type]
-
-    @property
-    def revision(self) -> str:
-        """The protocol revision of the request, a date."""
-        return self.facts.rev.name
-
-    @property
-    def client_info(self) -> Msg:
-        """What the client says it is: {"name", "version", ...}; not verified."""
-        return self.facts.client_info
-
-    @property
-    def client_capabilities(self) -> Msg:
-        """What the client declared that it can be asked."""
-        return self.facts.client_capabilities
-
-    @property
-    def lifespan(self) -> Any:
-        """What the server's `lifespan` yielded."""
-        return self.server.lifespan_value
 
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
         if self._job is not None and self._job.started.done():
             return self._job.status == "cancelled"
-        return self._exchange.state is CANCELLED or self._conversation.peer.lost is not None
+        return self._over or self._exchange.state is CANCELLED
 
-    @property
-    def principal(self) -> Any:
-        """Who was authenticated, or None."""
-        return self._exchange.principal
+    def _from_thread(self, coro: Any) -> Any:
+        """Run a coroutine on the loop, and wait for it in this thread."""
+        import concurrent.futures
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The HTTP headers of the request, names in lower case; empty elsewhere."""
-        return self._exchange.headers
+        try:
+            future = asyncio.run_coroutine_threadsafe(coro, self._conversation.loop)
+        except RuntimeError:  # the loop has ended before this thread
+            coro.close()
+            raise
+        self._waiting.add(future)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            # Theirs is an Exception: a handler's `except Exception` would go on without an answer.
+            raise asyncio.CancelledError from None
+        finally:
+            self._waiting.discard(future)
 
     # Saying.
 
@@ -5525,60 +5641,48 @@ class Context:
         the last one always arrives.
         """
         if self._job is not None and self._job.started.done():
-            self._job.change("working", message or f"{progress:g}" + (f"/{total:g}" if total else ""))
+            of = f"/{total:g}" if total else ""
+            self._job.change("working", message or f"{progress:g}{of}")
         if self._meter is None:
             return
-        now = self._loop.time()
-        params = self._meter.report(progress, total, message, now)
-        if params is not None:
-            await self._send_progress(params)
-        elif self._meter.held is not None and self._timer is None:
-            self._timer = self._loop.call_later(PROGRESS_RATE[1], self._flush_later)
+        loop = self._conversation.loop
+        await self._send_progress(self._meter.report(progress, total, message, loop.time()))
+        if self._meter.held is not None and self._timer is None:
+            self._timer = loop.call_later(PROGRESS_RATE[1], self._flush_later, self._meter)
 
-    def _flush_later(self) -> None:
+    def _flush_later(self, meter: ProgressMeter) -> None:
         self._timer = None
-        if self._exchange.state is RUNNING:
-            self._conversation.peer.tasks.spawn(self._flush())
+        self._spawn(self._send_progress(meter.flush()))
 
-    async def _flush(self) -> None:
-        params = self._meter.flush() if self._meter else None
+    async def _send_progress(self, params: Msg | None) -> None:
         if params is not None:
-            await self._send_progress(params)
-
-    async def _send_progress(self, params: Msg) -> None:
-        if self._may_send():
             fitted = fit("Progress", params, self.facts.rev)
-            await self._exchange.send(notification("notifications/progress", fitted))
+            await self._say(notification("notifications/progress", fitted))
+
+    async def _say(self, msg: Msg) -> None:
+        # spec: basic/patterns/progress#behavior-requirements -- nothing after the answer, which
+        # comes early when the rest is a task
+        if self._exchange.state is RUNNING and not self._over:
+            with contextlib.suppress(ConnectionClosed):  # it asked, and is not there to hear
+                await self._exchange.send(msg)
+
+    def _spawn(self, coro: Any) -> None:
+        """Send from a task of its own, but before the answer."""
+        task = self._conversation.peer.tasks.spawn(coro)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
         """Send a log message, if the client wants its level; `data` is any JSON value."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
-        if self._may_send() and self._conversation.wants_log(level, self.facts.log_level):
-            params = _present(level=level, logger=logger)
-            params["data"] = to_json(data)
-            await self._exchange.send(notification("notifications/message", params))
+        if self._conversation.wants_log(level, self.facts.log_level):
+            params = {**present(level=level, logger=logger), "data": to_json(data)}
+            await self._say(notification("notifications/message", params))
 
-    def _may_send(self) -> bool:
-        """Whether the request still has a way back: a task has none."""
-        return not self.cancelled and (self._job is None or not self._job.started.done())
-
-    def debug(self, data: JSON, logger: str | None = None) -> Any:
-        """Send a log message of this level."""
-        return self.log("debug", data, logger)
-
-    def info(self, data: JSON, logger: str | None = None) -> Any:
-        """Send a log message of this level."""
-        return self.log("info", data, logger)
-
-    def warning(self, data: JSON, logger: str | None = None) -> Any:
-        """Send a log message of this level."""
-        return self.log("warning", data, logger)
-
-    def error(self, data: JSON, logger: str | None = None) -> Any:
-        """Send a log message of this level."""
-        return self.log("error", data, logger)
+    debug, info, notice = _at_level("debug"), _at_level("info"), _at_level("notice")
+    warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
 
     @_from_threads
     async def start_task(self) -> None:
@@ -5589,13 +5693,19 @@ class Context:
         if self._job is not None:
             self._job.start()
 
+    @_from_threads
+    async def notify(self, method: str, params: Msg | None = None) -> None:
+        """Send any other notification, if the client's revision has it or it is your own."""
+        if method not in METHODS or self.revision in METHODS[method].revisions:
+            await self._say(notification(method, params))
+
     # Asking.
 
     @_from_threads
     async def elicit(
         self, message: str, wanted: Any = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS,
-    ) -> Elicited:  # fmt: skip
+    ) -> Elicited:
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
@@ -5603,119 +5713,125 @@ class Context:
 
         Raises CapabilityMissing, or SchemaError if the client's answer is not what was asked.
         """
-        form = Form(wanted)
-        self._need("elicitation")
-        if self.client_capabilities["elicitation"]:  # empty means forms
-            self._need("elicitation.form")
-        params: Msg = {"message": message, "requestedSchema": fit_form(form.schema, self.facts.rev)}
-        if self.facts.rev.rich_elicitation:
+        form, rev = Form(wanted), self.facts.rev
+        # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
+        modes = self.client_capabilities.get("elicitation")
+        self._need("elicitation.form" if modes else "elicitation")
+        params: Msg = {"message": message, "requestedSchema": fit_form(form.schema, rev)}
+        if rev.rich_elicitation:
             params["mode"] = "form"
-        return await self._ask("elicitation/create", params, key, timeout, form.answer)
+        return await self._ask("elicitation/create", params, key, timeout, form.answer)  # type: ignore[no-any-return]
 
     @_from_threads
     async def elicit_url(
         self, message: str, url: str, *, id: str | None = None, key: str | None = None,
         timeout: float = ASK_SECONDS,
-    ) -> Elicited:  # fmt: skip
-        """Ask the person to open a URL. "accept" means that they agreed, not that they are done."""
-        self._need("elicitation.url")
+    ) -> Elicited:
+        """Ask the person to open a URL. "accept" means that they agreed, not that they are done.
+
+        When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
+        """
+        self._need("elicitation.url", self.facts.rev.rich_elicitation)
         params = {"mode": "url", "message": message, "url": url}
         if not self.facts.rev.modern:
             params["elicitationId"] = id or os.urandom(16).hex()
-        return await self._ask("elicitation/create", params, key, timeout, action_of)
+        return await self._ask("elicitation/create", params, key, timeout, action_of)  # type: ignore[no-any-return]
 
     @_from_threads
     async def sample(
-        self,
-        messages: Any,
-        *,
-        max_tokens: int = 1000,
-        system: str | None = None,
-        temperature: float | None = None,
-        stop: Sequence[str] | None = None,
-        model_preferences: Msg | None = None,
-        include_context: str | None = None,
-        tools: Sequence[Msg] | None = None,
-        tool_choice: Msg | None = None,
-        metadata: Msg | None = None,
-        key: str | None = None,
-        timeout: float = ASK_SECONDS,
+        self, messages: Any, *, max_tokens: int = 1000, system: str | None = None,
+        temperature: float | None = None, stop: Sequence[str] | None = None,
+        model_preferences: Msg | None = None, include_context: str | None = None,
+        tools: Sequence[Msg] | None = None, tool_choice: Msg | None = None,
+        metadata: Msg | None = None, key: str | None = None, timeout: float = ASK_SECONDS,
     ) -> Msg:
         """Let the client's model write: a text, a Message, a message dict, or a list of them.
 
         Returns {"role", "content", "model", "stopReason"?}. Raises CapabilityMissing.
         """
-        self._need("sampling.tools" if tools or tool_choice else "sampling")
-        params = _present(
+        rev = self.facts.rev
+        self._need("sampling")
+        if tools or tool_choice:
+            self._need("sampling.tools", rev.rich_sampling)
+        if rev.rich_sampling and not declares(self.client_capabilities, "sampling.context"):
+            include_context = None  # spec: client/sampling#capabilities -- "SHOULD NOT" be used
+        params = present(
             systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
             stopSequences=list(stop) if stop else None, includeContext=include_context,
             tools=list(tools) if tools else None, toolChoice=tool_choice, metadata=metadata,
-        )  # fmt: skip
-        rev = self.facts.rev
-        params["messages"] = [fit("SamplingMessage", item, rev) for item in _messages_of(messages)]
+        )
+        params["messages"] = messages_of(messages, rev, together=rev.rich_sampling)
         params["maxTokens"] = max_tokens
-        fitted = fit("Sampling", params, rev)
-        return await self._ask("sampling/createMessage", fitted, key, timeout, _sampled)
+        return await self._ask("sampling/createMessage", params, key, timeout, _sampled)  # type: ignore[no-any-return]
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]."""
         self._need("roots")
-        return await self._ask("roots/list", {}, key, timeout, _roots_of)
+        return await self._ask("roots/list", {}, key, timeout, _roots_of)  # type: ignore[no-any-return]
 
-    def _need(self, capability: str) -> None:
-        check_capability("client", self.client_capabilities, capability, self.facts.rev)
+    def _need(self, capability: str, known: bool = True) -> None:
+        """Raise CapabilityMissing for what was not declared, or what the revision cannot do."""
+        ours = self.client_capabilities if known else {}
+        check_capability("client", ours, capability, self.facts.rev)
 
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float,
         read: Callable[[Msg], Any],
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Ask the client. Here, and where a Context is made, the eras differ.
 
         Legacy: a request goes out, and its answer is awaited. Modern: the answer is there from an
         earlier round, or this run of the handler ends and the question becomes its result.
         """
-        if self.facts.rev.name not in METHODS[method].revisions:
-            raise CapabilityMissing("client", METHODS[method].capability)
+        self._need(METHODS[method].capability, self.revision in METHODS[method].revisions)
+        if IN_ONCE.get():
+            raise RuntimeError("ask before ctx.once(), not in it: answers are kept by themselves")
+        if self.cancelled:  # a thread that has not noticed
+            raise asyncio.CancelledError
+        if self._job is not None and self._job.started.done():
+            return await self._job.ask(key, method, params, read)
         if not self.facts.rev.modern:
             peer, send = self._conversation.peer, self._exchange.send
             return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
-        if self._job is not None and self._job.started.done():
-            return await self._job.ask(key, method, params, read)
-        rounds = self.rounds()
+        if self.method not in MAY_ASK:
+            raise RuntimeError(f"in {self.revision} {self.method} cannot ask the client")
+        rounds, loop = self.rounds(), self._conversation.loop
         name = rounds.name(key, method)
         answer = rounds.answer(name)
         if answer is not None:
             with contextlib.suppress(SchemaError):
-                return read(answer)
+                return read(to_json(answer))  # a copy: what the handler changes is not recorded
         # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
         rounds.ask(name, method, params)
-        if not self._suspended:
-            self._suspended = True
+        if not self._due:
+            self._due = True
             # What is asked together, as in a gather, is asked in the same turn of the loop.
-            self._loop.call_soon(self._loop.call_soon, self._suspend)
-        await self._loop.create_future()
+            loop.call_soon(loop.call_soon, self._suspend)
+        waiter = loop.create_future()
+        self._waiting.add(waiter)
+        await waiter
 
     def _suspend(self) -> None:
         """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
-        if self._running:
+        if not self._over and not self._busy:
+            self._due, self._suspended = False, True
             self._exchange.task.cancel()
 
     def rounds(self) -> Rounds:
         """Return what earlier rounds of this request left, checked."""
         if self._rounds is None:
-            if self.facts.rev.modern and self.method not in MAY_ASK:
-                raise RuntimeError(f"in revision {self.revision} {self.method} cannot ask the client")
-            responses = self.params.get("inputResponses")
-            self._rounds = Rounds(
-                self.server.read_state(self), responses if isinstance(responses, dict) else {}
-            )
+            record, responses = {}, None
+            if self.facts.rev.modern:
+                record, responses = self.server.read_state(self), self.params.get("inputResponses")
+            self._rounds = Rounds(record, responses if isinstance(responses, dict) else {})
         return self._rounds
 
     @property
     def input_responses(self) -> Msg:
         """The client's answers by name, for handlers that make their rounds by hand."""
-        return self.rounds().answers
+        answers = self.rounds().answers.items()
+        return {name: answer for name, answer in answers if isinstance(answer, dict)}
 
     @property
     def request_state(self) -> JSON:
@@ -5723,25 +5839,45 @@ class Context:
         return self.rounds().custom
 
     def once(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return fn(*args), a JSON value; it is not called again when the handler runs again."""
-        if threading.get_ident() == self._thread:
+        """Return fn(*args), a JSON value; it is not called again when the handler runs again.
+
+        `fn` must not ask the client.
+        """
+        if threading.get_ident() == self._conversation.thread:
             return self._once(fn, *args)
-        if not self.facts.rev.modern:
-            return to_json(fn(*args))
-        future = asyncio.run_coroutine_threadsafe(self._once(fn, *args), self._loop)
-        self._from_threads.append(future)
-        return future.result()
+        if is_async(fn):
+            return self._from_thread(self._once(fn, *args))
+        done, turn = self._ledger()
+        token = IN_ONCE.set(True)
+        try:  # in this thread: no other may be free
+            if turn not in done:
+                done[turn] = to_json(fn(*args))
+        finally:
+            IN_ONCE.reset(token)
+        return to_json(done[turn])
 
     async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
-        if not self.facts.rev.modern or self.method not in MAY_ASK:
-            return to_json(await self.server.call(fn, *args))
-        if self._job is not None and self._job.started.done():
-            return to_json(await self.server.call(fn, *args))
+        done, turn = self._ledger()
+        token = IN_ONCE.set(True)
+        self._busy += 1  # what has begun is recorded before the run ends
+        try:
+            if turn not in done:
+                done[turn] = to_json(await self.server.call(fn, *args))
+        finally:
+            self._busy -= 1
+            IN_ONCE.reset(token)
+            if self._due and not self._busy:
+                self._conversation.loop.call_soon(self._suspend)
+        return to_json(done[turn])
+
+    def _ledger(self) -> tuple[Msg, str]:
+        """Return where results of once() are kept, and the place of the next."""
+        started = self._job is not None and self._job.started.done()
+        if IN_ONCE.get() or started or not self.facts.rev.modern or self.method not in MAY_ASK:
+            return {}, ""  # this code runs but once
         rounds = self.rounds()
         rounds.counted += 1
-        if rounds.counted > len(rounds.done):
-            rounds.done.append(to_json(await self.server.call(fn, *args)))
-        return rounds.done[rounds.counted - 1]
+        return rounds.done, str(rounds.counted)
 
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
         """End the connection that waits for this request, but not the request.
@@ -5753,162 +5889,210 @@ class Context:
         pause = getattr(self._exchange.send, "pause", None)
         return bool(pause and await pause(retry_ms))
 
+    @_from_threads
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of this server's own resources."""
-        return await self.server.read(self, uri)
+        cache = self.cache
+        try:
+            return await self.server.read(self, uri)
+        finally:
+            self.cache = cache  # how long those may be kept says nothing of this request
 
     async def _end(self) -> None:
-        """Send the progress that was held back, and end what threads still ask."""
-        self._running = False
+        """Send what was held back, and end what threads still ask."""
         if self._timer is not None:
             self._timer.cancel()
-        for future in self._from_threads:
+        if self._sending:
+            await asyncio.wait(self._sending)
+        if self._meter is not None:
+            await self._send_progress(self._meter.flush())
+        self._over = True
+        if self._job is None or not self._job.started.done():
+            self._release()
+
+    def _release(self) -> None:
+        """End what still waits for the client, in threads and in tasks of the handler's own."""
+        for future in list(self._waiting):
             future.cancel()
-        if self._meter is not None and self._meter.held is not None:
-            await self._flush()
 
 
 #: The request that is being served, for log records written on its behalf.
 CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
+#: Whether a function of Context.once() is running.
+IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", default=False)
 
 
-class Tool:
-    """A registered tool: its definition, and how to call it."""
+def is_async(fn: Any) -> bool:
+    """Return whether a callable gives a coroutine: async def, also bound or in a partial."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
+        getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
+    )
 
-    __slots__ = ("name", "fn", "signature", "check", "definition", "schema", "structured",
-                 "wrapped", "check_output", "mirrors", "task")  # fmt: skip
+
+def parameters_of(fn: Callable[..., Any]) -> tuple[list[str], str | None]:
+    """Return the parameters of a function that take values, and the one that takes the Context."""
+    named = [parameter for parameter in inspect.signature(fn).parameters.values()
+             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+    context = [each.name for each in named if re.search(r"\bContext\b", str(each.annotation))]
+    return [each.name for each in named if each.name not in context], next(iter(context), None)
+
+
+def given_signature(fn: Callable[..., Any], schema: Msg) -> tuple[Signature, str | None]:
+    """Return how to call a function whose arguments `schema` describes.
+
+    If it has one parameter, and `schema` does not know it, that takes all arguments as one dict,
+    and is returned too. Nobody needs its annotation then: it may name what cannot be found.
+    """
+    names, context = parameters_of(fn)
+    raw = names[0] if len(names) == 1 and names[0] not in schema.get("properties", ()) else None
+    try:
+        signature = signature_of(fn, Context)
+    except TypeError:
+        if raw is None:
+            raise
+        about = read_docstring(inspect.getdoc(fn) or "")[0]
+        signature = Signature(schema, context, inspect.Signature.empty, about, [], [])
+    return (signature if raw is None else signature._replace(converters=[])), raw
+
+
+class Entry:
+    """Something registered: a function, how to call it, and how it is listed."""
+
+    __slots__ = ("name", "serial", "fn", "is_async", "signature", "schema", "check", "raw",
+                 "definition")  # fmt: skip
 
     def __init__(
-        self,
-        fn: Callable[..., Any],
-        name: str | None,
-        input_schema: Msg | None,
-        output_schema: Msg | None,
-        structured: bool,
-        fields: Msg,
+        self, key: str, name: str, fn: Any, fields: Msg, schema: Msg | None = None
     ) -> None:
-        self.fn = fn
-        self.name = name or _name_of(fn)
-        if len(self.name) > 128 or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
-            # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
-            logger.warning("tool name %r: use 1 to 128 of A-Z a-z 0-9 _ - .", self.name)
-        self.signature = signature_of(fn, Context)
-        self.schema = self.signature.schema if input_schema is None else input_schema
-        self.check = compile_schema(self.schema).check
-        self.mirrors = mirrors_of(self.schema)
-        self.task: Any = fields.pop("task", None)
-        self.structured, self.wrapped = structured, False
-        if output_schema is None and structured:
-            output_schema, self.wrapped = output_schema_of(self.signature.returns, CONTENT_CLASSES)
-        self.check_output = compile_schema(output_schema).check if output_schema else None
-        description = fields.pop("description", None) or self.signature.description
-        self.definition = {"name": self.name, **_present(description=description or None)}
-        self.definition["inputSchema"] = self.schema
-        self.definition.update(_wire({"output_schema": output_schema, **fields}))
+        self.name, self.serial, self.fn = name, 0, fn
+        self.is_async = is_async(fn)
+        self.raw: str | None = None
+        self.definition: Msg = {key: name}
+        if fn is not None:
+            if schema is None:
+                self.signature = signature_of(fn, Context)
+            else:
+                self.signature, self.raw = given_signature(fn, schema)
+            self.schema: Msg = self.signature.schema if schema is None else schema
+            self.check = compile_schema(self.schema).check
+            self.definition.update(present(description=self.signature.description or None))
+        self.definition.update(fields)
 
-    def arguments(self, params: Msg) -> Msg:
-        """Return the arguments of a call, checked; raise SchemaError."""
-        given = params.get("arguments", {})
+    def bind(self, given: Msg, ctx: Context) -> tuple[list[Any], Msg]:
+        """Return what to call the function with, as fn(*args, **kwargs); raise SchemaError."""
         if len(given) > MAX_ARGUMENTS:
             raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
         try:
             self.check(given)
         except SchemaError:
-            # Models write "3" for 3; what the schema leaves no doubt about is understood.
+            # Models write "3" for 3, and prompts and URIs have nothing but text: what the schema
+            # leaves no doubt about is understood.
             given = relax(given, self.schema)
             self.check(given)
-        return given
+        return self.signature.call_args({self.raw: given} if self.raw else given, ctx)
+
+
+class Tool(Entry):
+    """A registered tool."""
+
+    __slots__ = ("structured", "wrapped", "check_output", "mirrors", "task", "plain")
+
+    def __init__(
+        self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
+        output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
+        **fields: Any,
+    ) -> None:
+        if task not in (False, True, "required", "manual"):
+            raise ValueError(f'task={task!r}: give True, "required" or "manual"')
+        self.task = task
+        fields = wire_fields("tool", fields, TOOL_FIELDS)
+        super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.name):
+            # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
+            logger.warning("tool name %r: use 1 to 128 of A-Z a-z 0-9 _ - .", self.name)
+        self.mirrors = mirrors_of(self.schema)
+        self.structured, self.wrapped = structured, False
+        if output_schema is None and structured:
+            opaque = (Content, Message)
+            output_schema, self.wrapped = output_schema_of(self.signature.returns, opaque)
+        self.check_output = compile_schema(output_schema).check if output_schema else None
+        #: the one type that is right as it stands: such results need no conversion and no check
+        returns = self.signature.returns
+        self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
+        self.definition["inputSchema"] = self.schema
+        self.definition.update(present(outputSchema=output_schema))
 
     def result(self, value: Any) -> Msg:
-        """Return a CallToolResult for what the function returned."""
-        if isinstance(value, dict) and isinstance(value.get("content"), list):
-            if value.keys() <= {"content", "structuredContent", "isError", "_meta"}:
-                return value  # a result as the wire has it
-        answer: Msg = {"content": blocks_of(value)}
-        if self.check_output is not None:
-            out = to_json(value)
-            answer["structuredContent"] = out = {"result": out} if self.wrapped else out
-            self.check_output(out)
-        elif self.structured and isinstance(value, dict) and not _is_block(value):
-            answer["structuredContent"] = to_json(value)
+        """Return a CallToolResult for what the function returned; raise SchemaError."""
+        if self.plain is not None and type(value) is self.plain and value == value:
+            text = value if self.plain is str else _to_json(value)
+            content = [{"type": "text", "text": text}]
+            return {"content": content, "structuredContent": {"result": value}}
+        answer: Msg = value if isinstance(value, dict) else {}
+        known = {"content", "structuredContent", "isError", "_meta"}
+        if not isinstance(answer.get("content"), list) or answer.keys() - known:
+            # It is not yet a result as the wire has it.
+            answer = {"content": blocks_of(value)}
+            if self.check_output is not None:
+                out = to_json(value)
+                answer["structuredContent"] = {"result": out} if self.wrapped else out
+            elif self.structured and isinstance(value, dict) and not _is_block(value):
+                answer["structuredContent"] = to_json(value)
+        # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not
+        if self.check_output is not None and not answer.get("isError"):
+            if "structuredContent" not in answer:
+                raise SchemaError("structuredContent", "is missing; say structured=False if meant")
+            self.check_output(answer["structuredContent"])
         return answer
 
 
-class Prompt:
-    """A registered prompt: its definition, and how to get it."""
+class Prompt(Entry):
+    """A registered prompt."""
 
-    __slots__ = ("name", "fn", "signature", "check", "definition")
+    __slots__ = ()
 
-    def __init__(self, fn: Callable[..., Any], name: str | None, fields: Msg) -> None:
-        self.fn = fn
-        self.name = name or _name_of(fn)
-        self.signature = signature_of(fn, Context)
-        schema = self.signature.schema
-        self.check = compile_schema(schema).check
-        description = fields.pop("description", None) or self.signature.description
-        arguments = []
-        for key, field in schema["properties"].items():
-            about = _present(name=key, description=field.get("description"), title=field.get("title"))
-            arguments.append({**about, "required": key in schema.get("required", ())})
-        self.definition: Msg = {"name": self.name, **_present(description=description or None)}
-        if arguments:
-            self.definition["arguments"] = arguments
-        self.definition.update(_wire(fields))
-
-    def arguments(self, params: Msg) -> Msg:
-        """Return the arguments, which are strings on the wire, checked; raise SchemaError."""
-        given = relax(params.get("arguments", {}), self.signature.schema)
-        self.check(given)
-        return given
+    def __init__(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
+        fields = wire_fields("prompt", fields, PROMPT_FIELDS)
+        super().__init__("name", name or _name_of(fn), fn, fields)
+        arguments = [
+            {**present(name=key, description=field.get("description"), title=field.get("title")),
+             "required": key in self.schema.get("required", ())}
+            for key, field in self.schema["properties"].items()
+        ]
+        self.definition.update(present(arguments=arguments or None))
 
 
-class ResourceEntry:
+class ResourceEntry(Entry):
     """A registered resource or resource template."""
 
-    __slots__ = ("uri", "template", "fn", "value", "signature", "check", "mime_type", "cache",
-                 "definition")  # fmt: skip
+    __slots__ = ("template", "value", "cache")
 
-    def __init__(self, uri: str, source: Any, name: str | None, fields: Msg) -> None:
-        self.uri = uri
+    def __init__(
+        self, uri: str, source: Any, *, name: str | None = None, ttl_ms: int | None = None,
+        cache_scope: str | None = None, **fields: Any,
+    ) -> None:
+        fields = wire_fields("resource", fields, RESOURCE_FIELDS)
+        _check_hints(ttl_ms or 0, cache_scope or "private")
+        self.cache = present(ttlMs=ttl_ms, cacheScope=cache_scope)
         template = Template(uri)
-        self.template = template if template.names else None
-        self.fn = source if callable(source) else None
-        self.value = source
-        self.mime_type = fields.get("mime_type")
-        ttl_ms, scope = fields.pop("ttl_ms", None), fields.pop("cache_scope", None)
-        self.cache = _present(ttlMs=ttl_ms, cacheScope=scope)
-        self.signature = signature_of(source, Context) if self.fn else None
-        if self.signature is not None:
-            self._check_names(template.names)
-            self.check = compile_schema(self.signature.schema).check
-        elif self.template:
-            raise TypeError(f"the resource template {uri!r} needs a function")
-        if self.signature and self.signature.description:
-            fields.setdefault("description", self.signature.description)
-        key = "uriTemplate" if self.template else "uri"
-        label = name or (_name_of(source) if self.fn else uri)
-        self.definition = {key: uri, "name": label, **_wire(fields)}
-
-    def _check_names(self, names: Iterable[str]) -> None:
-        assert self.signature is not None
-        schema = self.signature.schema
-        extra = set(names) - set(schema["properties"])
-        missing = set(schema.get("required", ())) - set(names)
-        if extra or missing:
-            problem = f"no parameter for {sorted(extra)}" if extra else f"no {{}} for {sorted(missing)}"
-            raise TypeError(f"resource {self.uri!r}: the template and the function differ: {problem}")
-
-    def match(self, uri: str) -> Msg | None:
-        """Return the template's variables as they stand in `uri`, or None."""
-        return self.template.match(uri) if self.template else None
-
-
-class Completion(NamedTuple):
-    """A function that completes an argument."""
-
-    fn: Callable[..., Any]
-    context: str | None  # the name of its Context parameter
-    arity: int  # how many of (value, arguments) it takes
+        self.template, self.value = template if template.names else None, source
+        fn = source if callable(source) else None
+        super().__init__("uriTemplate" if self.template else "uri", uri, fn, fields)
+        self.definition["name"] = name or (_name_of(fn) if fn else uri)
+        if isinstance(source, (str, bytes)):
+            data = source.encode("utf-8", "replace") if isinstance(source, str) else source
+            self.definition.setdefault("size", len(data))
+        # spec: server/resources#resource-templates
+        takes = set(self.schema["properties"] if fn else ())
+        needs = set(self.schema.get("required", ()) if fn else ())
+        for problem, names in (
+            ("the function has no parameter", set(template.names) - takes),
+            ("the template has no", needs - set(template.names)),
+        ):
+            if names:
+                raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(names))}")
 
 
 def _name_of(fn: Any) -> str:
@@ -5919,61 +6103,57 @@ def _name_of(fn: Any) -> str:
 
 
 class Registry(dict[str, Any]):
-    """Records by name, each with a serial number that never comes again, for stable pages."""
+    """Entries by name, each with a serial number that never comes again, for stable pages."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, changed: Callable[[], None]) -> None:
         super().__init__()
-        self.what = what
-        self.serials: dict[str, int] = {}
-        self.last = 0
+        self.what, self.changed, self.last = what, changed, 0
 
-    def add(self, name: str, record: Any) -> None:
-        """Register a record; one of the same name is replaced, in its place."""
-        if name in self:
-            logger.warning("the %s %r was registered again; the last one counts", self.what, name)
-        else:
-            self.last += 1
-            self.serials[name] = self.last
-        self[name] = record
+    def add(self, entry: Entry) -> None:
+        """Register an entry; one of the same name is replaced, in its place."""
+        self.last += 1
+        entry.serial = self.last
+        if entry.name in self:
+            logger.warning("the %s %r was registered again: it counts", self.what, entry.name)
+            entry.serial = self[entry.name].serial
+        self[entry.name] = entry
+        self.changed()
 
     def drop(self, name: str) -> None:
-        """Remove a record; KeyError names it if it is not there."""
-        if name not in self:
+        """Remove an entry; KeyError names it if it is not there."""
+        if self.pop(name, None) is None:
             raise KeyError(f"no {self.what} {name!r}")
-        del self[name], self.serials[name]
-
-    def page(self, kind: str, cursor: JSON, size: int) -> tuple[list[Any], str | None]:
-        """Return the records of a page, and the cursor of the next."""
-        return page(kind, [(self.serials[name], self[name]) for name in self], cursor, size)
+        self.changed()
 
     def find(self, name: str) -> Any:
-        """Return a record; RPCError -32602 suggests the nearest name if there is none."""
-        record = self.get(name)
-        if record is None:
+        """Return an entry; RPCError -32602 suggests the nearest name if there is none."""
+        entry = self.get(name)
+        if entry is None:
             import difflib
 
-            near = difflib.get_close_matches(name[:200], self, 1)
+            near = difflib.get_close_matches(name[:200], list(self), 1)
             suggestion = f"; did you mean {near[0]!r}?" if near else ""
             raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}{suggestion}")
-        return record
+        return entry
 
 
 class Conversation:
     """What the server keeps for one client: a Peer, and what was agreed."""
 
     def __init__(self, server: Server, name: str, principal: Any = None) -> None:
-        self.server = server
+        self.server, self.principal = server, principal
         self.peer = Peer(name, self.serve, self.told, server.max_in_flight)
         self.peer.on_lost = self.end_feeds
         self.session = self.peer.session
-        self.loop = asyncio.get_running_loop()
+        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         #: where to send what no request caused, once there is such a channel
         self.announce_to: Send | None = None
         self.state: dict[str, Any] = {}
-        self.principal = principal
+        life = server._lives.get(self.loop)
+        self.lifespan = life.entered.result() if life is not None else None
+        self._early: dict[str, Msg] = {}  # by capability, until the client is ready to hear it
         self._requests = Budget(*server.rate_limit) if server.rate_limit else None
-        self._logs = Budget(*LOG_RATE)
-        self._dropped_logs = 0
+        self._logs, self._dropped_logs = Budget(*LOG_RATE), 0
 
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
@@ -5984,6 +6164,8 @@ class Conversation:
         else:
             facts = session.facts()
             ours = session.server_capabilities or server.capabilities()
+            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
+            # line piped into a server has no handshake, and is answered unless we are strict.
             if session.state is START and server.strict and method not in ("initialize", "ping"):
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         shared = exchange.key is exchange  # by many clients: whoever made it so counts them
@@ -6004,8 +6186,7 @@ class Conversation:
         except asyncio.CancelledError:
             if not ctx._suspended or exchange.state is CANCELLED or self.peer.lost is not None:
                 raise
-            if sys.version_info >= (3, 11):
-                exchange.task.uncancel()
+            _uncancel(exchange.task)
         finally:
             CURRENT.reset(token)
             await ctx._end()
@@ -6014,17 +6195,21 @@ class Conversation:
     def told(self, msg: Msg, send: Send) -> None:
         """Hear a notification of the client."""
         # As a task, so that it follows the requests that came before it.
-        self.peer.tasks.spawn(self._told(msg))
+        self.peer.tasks.spawn(self._told(msg, send))
 
-    async def _told(self, msg: Msg) -> None:
+    async def _told(self, msg: Msg, send: Send) -> None:
         if msg["method"] == "notifications/initialized":
             try:
                 self.session.move(msg["method"])
             except ProtocolError as exc:
                 logger.warning("%s: %s", self.peer.name, exc)
+            early, self._early = self._early, {}
+            for capability, held in early.items():
+                self.announce(capability, held)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
-            self.peer.call(listener, msg.get("params", {}))
+            ctx = Context(self, Exchange({"id": "", **msg}, send), self.session.facts())
+            await self.server.call_plain(listener, ctx, ctx.params)
 
     def end_feeds(self) -> None:
         """End the subscriptions of this client: nothing else would."""
@@ -6041,99 +6226,73 @@ class Conversation:
             self._dropped_logs += 1
             return False
         if self._dropped_logs:
-            logger.warning("%d log messages for %s were dropped", self._dropped_logs, self.peer.name)
-            self._dropped_logs = 0
+            count, self._dropped_logs = self._dropped_logs, 0
+            logger.warning("%d log messages for %s were dropped", count, self.peer.name)
         return True
 
+    def soon(self, fn: Callable[..., None], *args: Any) -> None:
+        """Call fn(*args) on this conversation's loop, from any thread."""
+        if threading.get_ident() == self.thread:
+            fn(*args)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(fn, *args)
+
     def announce(self, capability: str, msg: Msg) -> None:
-        """Send a notification that no request caused, from any thread."""
-        uri = msg.get("params", {}).get("uri")
-        if self.announce_to is None or self.session.state is not READY:
-            return
-        if not declares(self.session.server_capabilities, capability):
-            return
-        if uri is None or uri in self.session.subscriptions:
-            with contextlib.suppress(RuntimeError):  # its loop has ended
-                self.loop.call_soon_threadsafe(self._announce, msg)
+        """Send a notification that no request caused, if the client may and wants to hear it."""
+        session, uri = self.session, msg.get("params", {}).get("uri")
+        if session.state is AGREED:
+            self._early[capability] = msg
+        # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
+        elif session.state is READY and declares(session.server_capabilities, capability):
+            if self.announce_to is not None and (uri is None or uri in session.subscriptions):
+                self.peer.tasks.spawn(self.announce_to(msg))
 
-    def _announce(self, msg: Msg) -> None:
-        if self.peer.lost is None and self.announce_to is not None:
-            self.peer.tasks.spawn(self.announce_to(msg))
-
-
-#: Which announcement a subscriber gets for which field of its filter.
-#: spec: basic/patterns/subscriptions#notification-filter
-FILTERS = {
-    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
-    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
-    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
-    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
-    "taskIds": ("notifications/tasks", "extensions"),
-}
-#: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
-CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
-             "resources/templates/list", "resources/read")  # fmt: skip
+    def forward(self, level: str, msg: Msg, ctx: Context | None) -> None:
+        """Send a record of the program's log."""
+        if self.wants_log(level, self.session.log_level if ctx is None else ctx.facts.log_level):
+            if ctx is None or ctx.cancelled:
+                self.announce("logging", msg)
+            else:
+                ctx._spawn(ctx._say(msg))
 
 
-class Feed:
-    """One subscriptions/listen: announcements on their way to a modern client."""
+def _check_hints(ttl_ms: Any, cache_scope: Any) -> None:
+    # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
+    # >= 0"
+    for ms in ttl_ms.values() if isinstance(ttl_ms, Mapping) else [ttl_ms]:
+        if not isinstance(ms, int) or ms < 0:
+            raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
+    for scope in cache_scope.values() if isinstance(cache_scope, Mapping) else [cache_scope]:
+        if scope not in ("public", "private"):
+            raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
 
-    def __init__(self, ctx: Context, capabilities: Msg) -> None:
-        self.ctx = ctx
-        asked = ctx.params["notifications"]
-        #: the part of the filter that is honoured
-        self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
-                       if asked.get(name) and declares(capabilities, capability)}  # fmt: skip
-        if "taskIds" in asked:
-            ctx.server._need_tasks(ctx)
-        #: URIs of resources, and ids of tasks
-        self.names: set[str] = set()
-        for name in ("resourceSubscriptions", "taskIds"):
-            names = self.wanted.get(name, [])
-            if not isinstance(names, list) or len(names) > MAX_ARGUMENTS:
-                raise RPCError(INVALID_PARAMS, f"{name}: expected a list of at most {MAX_ARGUMENTS}")
-            self.names.update(map(str, names))
-        self.methods = {FILTERS[name][0] for name in self.wanted}
-        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
-        self.waiting: dict[tuple[str, Any], Msg] = {}
-        self.ended = False
-        self._wake: asyncio.Future[Any] | None = None
 
-    def put(self, msg: Msg) -> None:
-        """Take an announcement, from any thread."""
-        params = msg.get("params", {})
-        name = params.get("uri", params.get("taskId"))
-        if msg["method"] in self.methods and (name is None or name in self.names):
-            with contextlib.suppress(RuntimeError):  # its loop has ended
-                self.ctx._loop.call_soon_threadsafe(self._put, (msg["method"], name), params)
+def _needs_of(ask: Any) -> list[str]:
+    """Return the capabilities that a question by hand needs; TypeError if it is none."""
+    method = ask.get("method") if isinstance(ask, dict) else None
+    if method == "roots/list":
+        return ["roots"]
+    params = ask.get("params") if isinstance(ask, dict) else None
+    if method not in ("elicitation/create", "sampling/createMessage") or type(params) is not dict:
+        raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
+    finer = {"elicitation.url": params.get("mode") == "url",
+             "sampling.tools": "tools" in params or "toolChoice" in params}  # fmt: skip
+    return [METHODS[method].capability, *(name for name, needed in finer.items() if needed)]
 
-    def _put(self, key: tuple[str, Any], params: Msg) -> None:
-        self.waiting[key] = params
-        self._wake_up()
 
-    def end(self) -> None:
-        """End the subscription with a result, as a server that stops does."""
-        self.ended = True
-        self._wake_up()
-
-    def _wake_up(self) -> None:
-        if self._wake is not None:
-            _settle(self._wake, None, None)
-
-    async def run(self) -> None:
-        """Send what is announced, until end()."""
-        while not self.ended:
-            if not self.waiting:
-                self._wake = self.ctx._loop.create_future()
-                await self._wake
-            while self.waiting:
-                key = next(iter(self.waiting))
-                await self.send(key[0], self.waiting.pop(key))
-
-    async def send(self, method: str, params: Msg) -> None:
-        """Send a notification, marked as belonging to this subscription."""
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
-        await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
+def _checked_filter(name: str, value: JSON) -> Any:
+    """Return what a filter says of one kind: True, a list of names, or nothing."""
+    if name not in ("resourceSubscriptions", "taskIds"):
+        if value is None or isinstance(value, bool):
+            return value
+        raise RPCError(INVALID_PARAMS, f"notifications.{name}: expected true or false")
+    names = [] if value is None else value
+    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
+        raise RPCError(INVALID_PARAMS, f"notifications.{name}: expected a list of strings")
+    if len(names) > MAX_SUBSCRIPTIONS:
+        raise RPCError(INVALID_PARAMS, f"notifications.{name}: more than {MAX_SUBSCRIPTIONS}")
+    return names
 
 
 def _knows_tasks(ctx: Context) -> bool:
@@ -6154,7 +6313,7 @@ class Job:
         self.created = self.updated = time.time()
         self.expires = self.created + TASK_TTL_MS / 1000
         #: settled when the task begins: from then on the request that began it is over
-        self.started: asyncio.Future[Any] = ctx._loop.create_future()
+        self.started: asyncio.Future[Any] = ctx._conversation.loop.create_future()
         self.outcome: Msg = {}  # "result" or "error", once there is one
         self.requests: Msg = {}  # questions without an answer
         self.answers: dict[str, asyncio.Future[Any]] = {}
@@ -6163,6 +6322,8 @@ class Job:
 
     def start(self) -> None:
         """Make the call a task. Raises RPCError when there are too many."""
+        if self.started.done():
+            return
         jobs, now = self.server.jobs, time.time()
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
@@ -6185,16 +6346,20 @@ class Job:
                 raise
             if not isinstance(exc, MCPError):
                 logger.error("the task %s failed", self.id, exc_info=exc)
-            self.outcome = {"error": wire_error(exc)}
-            self.change("failed")
+            problem = wire_error(exc)
+            self.change("failed", problem["message"], {"error": problem})
             return {}
-        self.outcome = {"result": answer}
-        self.change("completed")
+        finally:
+            self.ctx._release()
+        self.change("completed", "", {"result": answer})
         return answer
 
-    def change(self, status: str, message: str = "") -> None:
-        """Note a new status, and tell those who listen."""
+    def change(self, status: str, message: str = "", outcome: Msg = {}) -> None:  # noqa: B006
+        """Note a new status, and tell those who listen; what has ended does not change."""
         if self.status in ("working", "input_required"):
+            if status == "working" and self.requests:
+                status = "input_required"
+            self.outcome = outcome
             self.status, self.message, self.updated = status, message, time.time()
             if self.started.done():
                 self.server._tell("extensions", notification("notifications/tasks", self.details()))
@@ -6206,7 +6371,7 @@ class Job:
         return {
             "taskId": self.id, "status": self.status, "createdAt": times[0],
             "lastUpdatedAt": times[1], "ttlMs": TASK_TTL_MS, "pollIntervalMs": POLL_MS,
-            **_present(statusMessage=self.message or None),
+            **present(statusMessage=self.message or None),
         }  # fmt: skip
 
     def details(self) -> Msg:
@@ -6214,13 +6379,15 @@ class Job:
         asked = {"inputRequests": self.requests} if self.status == "input_required" else {}
         return {**self.describe(), **asked, **self.outcome}
 
-    async def ask(self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]) -> Any:
+    async def ask(
+        self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]
+    ) -> Any:
         """Ask the client, which finds the question when it looks, until the answer is right."""
         while True:
             self.asked += 1
             # A key must never name two questions of one task.
             name = key if key and key not in self.answers else f"{key or method}-{self.asked}"
-            self.answers[name] = self.ctx._loop.create_future()
+            self.answers[name] = self.ctx._conversation.loop.create_future()
             self.requests = {**self.requests, name: {"method": method, "params": params}}
             self.change("input_required")
             answer = await self.answers[name]
@@ -6241,6 +6408,111 @@ class Job:
         self.change("cancelled")
         if self.task is not None:
             self.task.cancel()
+
+
+class Life:
+    """A lifespan that is open: a task of its own enters it and leaves it, as some demand."""
+
+    def __init__(self, manager: Any) -> None:
+        self.users, self.tasks = 0, Tasks()
+        self.entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.leave = asyncio.Event()
+        self.task = asyncio.ensure_future(self._live(manager))
+
+    async def _live(self, manager: Any) -> None:
+        try:
+            async with manager as value:
+                _settle(self.entered, value, None)
+                await self.leave.wait()
+        except Exception as exc:
+            if self.entered.done():
+                raise
+            _settle(self.entered, None, exc)  # raised by whoever waits for it
+
+    async def close(self) -> None:
+        """Leave the lifespan; what it raises meanwhile is raised here."""
+        await self.tasks.close()
+        self.leave.set()
+        if not self.entered.done():
+            self.task.cancel()
+        await asyncio.wait({self.task})
+        if not self.task.cancelled():
+            self.task.result()
+
+
+#: Which announcement a subscriber gets for which field of its filter.
+#: spec: basic/patterns/subscriptions#notification-filter
+FILTERS = {
+    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
+    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
+    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
+    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
+    "taskIds": ("notifications/tasks", "extensions"),
+}
+#: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
+CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
+             "resources/templates/list", "resources/read")  # fmt: skip
+
+
+class Feed:
+    """One subscriptions/listen: announcements on their way to a modern client."""
+
+    def __init__(self, ctx: Context, capabilities: Msg) -> None:
+        self.ctx = ctx
+        asked = ctx.params["notifications"]
+        if "taskIds" in asked:
+            ctx.server._need_tasks(ctx)
+        #: the part of the filter that is honoured
+        self.wanted: Msg = {}
+        for name, (_, capability) in FILTERS.items():
+            wanted = _checked_filter(name, asked.get(name))
+            if name == "taskIds":  # a task is nobody's business but its principal's
+                jobs = map(ctx.server.jobs.get, wanted or ())
+                wanted = [job.id for job in jobs if job and job.ctx.principal == ctx.principal]
+            if wanted and declares(capabilities, capability):
+                self.wanted[name] = wanted
+        #: URIs of resources, and ids of tasks
+        self.names = {item for names in self.wanted.values() if names is not True for item in names}
+        self.methods = {FILTERS[name][0] for name in self.wanted}
+        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
+        self.waiting: dict[tuple[str, Any], Msg] = {}
+        self.ended = False
+        self._wake: asyncio.Future[Any] | None = None
+
+    def put(self, msg: Msg) -> None:
+        """Take an announcement, from any thread."""
+        params = msg.get("params", {})
+        name = params.get("uri", params.get("taskId"))
+        if msg["method"] in self.methods and (name is None or name in self.names):
+            self.ctx._conversation.soon(self._put, (msg["method"], name), params)
+
+    def _put(self, key: tuple[str, Any], params: Msg) -> None:
+        self.waiting[key] = params
+        self._wake_up()
+
+    def end(self) -> None:
+        """End the subscription with a result, as a server that stops does."""
+        self.ended = True
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        if self._wake is not None:
+            _settle(self._wake, None, None)
+
+    async def run(self) -> None:
+        """Send what is announced, until end()."""
+        while self.waiting or not self.ended:
+            if not self.waiting:
+                self._wake = self.ctx._conversation.loop.create_future()
+                await self._wake
+            while self.waiting:
+                key = next(iter(self.waiting))
+                await self.send(key[0], self.waiting.pop(key))
+
+    async def send(self, method: str, params: Msg) -> None:
+        """Send a notification, marked as belonging to this subscription."""
+        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
+        await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
 
 
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
@@ -6264,188 +6536,126 @@ class Server:
     `ctx.lifespan`. `strict` refuses requests before the handshake. `mask_errors` hides the text
     of exceptions that are not ToolError. `call_sync(fn)` awaits the result of fn(), where a host
     wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
-    are declared besides those that follow from what is registered. `ttl_ms` (for all, or by
-    method) and `cache_scope` ("public", "private") say how long and by whom results may be kept.
-    `state_key` signs what travels between the rounds of a request, and `bus`, an object with
-    publish(event) and an async iterator of events, carries announcements: replicas share both.
+    are declared besides those that follow from what is registered when a client comes. `ttl_ms`
+    and `cache_scope` ("public", "private"), for all or by method, say how long and by whom results
+    may be kept. `state_key` signs what travels between the rounds of a request. `bus`, an object
+    with publish(event) and an async iterator of events, carries announcements: replicas share both.
     """
 
     def __init__(
-        self,
-        name: str = "mcp_lite",
-        version: str = __version__,
-        *,
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[Msg] | None = None,
-        website_url: str | None = None,
-        instructions: str | None = None,
-        lifespan: Callable[[Server], Any] | None = None,
-        strict: bool = False,
-        mask_errors: bool = False,
-        page_size: int = PAGE_SIZE,
+        self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
+        description: str | None = None, icons: Sequence[Msg] | None = None,
+        website_url: str | None = None, instructions: str | None = None,
+        lifespan: Callable[[Server], Any] | None = None, strict: bool = False,
+        mask_errors: bool = False, page_size: int = PAGE_SIZE,
         call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
-        rate_limit: tuple[int, float] | None = None,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        threads: int = TOOL_THREADS,
-        capabilities: Msg | None = None,
-        ttl_ms: int | Mapping[str, int] = 0,
-        cache_scope: str = "private",
-        state_key: str | bytes | None = None,
-        bus: Any = None,
+        rate_limit: tuple[int, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
+        threads: int = TOOL_THREADS, capabilities: Msg | None = None,
+        ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
+        state_key: str | bytes | None = None, bus: Any = None,
     ) -> None:
-        self.name = name
-        self.info = {"name": name, "version": version, **_wire({
-            "title": title, "description": description, "icons": icons, "website_url": website_url,
-        })}  # fmt: skip
-        self.instructions = instructions
-        self.strict, self.mask_errors = strict, mask_errors
+        self.name, self.instructions = name, instructions
+        about = present(title=title, description=description, icons=icons, websiteUrl=website_url)
+        self.info = {"name": name, "version": version, **about}
+        self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
+        _check_hints(ttl_ms, cache_scope)
         self.page_size, self.max_in_flight = page_size, max_in_flight
-        self.rate_limit = rate_limit
         self.extra_capabilities = capabilities or {}
         self.ttl_ms, self.cache_scope = ttl_ms, cache_scope
         key = os.urandom(32) if state_key is None else state_key
+        if not key:
+            raise ValueError("state_key is empty: anybody could sign with it")
         self._state_key = key.encode() if isinstance(key, str) else key
         self._bus = bus
         self.feeds: set[Feed] = set()
-        self.jobs: dict[str, Job] = {}
-        self.tools, self.prompts = Registry("tool"), Registry("prompt")
-        self.resources, self.templates = Registry("resource"), Registry("resource template")
-        self.completions: dict[tuple[str, str], Completion] = {}
+        self.tools = Registry("tool", self.tools_changed)
+        self.prompts = Registry("prompt", self.prompts_changed)
+        self.resources = Registry("resource", self.resources_changed)
+        self.templates = Registry("resource template", self.resources_changed)
+        self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.methods: dict[str, Callable[..., Any]] = {}
         self.listeners: dict[str, Callable[..., Any]] = {}
         self.middlewares: list[Callable[..., Any]] = []
+        self.conversations: set[Conversation] = set()
+        #: the lifespan that is open on a loop: what it holds (connections, say) belongs to the loop
+        self._lives: dict[asyncio.AbstractEventLoop, Life] = {}
+        self._capabilities: Msg | None = None  # as long as nothing is registered or removed
+        self.jobs: dict[str, Job] = {}
         self.routes: dict[tuple[str, str], Route] = {}
         self._asgi: Any = None
-        self.conversations: set[Conversation] = set()
-        self.lifespan_value: Any = None
-        self._lifespan = lifespan
-        self._living: list[Any] = []
-        self._call_sync = call_sync
-        self._threads = Threads(threads)
-        self._tasks = Tasks()
+        self._lifespan, self._call_sync, self._threads = lifespan, call_sync, Threads(threads)
 
     # Registering.
 
-    def tool(self, fn: Any = None, *, name: str | None = None, **fields: Any) -> Any:
+    def tool(self, fn: Any = None, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
 
-        Fields: title, description, annotations, icons, meta; input_schema and output_schema
-        replace what the types say; structured=False sends text only. task=True lets it run as a
-        task where the client supports them, "required" only there, "manual" from ctx.start_task()
-        on.
+        Options: name, title, description, annotations, icons, meta; input_schema and
+        output_schema replace what the types say; structured=False sends text only. task=True lets
+        it run as a task where the client supports them, "required" only there, "manual" from
+        ctx.start_task() on.
         """
-        return self._decorator(self.add_tool, fn, name, fields)
+        if not callable(fn):
+            return functools.partial(self.tool, **present(name=fn), **options)
+        self.tools.add(Tool(fn, **options))
+        return fn
 
-    def add_tool(
-        self,
-        fn: Callable[..., Any],
-        *,
-        name: str | None = None,
-        input_schema: Msg | None = None,
-        output_schema: Msg | None = None,
-        structured: bool = True,
-        **fields: Any,
-    ) -> None:
-        """Offer a function as a tool, at any time; clients that listen are told."""
-        known = ("title", "description", "annotations", "icons", "meta", "task")
-        _check_fields("tool", fields, known)
-        tool = Tool(fn, name, input_schema, output_schema, structured, fields)
-        self.tools.add(tool.name, tool)
-        self.tools_changed()
+    def prompt(self, fn: Any = None, **options: Any) -> Any:
+        """Offer a function as a prompt. It returns a str, a Message, or a list of them.
+
+        Options: name, title, description, icons, meta.
+        """
+        if not callable(fn):
+            return functools.partial(self.prompt, **present(name=fn), **options)
+        self.prompts.add(Prompt(fn, **options))
+        return fn
+
+    def resource(self, uri: str, **options: Any) -> Any:
+        """Offer what a function returns as a resource, or as a template: "note://{name}".
+
+        Options: name, title, description, mime_type, size, annotations, icons, meta. The function
+        gives str, bytes, Resource, a list of Resource, or any JSON value.
+        """
+        if callable(uri):
+            raise TypeError('write @app.resource("scheme://path") with the URI')
+        return functools.partial(self.add_resource, uri, **options)
+
+    def add_resource(self, uri: str, source: Any, **options: Any) -> Any:
+        """Offer a function or a value as a resource, at any time; clients that listen are told."""
+        entry = ResourceEntry(uri, source, **options)
+        (self.templates if entry.template else self.resources).add(entry)
+        return source
+
+    add_tool, add_prompt = tool, prompt
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer."""
         self.tools.drop(name)
-        self.tools_changed()
-
-    def resource(self, uri: str, *, name: str | None = None, **fields: Any) -> Any:
-        """Offer what a function returns as a resource, or as a template: "note://{name}".
-
-        Fields: title, description, mime_type, size, annotations, icons, meta. The function gives
-        str, bytes, Resource, a list of Resource, or any JSON value.
-        """
-        if callable(uri):
-            raise TypeError('write @app.resource("scheme://path") with the URI')
-
-        def decorate(fn: Any) -> Any:
-            self.add_resource(uri, fn, name=name, **fields)
-            return fn
-
-        return decorate
-
-    def add_resource(self, uri: str, source: Any, *, name: str | None = None, **fields: Any) -> None:
-        """Offer a function or a value as a resource, at any time."""
-        known = ("title", "description", "mime_type", "size", "annotations", "icons", "meta",
-                 "ttl_ms", "cache_scope")  # fmt: skip
-        _check_fields("resource", fields, known)
-        entry = ResourceEntry(uri, source, name, fields)
-        (self.templates if entry.template else self.resources).add(uri, entry)
-        self.resources_changed()
-
-    def remove_resource(self, uri: str) -> None:
-        """Offer a resource or a template no longer."""
-        (self.templates if uri in self.templates else self.resources).drop(uri)
-        self.resources_changed()
-
-    def prompt(self, fn: Any = None, *, name: str | None = None, **fields: Any) -> Any:
-        """Offer a function as a prompt. It returns a str, a Message, or a list of them.
-
-        Fields: title, description, icons, meta.
-        """
-        return self._decorator(self.add_prompt, fn, name, fields)
-
-    def add_prompt(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
-        """Offer a function as a prompt, at any time."""
-        _check_fields("prompt", fields, ("title", "description", "icons", "meta"))
-        prompt = Prompt(fn, name, fields)
-        self.prompts.add(prompt.name, prompt)
-        self.prompts_changed()
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer."""
         self.prompts.drop(name)
-        self.prompts_changed()
 
-    def _decorator(self, add: Callable[..., Any], fn: Any, name: str | None, fields: Msg) -> Any:
-        if isinstance(fn, str):
-            fn, name = None, fn
-
-        def decorate(target: Any) -> Any:
-            add(target, name=name, **fields)
-            return target
-
-        return decorate if fn is None else decorate(fn)
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource or a template no longer."""
+        (self.templates if uri in self.templates else self.resources).drop(uri)
 
     def complete(self, ref: str, argument: str) -> Callable[[Any], Any]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
 
         fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
         """
-
-        def decorate(fn: Any) -> Any:
-            signature = signature_of(fn, Context)
-            self.completions[ref, argument] = Completion(
-                fn, signature.context, len(signature.schema["properties"])
-            )
-            return fn
-
-        return decorate
-
-    def middleware(self, fn: Any) -> Any:
-        """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
-        self.middlewares.append(fn)
-        return fn
+        return functools.partial(_enter, self.completions, (ref, argument))
 
     def method(self, name: str) -> Callable[[Any], Any]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol")
-        return lambda fn: self.methods.setdefault(name, fn)
+        return functools.partial(_enter, self.methods, name)
 
     def on(self, name: str) -> Callable[[Any], Any]:
         """Hear a notification of the client: fn(params)."""
-        return lambda fn: self.listeners.setdefault(name, fn)
+        return functools.partial(_enter, self.listeners, name)
 
     def route(self, method: str, path: str, *, public: bool = False) -> Callable[[Any], Any]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
@@ -6460,6 +6670,11 @@ class Server:
 
         return decorate
 
+    def middleware(self, fn: Any) -> Any:
+        """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
+        self.middlewares.append(fn)
+        return fn
+
     # Announcing; from any thread.
 
     def tools_changed(self) -> None:
@@ -6471,22 +6686,25 @@ class Server:
         self._announce("prompts.listChanged", notification("notifications/prompts/list_changed"))
 
     def resources_changed(self) -> None:
-        """Tell the clients that listen that the list of resources changed."""
-        self._announce("resources.listChanged", notification("notifications/resources/list_changed"))
+        """Tell the clients that listen that the list of resources or templates changed."""
+        msg = notification("notifications/resources/list_changed")
+        self._announce("resources.listChanged", msg)
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
-        self._announce("resources.subscribe", notification("notifications/resources/updated", {"uri": uri}))
+        msg = notification("notifications/resources/updated", {"uri": uri})
+        self._announce("resources.subscribe", msg)
 
     def _announce(self, capability: str, msg: Msg) -> None:
-        if self._bus is not None:
+        self._capabilities = None  # made again when they are asked for
+        if self._bus is not None and self._lives:  # before, nobody here has been told of any
             self._bus.publish({"capability": capability, "msg": msg})
         else:
             self._tell(capability, msg)
 
     def _tell(self, capability: str, msg: Msg) -> None:
         for conversation in list(self.conversations):
-            conversation.announce(capability, msg)
+            conversation.soon(conversation.announce, capability, msg)
         for feed in list(self.feeds):
             feed.put(msg)
 
@@ -6502,6 +6720,8 @@ class Server:
 
     def capabilities(self) -> Msg:
         """Return what this server offers, as `initialize` declares it."""
+        if self._capabilities is not None:
+            return self._capabilities
         ours: Msg = {"logging": {}}
         if self.tools:
             ours["tools"] = {"listChanged": True}
@@ -6509,12 +6729,12 @@ class Server:
             ours["resources"] = {"subscribe": True, "listChanged": True}
         if self.prompts:
             ours["prompts"] = {"listChanged": True}
-        if self.completions or self.prompts:
+        if self.prompts or self.templates:
             ours["completions"] = {}
-        if any(tool.task for tool in self.tools.values()):
+        if any(tool.task for tool in list(self.tools.values())):
             ours["extensions"] = {TASKS: {}}
-        ours.update(self.extra_capabilities)
-        return ours
+        self._capabilities = {**ours, **self.extra_capabilities}
+        return self._capabilities
 
     async def answer(self, ctx: Context) -> Msg:
         """Return the result of a request, through the middlewares."""
@@ -6524,29 +6744,36 @@ class Server:
             step = functools.partial(middleware, call_next=step)
         answer = await step(ctx)
         if not isinstance(answer, dict):
-            raise TypeError(f"the handler of {ctx.method} returned {type(answer).__name__}, not a dict")
+            raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a dict")
         return answer
 
     def finish(self, ctx: Context, answer: Msg) -> Msg:
         """Return a modern result whole: its type, who made it, how long it may be kept."""
         rounds = ctx._rounds
-        if rounds is not None and rounds.requests:
-            answer = {"resultType": "input_required", "inputRequests": rounds.requests}
+        if rounds is not None and ctx._suspended:
+            answer = {"resultType": "input_required", **present(inputRequests=rounds.requests or None)}
             answer["requestState"] = self.write_state(ctx, rounds.record())
         else:
             answer = {"resultType": "complete", **answer}
         if ctx.method in CACHEABLE and answer["resultType"] == "complete":
-            ttl = self.ttl_ms if isinstance(self.ttl_ms, int) else self.ttl_ms.get(ctx.method, 0)
-            # What depended on answers must not be kept: it has a key that nobody asks with.
-            hints = {"ttlMs": 0 if rounds is not None else ttl, "cacheScope": self.cache_scope}
-            answer = {**hints, **ctx.cache, **answer}
+            ttl_ms, scope = self.ttl_ms, self.cache_scope
+            hints: Msg = {
+                "ttlMs": ttl_ms if isinstance(ttl_ms, int) else ttl_ms.get(ctx.method, 0),
+                "cacheScope": scope if isinstance(scope, str) else scope.get(ctx.method, "private"),
+                **ctx.cache,
+            }
+            if rounds is not None:
+                # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
+                hints["ttlMs"] = 0
+            answer = {**hints, **answer}
         # spec: basic/index#_meta -- serverInfo "in every result's _meta"
         answer["_meta"] = {SERVER_INFO: self.info, **answer.get("_meta", {})}
         return answer
 
     def write_state(self, ctx: Context, record: Msg) -> str:
-        """Return a requestState: a record that only the same request can bring back, for a while."""
-        bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal), time.time() + STATE_SECONDS]
+        """Return a requestState: a record that only the same request can bring back, and soon."""
+        expires = time.time() + STATE_SECONDS
+        bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal), expires]
         text = seal(self._state_key, {"bound": bound, "record": record})
         if len(text) > MAX_STATE_BYTES:
             raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
@@ -6574,23 +6801,20 @@ class Server:
 
     async def _rounds_by_hand(self, ctx: Context, value: InputRequired) -> None:
         """Carry out an InputRequired: as a result, or by asking a legacy client here and now."""
+        for ask in value.requests.values():
+            for capability in _needs_of(ask):
+                ctx._need(capability)
         rounds = ctx.rounds()
-        rounds.custom = value.state
-        if ctx.facts.rev.modern:
-            rounds.asked = [*value.requests]
-            rounds.requests = {name: ask for name, ask in value.requests.items()
-                               if rounds.answer(name) is None}  # fmt: skip
-            if not rounds.requests:
-                raise RPCError(INTERNAL_ERROR, "the handler asked only what was answered already")
+        rounds.custom = to_json(value.state)
+        if ctx.facts.rev.modern and (ctx._job is None or not ctx._job.started.done()):
+            rounds.asked = [*rounds.known]
+            for name, ask in value.requests.items():
+                rounds.ask(name, ask["method"], ask.get("params", {}))
             ctx._suspended = True
             raise asyncio.CancelledError  # as an awaited question ends the run
         for name, ask in value.requests.items():
-            ctx._need(METHODS[ask["method"]].capability)
-            send = ctx._exchange.send
-            peer = ctx._conversation.peer
-            rounds.answers[name] = await peer.ask(
-                ask["method"], ask["params"], send, patience=ASK_SECONDS, longest=ASK_SECONDS
-            )
+            question = (ask["method"], ask.get("params", {}), name)
+            rounds.answers[name] = await ctx._ask(*question, ASK_SECONDS, dict)
 
     async def _custom(self, ctx: Context) -> Msg:
         return await self.call(self.methods[ctx.method], ctx, ctx.params)  # type: ignore[no-any-return]
@@ -6599,19 +6823,27 @@ class Server:
         """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
-        job = functools.partial(fn, *args, **kwargs)
-        value = await (self._call_sync(job) if self._call_sync else self._threads.run(job))
+        job = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
+        value = await (self._call_sync or self._threads.run)(job)
         return await value if inspect.isawaitable(value) else value
 
-    async def call_with(self, record: Any, given: Msg, ctx: Context) -> Any:
-        """Call a registered function with checked JSON arguments."""
-        for _ in range(MAX_ROUNDS):
-            args, kwargs = record.signature.call_args(given, ctx)
-            value = await self.call(record.fn, *args, **kwargs)
+    async def call_entry(self, entry: Entry, ctx: Context, args: Any, kwargs: Msg) -> Any:
+        """Call what is registered; once more when what it returned to be asked was asked."""
+        for _ in range(MAX_ROUNDS + 1):
+            if entry.is_async:
+                value = await entry.fn(*args, **kwargs)
+            else:
+                value = await self.call(entry.fn, *args, **kwargs)
             if not isinstance(value, InputRequired):
                 return value
             await self._rounds_by_hand(ctx, value)
         raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
+
+    async def call_plain(self, fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
+        """Call a function with as many of the values as it takes, and ctx if it wants it."""
+        names, context = parameters_of(fn)
+        extra = {context: ctx} if context else {}
+        return await self.call(fn, **dict(zip(names, values)), **extra)
 
     async def _initialize(self, ctx: Context) -> Msg:
         session, params = ctx._conversation.session, ctx.params
@@ -6619,56 +6851,48 @@ class Server:
             raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
         session.move("initialize")
         session.rev = rev = choose_revision(params["protocolVersion"])
-        session.client_info, session.client_capabilities = params["clientInfo"], params["capabilities"]
+        session.client_info = params["clientInfo"]
+        session.client_capabilities = params["capabilities"]
         session.server_capabilities = fit("ServerCapabilities", self.capabilities(), rev)
         session.move("result")
         answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities}
         answer["serverInfo"] = fit("Implementation", self.info, rev)
-        return {**answer, **_present(instructions=self.instructions)}
+        return {**answer, **present(instructions=self.instructions)}
 
     async def _ping(self, ctx: Context) -> Msg:
         return {}
 
     async def _discover(self, ctx: Context) -> Msg:
         answer = {"supportedVersions": SUPPORTED, "capabilities": self.capabilities()}
-        return {**answer, **_present(instructions=self.instructions)}
+        return {**answer, **present(instructions=self.instructions)}
 
     async def _listen(self, ctx: Context) -> Msg:
         feed = Feed(ctx, self.capabilities())
         # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
-        await feed.send("notifications/subscriptions/acknowledged", {"notifications": feed.wanted})
         self.feeds.add(feed)
         try:
+            agreed = {"notifications": feed.wanted}
+            await feed.send("notifications/subscriptions/acknowledged", agreed)
             await feed.run()
         finally:
             self.feeds.discard(feed)
         # spec: basic/patterns/subscriptions#graceful-closure
         return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
 
-    async def _list(self, ctx: Context, registry: Registry, key: str, kind: str) -> Msg:
-        size, rev = self.page_size, ctx.facts.rev
-        records, cursor = registry.page(ctx.method, ctx.params.get("cursor"), size)
-        items = [fit(kind, record.definition, rev) for record in records]
-        return {key: items, **_present(nextCursor=cursor)}
-
-    async def _tools_list(self, ctx: Context) -> Msg:
-        return await self._list(ctx, self.tools, "tools", "Tool")
-
-    async def _resources_list(self, ctx: Context) -> Msg:
-        return await self._list(ctx, self.resources, "resources", "Resource")
-
-    async def _resources_templates_list(self, ctx: Context) -> Msg:
-        return await self._list(ctx, self.templates, "resourceTemplates", "Resource")
-
-    async def _prompts_list(self, ctx: Context) -> Msg:
-        answer = await self._list(ctx, self.prompts, "prompts", "Prompt")
+    async def _list(self, ctx: Context) -> Msg:
+        registry, key, kind = LISTED[ctx.method]
+        entries = list(getattr(self, registry).values())
+        listed = [(entry.serial, entry.definition) for entry in entries]
+        items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), self.page_size)
         rev = ctx.facts.rev
-        answer["prompts"] = [
-            {**item, "arguments": [fit("PromptArgument", field, rev) for field in item["arguments"]]}
-            if "arguments" in item else item
-            for item in answer["prompts"]
-        ]  # fmt: skip
-        return answer
+        items = [fit(kind, item, rev) for item in items]
+        for i, item in enumerate(items):
+            if kind == "Prompt" and "arguments" in item:
+                fitted = [fit("PromptArgument", field, rev) for field in item["arguments"]]
+                items[i] = {**item, "arguments": fitted}
+            elif kind == "Resource" and "annotations" in item:
+                items[i] = {**item, "annotations": fit("Annotations", item["annotations"], rev)}
+        return {key: items, **present(nextCursor=cursor)}
 
     async def _tools_call(self, ctx: Context) -> Msg:
         tool: Tool = self.tools.find(ctx.params["name"])
@@ -6676,7 +6900,7 @@ class Server:
         if rev.modern and tool.mirrors and ctx.headers:
             check_mirrors(tool.mirrors, ctx.headers, ctx.params.get("arguments", {}))
         try:
-            given = tool.arguments(ctx.params)
+            args, kwargs = tool.bind(ctx.params.get("arguments", {}), ctx)
         except SchemaError as exc:
             # spec: server/tools#error-handling -- input validation errors are the model's to
             # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
@@ -6684,52 +6908,57 @@ class Server:
                 raise
             return _failed(str(exc))
         if tool.task and rev.modern:
-            return await self._call_as_task(tool, given, ctx)
-        return await self._run_tool(tool, given, ctx)
+            return await self._call_as_task(tool, ctx, args, kwargs)
+        return await self._run_tool(tool, ctx, args, kwargs)
 
-    async def _run_tool(self, tool: Tool, given: Msg, ctx: Context) -> Msg:
+    async def _run_tool(self, tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
         """Return the CallToolResult of a call with checked arguments."""
         rev = ctx.facts.rev
         try:
-            value = await self.call_with(tool, given, ctx)
+            value = await self.call_entry(tool, ctx, args, kwargs)
         except (RPCError, ToolError, CapabilityMissing) as exc:
             if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and rev.modern):
                 raise
             return _failed(str(exc))
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
             logger.error("tool %r failed", tool.name, exc_info=exc)
             hidden = f"the tool {tool.name!r} failed"
             return _failed(hidden if self.mask_errors else str(exc) or type(exc).__name__)
         try:
-            answer = tool.result(value)
+            answer = fit("CallToolResult", tool.result(value), rev)
         except SchemaError as exc:
-            raise RPCError(INTERNAL_ERROR, f"tool {tool.name!r} broke its output schema: {exc}") from exc
-        answer = fit("CallToolResult", answer, rev)
+            problem = f"tool {tool.name!r} broke its output schema: {exc}"
+            raise RPCError(INTERNAL_ERROR, problem) from exc
+        if rev.rich_content:
+            return answer
         return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
 
-    async def _call_as_task(self, tool: Tool, given: Msg, ctx: Context) -> Msg:
+    async def _call_as_task(self, tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
         """Run a tool as a task if the client supports them, else as any tool."""
         if not _knows_tasks(ctx):
             if tool.task == "required":
                 self._need_tasks(ctx)
-            return await self._run_tool(tool, given, ctx)
+            return await self._run_tool(tool, ctx, args, kwargs)
         ctx._job = job = Job(self, ctx)
         if tool.task != "manual":
             job.start()
-        run = self._tasks.spawn(job.run(self._run_tool(tool, given, ctx)))
+        life = self._lives[ctx._conversation.loop]
+        run = life.tasks.spawn(job.run(self._run_tool(tool, ctx, args, kwargs)))
         try:
             await asyncio.wait([run, job.started], return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not job.started.done():
                 run.cancel()
+                await asyncio.wait([run])
         if job.started.done():
             return {"resultType": "task", **job.describe()}
         return await run  # type: ignore[no-any-return]
 
     def _need_tasks(self, ctx: Context) -> None:
         if not _knows_tasks(ctx):
-            data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-            raise RPCError(MISSING_CAPABILITY, f"the client did not declare the extension {TASKS}", data)
+            data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            problem = f"the client did not declare the extension {TASKS}"
+            raise RPCError(MISSING_CAPABILITY, problem, data)
 
     def _find_job(self, ctx: Context) -> Job:
         """Return the task of a request; it is nobody's business but its principal's."""
@@ -6752,48 +6981,43 @@ class Server:
 
     async def _prompts_get(self, ctx: Context) -> Msg:
         prompt: Prompt = self.prompts.find(ctx.params["name"])
-        value = await self.call_with(prompt, prompt.arguments(ctx.params), ctx)
-        answer = value if isinstance(value, dict) and "messages" in value else None
-        if answer is None:
-            about = _present(description=prompt.definition.get("description"))
-            answer = {**about, "messages": _messages_of(value)}
-        rev, messages = ctx.facts.rev, []
-        for message in answer["messages"]:
-            content = message["content"]
-            blocks = content if isinstance(content, list) else [content]
-            # A prompt's message holds one block: several become several messages.
-            messages += [{**message, "content": fit_content(block, rev)} for block in blocks]
-        return {**answer, "messages": messages}
+        args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
+        answer = await self.call_entry(prompt, ctx, args, kwargs)
+        if not isinstance(answer, dict) or "messages" not in answer:
+            about = present(description=prompt.definition.get("description"))
+            answer = {**about, "messages": answer}
+        return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
 
     async def _resources_read(self, ctx: Context) -> Msg:
-        rev = ctx.facts.rev
         contents = await self.read(ctx, ctx.params["uri"])
-        return {"contents": [fit("Contents", item, rev) for item in contents]}
+        return {"contents": [fit("Contents", item, ctx.facts.rev) for item in contents]}
 
     async def read(self, ctx: Context, uri: str) -> list[Msg]:
         """Return the `contents` of a resource; RPCError if there is none at this URI."""
-        entry, found = self._find_resource(uri)
-        if entry is None:
-            code = ctx.facts.rev.resource_not_found
-            raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
+        entry, found = self._find_resource(ctx, uri)
         value, ctx.cache = entry.value, entry.cache
         if entry.fn is not None:
-            given = relax(found, entry.signature.schema)
-            entry.check(given)
-            value = await self.call_with(entry, given, ctx)
-        return _contents_of(uri, value, entry.mime_type)
+            args, kwargs = entry.bind(found, ctx)
+            value = await self.call_entry(entry, ctx, args, kwargs)
+        return contents_of(uri, value, entry.definition.get("mimeType"))
 
-    def _find_resource(self, uri: str) -> tuple[Any, Msg]:
+    def _find_resource(self, ctx: Context, uri: str) -> tuple[ResourceEntry, Msg]:
         if uri in self.resources:
             return self.resources[uri], {}
-        for entry in self.templates.values():
-            found = entry.match(uri)
+        for entry in list(self.templates.values()):
+            found = entry.template.match(uri)
             if found is not None:
                 return entry, found
-        return None, {}
+        # spec 2025-11-25: server/resources#error-handling
+        code = ctx.facts.rev.resource_not_found
+        raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
 
     async def _resources_subscribe(self, ctx: Context) -> Msg:
-        ctx._conversation.session.subscriptions.add(ctx.params["uri"])
+        uri, wanted = ctx.params["uri"], ctx._conversation.session.subscriptions
+        self._find_resource(ctx, uri)
+        if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+            raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+        wanted.add(uri)
         return {}
 
     async def _resources_unsubscribe(self, ctx: Context) -> Msg:
@@ -6803,7 +7027,7 @@ class Server:
     async def _logging_set_level(self, ctx: Context) -> Msg:
         level = ctx.params["level"]
         if level not in LOG_LEVELS:
-            raise RPCError(INVALID_PARAMS, f"level: {level!r} is not one of {', '.join(LOG_LEVELS)}")
+            raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
         ctx._conversation.session.log_level = level
         return {}
 
@@ -6813,66 +7037,66 @@ class Server:
         if not isinstance(name, str) or not isinstance(value, str):
             raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
         if ref.get("type") == "ref/prompt":
-            record, target = self.prompts.find(str(ref.get("name"))), ref["name"]
+            entry = self.prompts.find(str(ref.get("name")))
         elif ref.get("type") == "ref/resource":
-            target = str(ref.get("uri"))
-            record = self.templates.get(target) or self.resources.find(target)
+            uri = str(ref.get("uri"))
+            entry = self.templates.get(uri) or self.resources.find(uri)
         else:
             raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-        known = (ctx.params.get("context") or {}).get("arguments") or {}
-        values = await self._complete(ctx, record, (target, name), value, known)
+        values = await self._complete(ctx, entry, name, value)
         # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
         more = len(values) > MAX_COMPLETIONS
         found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
         return {"completion": found}
 
-    async def _complete(
-        self, ctx: Context, record: Any, key: tuple[str, str], value: str, known: Msg
-    ) -> list[str]:
-        completion = self.completions.get(key)
-        if completion is not None:
-            extra = {completion.context: ctx} if completion.context else {}
-            args = (value, known)[: completion.arity]
-            return [str(item) for item in await self.call(completion.fn, *args, **extra) or ()]
-        properties = record.signature.schema["properties"] if record.signature else {}
-        field = properties.get(key[1], {})
-        choices = ["true", "false"] if field.get("type") == "boolean" else field.get("enum", ())
-        return [str(item) for item in choices if str(item).lower().startswith(value.lower())]
+    async def _complete(self, ctx: Context, entry: Entry, name: str, value: str) -> list[str]:
+        fn = self.completions.get((entry.name, name))
+        if fn is not None:
+            known = ctx.params.get("context", {}).get("arguments")
+            known = known if isinstance(known, dict) else {}
+            return [str(item) for item in await self.call_plain(fn, ctx, value, known) or ()]
+        field = entry.schema["properties"].get(name, {}) if entry.fn else {}
+        return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
 
     # Running.
 
     @contextlib.asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Hold the lifespan open; the first to come enters it, the last to go leaves it."""
-        if self._lifespan is not None and not self._living:
-            manager = self._lifespan(self)
-            self.lifespan_value = await manager.__aenter__()
-            self._manager = manager
-        if self._bus is not None and not self._living:
-            self._tasks.spawn(self._hear_bus())
-        self._living.append(None)
+        """Hold the lifespan open; the first to come opens it, the last to go closes it."""
+        loop = asyncio.get_running_loop()
+        life = self._lives.get(loop)
+        if life is None:
+            manager = self._lifespan(self) if self._lifespan else no_lifespan()
+            life = Life(manager)
+            if self._bus is not None and not self._lives:
+                life.tasks.spawn(self._hear_bus())
+            self._lives[loop] = life
+        life.users += 1
         try:
+            await asyncio.shield(life.entered)
             yield
         finally:
-            self._living.pop()
-            if not self._living:
-                self._threads.close()
-                await self._tasks.close()
-                if self._lifespan is not None:
-                    await self._manager.__aexit__(None, None, None)
+            life.users -= 1
+            if not life.users:
+                del self._lives[loop]
+                if not self._lives:
+                    self._threads.close()
+                await life.close()
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
-        async with self.living():
-            conversation = Conversation(self, transport.name)
-            self.conversations.add(conversation)
-            try:
-                await transport.open()
-                conversation.announce_to = conversation.peer.traced(transport.write)
-                await conversation.peer.run(transport, transport.grace)
-            finally:
-                self.conversations.discard(conversation)
-                await transport.close()
+        try:
+            async with self.living():
+                conversation = Conversation(self, transport.name)
+                self.conversations.add(conversation)
+                try:
+                    await transport.open()
+                    conversation.announce_to = conversation.peer.traced(transport.write)
+                    await conversation.peer.run(transport, transport.grace)
+                finally:
+                    self.conversations.discard(conversation)
+        finally:
+            await transport.close()
 
     async def serve_on(
         self, transport: str | Transport, ready: Callable[[Any], None], **options: Any
@@ -6881,11 +7105,22 @@ class Server:
         if isinstance(transport, Transport):
             ready(None)
             await self.serve(transport)
-            return
-        runner = RUNNERS.get(transport)
-        if runner is None:
+        elif transport in RUNNERS:
+            await RUNNERS[transport](self, ready, **options)
+        else:
             raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
-        await runner(self, ready, **options)
+
+    def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
+        """Serve until the client goes away or a signal comes; blocks.
+
+        The process is ours meanwhile: signals end it in good order, and warnings of this library
+        go to stderr unless the program has set up logging.
+        """
+        if not logging.getLogger().handlers and len(logger.handlers) < 2:  # one does nothing
+            handler = logging.StreamHandler()
+            handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+            logger.addHandler(handler)
+        asyncio.run(self.serve_on(transport, lambda url: None, signals=True, **options))
 
     def http(self, **options: Any) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
@@ -6899,7 +7134,7 @@ class Server:
         return self._asgi
 
     def asgi_with(self, **options: Any) -> Any:
-        """Return an ASGI application with options of the endpoint: path, token, allowed_hosts ..."""
+        """Return an ASGI application; options are the endpoint's: path, token, allowed_hosts ..."""
         return ENGINES["asgi"](self, **options)
 
     async def serve_stdio(self, **options: Any) -> None:
@@ -6910,18 +7145,6 @@ class Server:
         """Serve on a port until cancelled, inside a running loop: host, port, token ..."""
         await self.serve_on("http", lambda url: None, **options)
 
-    def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
-        """Serve until the client goes away or a signal comes; blocks.
-
-        The process is ours meanwhile: signals end it in good order, and warnings of this library
-        go to stderr unless the program has set up logging.
-        """
-        if not logger.hasHandlers() or not logging.getLogger().handlers:
-            handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-            logger.addHandler(handler)
-        asyncio.run(self.serve_on(transport, lambda url: None, signals=True, **options))
-
     def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
         """Serve in a thread with a loop of its own, and return when it is ready.
 
@@ -6930,10 +7153,9 @@ class Server:
         return ServerThread(self, transport, options)
 
 
-def _check_fields(what: str, fields: Msg, known: Sequence[str]) -> None:
-    for name in fields:
-        if name not in known:
-            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
+    table[key] = fn
+    return fn
 
 
 def _failed(text: str) -> Msg:
@@ -6942,13 +7164,22 @@ def _failed(text: str) -> Msg:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def is_async(fn: Any) -> bool:
-    """Return whether a callable gives a coroutine: async def, also bound or in a partial."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
-    )
+@contextlib.asynccontextmanager
+async def no_lifespan() -> AsyncIterator[None]:
+    """Hold nothing."""
+    yield
+
+
+def choices_of(schema: Msg) -> list[str]:
+    """Return the texts of the values that a schema names one by one; none if it names none.
+
+    >>> choices_of({"anyOf": [{"enum": ["a", 1]}, {"type": "null"}]}), choices_of({})
+    (['a', '1'], [])
+    """
+    if schema.get("type") == "boolean":
+        return ["true", "false"]
+    choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
+    return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
 
 
 class ServerThread:
@@ -6956,21 +7187,20 @@ class ServerThread:
 
     def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
         self.url: str | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._error: BaseException | None = None
         self._ready = threading.Event()
+        self._stop: Callable[[], Any] = bool
+        self._error: BaseException | None = None
         work = functools.partial(self._work, server, transport, options)
         self._thread = threading.Thread(target=work, name=f"mcp_lite {server.name}", daemon=True)
         self._thread.start()
         self._ready.wait()
         if self._error is not None:
-            self._thread.join()
             raise self._error
 
     def _work(self, server: Server, transport: str | Transport, options: Msg) -> None:
         async def main() -> None:
-            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)  # type: ignore[union-attr]
             await server.serve_on(transport, self._set_ready, **options)
 
         try:
@@ -6978,9 +7208,9 @@ class ServerThread:
         except asyncio.CancelledError:
             pass
         except BaseException as exc:
-            self._error = exc
             if self._ready.is_set():
                 logger.error("the server in a thread failed", exc_info=exc)
+            self._error = exc
         finally:
             self._ready.set()
 
@@ -6990,10 +7220,9 @@ class ServerThread:
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
-        if self._loop is not None and self._task is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed already
-                self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join(timeout)
+        with contextlib.suppress(RuntimeError):  # its loop is closed already, or this is its thread
+            self._stop()
+            self._thread.join(timeout)
 
 
 class LogHandler(logging.Handler):
@@ -7011,46 +7240,42 @@ class LogHandler(logging.Handler):
         if record.name.split(".")[0] == "mcp_lite":
             return  # what we log about sending must not be sent
         try:
-            names = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
-            level = names.get(record.levelname, "info" if record.levelno >= logging.INFO else "debug")
+            steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
+            level = next(level for number, level in steps if record.levelno >= number)
             params = {"level": level, "logger": record.name, "data": self.format(record)}
             msg = notification("notifications/message", params)
             ctx = CURRENT.get(None)
-            if ctx is not None and ctx.server is self.server:
-                ctx._loop.call_soon_threadsafe(self._forward, ctx, level, msg)
-                return
-            for conversation in list(self.server.conversations):
-                threshold = conversation.session.log_level
-                if conversation.wants_log(level, threshold):
-                    conversation.announce("logging", msg)
+            ctx = ctx if ctx is not None and ctx.server is self.server else None
+            for conversation in [ctx._conversation] if ctx else list(self.server.conversations):
+                conversation.soon(conversation.forward, level, msg, ctx)
         except Exception:
             self.handleError(record)
 
-    def _forward(self, ctx: Context, level: str, msg: Msg) -> None:
-        if not ctx.cancelled and ctx._conversation.wants_log(level, ctx.facts.log_level):
-            ctx._conversation.peer.tasks.spawn(ctx._exchange.send(msg))
 
-
+#: From the methods that list to (what of Server, the key of the result, the kind in FIELDS).
+LISTED: dict[str, tuple[str, str, str]] = {
+    "tools/list": ("tools", "tools", "Tool"),
+    "resources/list": ("resources", "resources", "Resource"),
+    "resources/templates/list": ("templates", "resourceTemplates", "Resource"),
+    "prompts/list": ("prompts", "prompts", "Prompt"),
+}
 #: From method to the function of Server that answers it.
 HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
     "initialize": Server._initialize,
     "ping": Server._ping,
     "server/discover": Server._discover,
     "subscriptions/listen": Server._listen,
-    "tasks/get": Server._tasks_get,
-    "tasks/update": Server._tasks_update,
-    "tasks/cancel": Server._tasks_cancel,
-    "tools/list": Server._tools_list,
+    **dict.fromkeys(LISTED, Server._list),
     "tools/call": Server._tools_call,
-    "resources/list": Server._resources_list,
-    "resources/templates/list": Server._resources_templates_list,
     "resources/read": Server._resources_read,
     "resources/subscribe": Server._resources_subscribe,
     "resources/unsubscribe": Server._resources_unsubscribe,
-    "prompts/list": Server._prompts_list,
     "prompts/get": Server._prompts_get,
     "completion/complete": Server._completion_complete,
     "logging/setLevel": Server._logging_set_level,
+    "tasks/get": Server._tasks_get,
+    "tasks/update": Server._tasks_update,
+    "tasks/cancel": Server._tasks_cancel,
 }
 
 
@@ -7065,7 +7290,8 @@ HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
 #           2. Capabilities are declared from the callbacks that were given; what the server did
 #              not declare is not asked for.
 #           3. Lists are read page by page, and a server that goes round in circles is caught.
-#           4. What comes back is checked: structured output against the tool's schema.
+#           4. What comes back is checked: its shape, and structured output against the tool's
+#              schema. A server can make a call fail, with an MCPError, and nothing else.
 # Plan.     Subscription; Client; ASKED, from the server's requests to the callbacks.
 # Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
 
@@ -7075,13 +7301,35 @@ CONNECTORS: list[Callable[[Any, Msg], Optional[Transport]]] = []
 
 def connect_to(target: Any, options: Msg) -> Transport:
     """Return the Transport for a target; TypeError if nothing here can reach it."""
-    if isinstance(target, Transport):
-        return target
     for connector in CONNECTORS:
         transport = connector(target, options)
         if transport is not None:
             return transport
-    raise TypeError(f"cannot connect to {target!r}: give a Server, a command, a path or a Transport")
+    raise TypeError(f"cannot connect to {target!r}: give a Server, command, path or Transport")
+
+
+def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
+    """Return a member of what a server sent; raise ProtocolError if it is not of this kind."""
+    value = answer.get(key)
+    if type(value) is not kind:
+        expected = f"{key} should be {kind_of(kind())}, not {kind_of(value)}"
+        raise ProtocolError(f"the server sent a malformed {of}: {expected}")
+    return value
+
+
+def objects(answer: Msg, key: str, needs: str | None = None) -> list[Msg]:
+    """Return a list of objects which each have the str `needs`; raise ProtocolError otherwise.
+
+    >>> objects({"tools": [{"name": "add"}]}, "tools", "name")
+    [{'name': 'add'}]
+    """
+    found: list[Msg] = member(answer, key, list)
+    for item in found:
+        if type(item) is not dict:
+            raise ProtocolError(f"the server sent {kind_of(item)} as one of its {key}")
+        if needs is not None:
+            member(item, needs, str, f"item of {key}")
+    return found
 
 
 def value_of(answer: Msg) -> Any:
@@ -7092,7 +7340,7 @@ def value_of(answer: Msg) -> Any:
     >>> value_of({"content": [{"type": "text", "text": "hello"}]})
     'hello'
     """
-    blocks = [block for block in answer.get("content", ()) if isinstance(block, dict)]
+    blocks = answer.get("content", [])
     values = [block.get("text") if block.get("type") == "text" else block for block in blocks]
     if answer.get("isError"):
         text = "\n".join(value for value in values if isinstance(value, str))
@@ -7137,6 +7385,7 @@ class Subscription:
         #: modern: the request that brings the updates, and the server's consent
         self.feed: asyncio.Task[Any] | None = None
         self.agreed: asyncio.Future[Any] | None = None
+        self.failures = 0  # in a row, to open it again
         self._waiter: asyncio.Future[Any] | None = None
         self._state = START
 
@@ -7205,50 +7454,47 @@ class Client:
     `revision` pins a protocol revision. Callbacks, plain or async, say what the server may ask:
     elicit(message, schema), elicit_url(message, url), sample(params), roots (a list, or a function
     that gives one); and what to hear: log(level, data, logger), progress(progress, total,
-    message), on_tools_changed(), on_resources_changed(), on_prompts_changed(). `timeout` seconds
-    may pass without an answer or progress, `max_timeout` with progress. `env`, `cwd` and `stderr`
-    are for a server that is started.
+    message), on_tools_changed(), on_resources_changed(), on_prompts_changed(),
+    on_resource_updated(params). `timeout` seconds may pass without an answer or progress,
+    `max_timeout` with progress. `env`, `cwd` and `stderr` are for a server that is started.
     """
 
     def __init__(
-        self,
-        target: Any,
-        *,
-        name: str = "mcp_lite",
-        version: str = __version__,
-        revision: str | None = None,
-        elicit: Callable[..., Any] | None = None,
-        elicit_url: Callable[..., Any] | None = None,
-        sample: Callable[..., Any] | None = None,
-        roots: Any = None,
-        log: Callable[..., Any] | None = None,
+        self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
+        revision: str | None = None, elicit: Callable[..., Any] | None = None,
+        elicit_url: Callable[..., Any] | None = None, sample: Callable[..., Any] | None = None,
+        roots: Any = None, log: Callable[..., Any] | None = None,
         progress: Callable[..., Any] | None = None,
         on_tools_changed: Callable[[], Any] | None = None,
         on_resources_changed: Callable[[], Any] | None = None,
         on_prompts_changed: Callable[[], Any] | None = None,
-        timeout: float = REQUEST_SECONDS,
-        max_timeout: float = LONGEST_REQUEST_SECONDS,
-        capabilities: Msg | None = None,
-        cache: bool = True,
-        **options: Any,
-    ) -> None:
+        on_resource_updated: Callable[[Msg], Any] | None = None, timeout: float = REQUEST_SECONDS,
+        max_timeout: float = LONGEST_REQUEST_SECONDS, capabilities: Msg | None = None,
+        cache: bool = True, **options: Any,
+    ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
-        self.target, self.options = target, options
+        if options and isinstance(target, (Server, Transport)):
+            raise TypeError(f"a Client of {target!r} has no option {min(options)!r}")
+        self.target, self.options, self.pinned = target, options, revision
         self.info = {"name": name, "version": version}
-        self.pinned = revision
         self.timeout, self.max_timeout = timeout, max_timeout
         self._elicit, self._elicit_url, self._sample = elicit, elicit_url, sample
         self._roots, self._log, self._progress = roots, log, progress
-        self._changed = {
-            "notifications/tools/list_changed": on_tools_changed,
-            "notifications/resources/list_changed": on_resources_changed,
-            "notifications/prompts/list_changed": on_prompts_changed,
-        }
+        self._listeners: dict[str, list[Callable[[Msg], Any]]] = {}
+        changes = {"tools": on_tools_changed, "resources": on_resources_changed,
+                   "prompts": on_prompts_changed}  # fmt: skip
+        for what, changed in changes.items():
+            if changed is not None:
+                self.on(f"notifications/{what}/list_changed")(lambda params, fn=changed: fn())
+        if on_resource_updated is not None:
+            self.on("notifications/resources/updated")(on_resource_updated)
         self._extra_capabilities = capabilities or {}
         self.subscriptions: list[Subscription] = []
         self._feeds: dict[str, Subscription] = {}  # by the id of their subscriptions/listen
-        self._cache: OrderedDict[str, tuple[float, Msg]] | None = OrderedDict() if cache else None
+        #: results as JSON, with the time until which they are good
+        self._cache: OrderedDict[str, tuple[float, str]] | None = OrderedDict() if cache else None
+        self._changes = 0  # announcements heard
         self._expired: Session | None = None
         self._checks: dict[str, Callable[[JSON], None] | None] | None = None
         self.transport: Transport | None = None
@@ -7288,25 +7534,39 @@ class Client:
         """Connect and agree on a revision; done by `async with`."""
         if self.transport is not None:
             raise RuntimeError("a Client connects once; make another")
-        if isinstance(self.target, Server):
-            self.transport, theirs = memory_transports()
-            self._tasks.spawn(self.target.serve(theirs))
-        else:
-            self.transport = connect_to(self.target, self.options)
-        self.peer.name = self.transport.name
-        self.peer.attach(self.transport)
         try:
-            await self.transport.open()
-            self._send = self.peer.traced(self.transport.write)
-            self._tasks.spawn(self._run(self.transport))
+            await self._open()
             await self._agree()
-            self._hear_changes()
+            await self._hear_changes()
         except BaseException:
             await self.close()
             raise
 
-    async def _run(self, transport: Transport) -> None:
-        await self.peer.run(transport)
+    async def _open(self) -> None:
+        """Reach the server."""
+        if isinstance(self.target, Server):
+            self.transport, theirs = memory_transports()
+            theirs.grace = 0  # with us, whoever could hear an answer is gone
+            self._tasks.spawn(self._serve_here(self.target, theirs))
+        elif isinstance(self.target, Transport):
+            self.transport = self.target
+        else:
+            self.transport = connect_to(self.target, self.options)
+        self.peer.name = self.transport.name
+        self.peer.attach(self.transport)
+        await self.transport.open()
+        self._send = self.peer.traced(self.transport.write)
+        self._tasks.spawn(self._run(self.peer, self.transport))
+
+    async def _serve_here(self, server: Server, transport: Transport) -> None:
+        try:
+            await server.serve(transport)
+        except Exception as exc:
+            self.peer.lose(ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
+            logger.error("the server failed", exc_info=exc)
+
+    async def _run(self, peer: Peer, transport: Transport) -> None:
+        await peer.run(transport)
         for subscription in self.subscriptions:
             subscription.wake()
         await transport.close()
@@ -7319,20 +7579,25 @@ class Client:
         await self.peer.close()
         await self._tasks.close()
 
-    async def _agree(self) -> None:
+    async def _agree(self, patience: float | None = None) -> None:
         """Find out which era the server speaks, and agree on a revision."""
         wanted = REVISIONS[self.pinned] if self.pinned else NEWEST
+        outcome: Any = None
         if wanted.modern:
             self._speak(wanted)
-            outcome: Any
             try:
-                outcome = await self._request("server/discover", None, self._send, PROBE_SECONDS)
+                outcome = await self._discover(patience or PROBE_SECONDS)
             except AuthError:
                 raise
             except MCPError as exc:
                 outcome = exc
             if self.peer.lost is not None:
-                raise self.peer.lost
+                if self.pinned or isinstance(self.target, (Server, Transport)):
+                    raise self.peer.lost
+                # Some legacy servers end at a first message that is not `initialize`.
+                logger.info("%s; it is started again", self.peer.lost)
+                self.peer = Peer("the server", self._serve, self._told)
+                await self._open()
             era = decide_era(outcome)
             if era == "retry":
                 era, outcome = await self._agree_again(outcome)
@@ -7342,9 +7607,18 @@ class Client:
                 self._learn(outcome, _object(_object(outcome, "_meta"), SERVER_INFO))
                 return
             if self.pinned:
-                raise ProtocolError(f"{self.peer.name} does not speak revision {self.pinned}: {outcome}")
-        # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
-        await self._handshake()
+                problem = f"{self.peer.name} does not speak revision {self.pinned}"
+                raise ProtocolError(f"{problem}: {outcome}")
+        try:
+            # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
+            await self._handshake()
+        except RemoteError:
+            if patience is not None or not isinstance(outcome, RequestTimeout):
+                raise
+            await self._agree(self.timeout)  # it is modern, and was only slow to start
+
+    async def _discover(self, patience: float) -> Msg:
+        return await self._request("server/discover", None, self._send, patience, fresh=True)
 
     async def _agree_again(self, refusal: RemoteError) -> tuple[str, Any]:
         """Ask once more, in a revision that the server named."""
@@ -7352,11 +7626,12 @@ class Client:
         theirs = data.get("supported")
         names = [name for name in SUPPORTED if name in (theirs if isinstance(theirs, list) else ())]
         if not names or (self.pinned and self.pinned not in names):
-            raise ProtocolError(f"{self.peer.name} speaks {theirs}; we speak {self.pinned or SUPPORTED}")
+            ours = self.pinned or SUPPORTED
+            raise ProtocolError(f"{self.peer.name} speaks {theirs!r:.200}; we speak {ours}")
         if not REVISIONS[names[0]].modern:
             return "legacy", refusal
         self._speak(REVISIONS[names[0]])
-        return "modern", await self._request("server/discover", None, self._send, PROBE_SECONDS)
+        return "modern", await self._discover(PROBE_SECONDS)
 
     def _speak(self, rev: Revision) -> None:
         """Use a modern revision from now on; there is nothing to agree on."""
@@ -7370,7 +7645,7 @@ class Client:
         """Note what the server says of itself, in initialize or server/discover."""
         session = self.peer.session
         session.server_info = info
-        session.server_capabilities = _object(answer, "capabilities")
+        session.server_capabilities = member(answer, "capabilities", dict)
         instructions = answer.get("instructions")
         session.instructions = instructions if isinstance(instructions, str) else None
 
@@ -7386,8 +7661,7 @@ class Client:
             "clientInfo": self.info,
         }
         session.move("initialize")
-        patience = max(self.timeout, HANDSHAKE_SECONDS) if self.timeout >= REQUEST_SECONDS else self.timeout
-        answer = await self.peer.ask("initialize", params, self._send, patience=patience)
+        answer = await self.peer.ask("initialize", params, self._send, patience=self.timeout)
         name = answer.get("protocolVersion")
         if name not in LEGACY or (self.pinned and name != self.pinned):
             # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
@@ -7402,67 +7676,74 @@ class Client:
 
     def _capabilities(self) -> Msg:
         """Declare what there are callbacks for."""
-        ours: Msg = {}
-        if self._roots is not None:
-            ours["roots"] = {"listChanged": True}
-        if self._sample is not None:
-            ours["sampling"] = {}
-        if self._elicit is not None or self._elicit_url is not None:
-            modes = _present(form=self._elicit and {}, url=self._elicit_url and {})
-            ours["elicitation"] = {name: {} for name in modes}
+        modes = {"form": self._elicit, "url": self._elicit_url}
+        elicitation: Msg = {mode: {} for mode in modes if modes[mode] is not None}
+        ours = present(
+            roots=None if self._roots is None else {"listChanged": True},
+            sampling=None if self._sample is None else {},
+            elicitation=elicitation or None,
+        )
         # Tasks are polled by themselves, so that a caller need not know of them.
-        ours["extensions"] = {TASKS: {}}
-        return {**ours, **self._extra_capabilities}
+        return {**ours, "extensions": {TASKS: {}}, **self._extra_capabilities}
 
     # Asking.
 
     async def request(
-        self,
-        method: str,
-        params: Msg | None = None,
-        *,
-        timeout: float | None = None,
-        progress: Callable[..., Any] | None = None,
-        meta: Msg | None = None,
-    ) -> Msg:
+        self, method: str, params: Msg | None = None, *, timeout: float | None = None,
+        progress: Callable[..., Any] | None = None, meta: Msg | None = None,
+    ) -> Msg:  # fmt: skip
         """Send any request and return its result.
 
         Raises RemoteError, RequestTimeout, ConnectionClosed, or CapabilityMissing before sending.
         """
+        self._check(method)
         return await self._request(method, params, self._send, timeout, progress, meta)
 
-    async def _request(
-        self, method: str, params: Msg | None, send: Send, timeout: float | None = None,
-        progress: Callable[..., Any] | None = None, meta: Msg | None = None,
-    ) -> Msg:  # fmt: skip
+    def _check(self, method: str) -> None:
+        """Raise CapabilityMissing if the server did not say that it can be asked for `method`."""
+        if self.transport is None:
+            raise ConnectionClosed("not connected yet: use `async with`, or await connect()")
         session, row = self.peer.session, METHODS.get(method)
         if row is not None:
             if session.rev.name not in row.revisions:
                 raise CapabilityMissing("server", f"{method}, which revision {self.revision} lacks")
+            # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", session.server_capabilities, row.capability, session.rev)
-        key = ""
+
+    async def _request(
+        self, method: str, params: Msg | None, send: Send, timeout: float | None = None,
+        progress: Callable[..., Any] | None = None, meta: Msg | None = None, fresh: bool = False,
+    ) -> Msg:  # fmt: skip
+        session, key, given = self.peer.session, "", params or {}
         if session.rev.modern:
-            if self._cache is not None and method in CACHEABLE:
+            # spec: server/utilities/caching#cache-key -- what "depends on inputs" is not kept
+            inputs = "inputResponses" in given or "requestState" in given
+            if self._cache is not None and method in CACHEABLE and not inputs:
                 key = json.dumps([method, params], sort_keys=True)
-                until, kept = self._cache.get(key, (0.0, {}))
-                if asyncio.get_running_loop().time() < until:
-                    return kept
+                until, kept = self._cache.get(key, (0.0, ""))
+                if asyncio.get_running_loop().time() < until and not fresh:
+                    return json.loads(kept)  # type: ignore[no-any-return]
             meta = {**self._metadata(), **(meta or {})}
         if meta:
-            params = {**(params or {}), "_meta": meta}
+            params = {**given, "_meta": {**_object(given, "_meta"), **meta}}
         patience = self.timeout if timeout is None else timeout
+        longest = max(patience, self.max_timeout)
+        progress = progress or self._progress
 
         def ask(params: Msg | None) -> Awaitable[Msg]:
             return self.peer.ask(
-                method, params, send, patience=patience, longest=max(patience, self.max_timeout),
-                on_progress=progress or self._progress,
-            )  # fmt: skip
+                method, params, send, patience=patience, longest=longest, on_progress=progress
+            )
 
         if session.rev.modern:
-            answer = await self._rounds(ask, params or {})
-            if key:
-                self._keep(key, answer)
-            return answer
+            answer = await self._rounds(ask, params or {}, key)
+            if answer.get("resultType") != "task":
+                return answer
+            # The extension: only a tool call may become a task, and only where we can follow it.
+            able = TASKS in _object(session.client_capabilities, "extensions")
+            if method != "tools/call" or not able or not isinstance(answer.get("taskId"), str):
+                raise ProtocolError(f"{self.peer.name} answered {method} with a task")
+            return await self._poll(answer, longest, progress)
         try:
             return await ask(params)
         except SessionExpired:
@@ -7474,7 +7755,8 @@ class Client:
         """Keep a result for as long as it says. spec: server/utilities/caching#cacheable-model"""
         ttl_ms = answer.get("ttlMs")
         if self._cache is not None and isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
-            self._cache[key] = (asyncio.get_running_loop().time() + ttl_ms / 1000, answer)
+            until = asyncio.get_running_loop().time() + min(ttl_ms, MAX_TTL_MS) / 1000
+            self._cache[key] = (until, json.dumps(answer))  # a caller may change what it gets
             if len(self._cache) > MAX_CACHED:
                 self._cache.popitem(last=False)
 
@@ -7490,48 +7772,69 @@ class Client:
             meta[LOG_LEVEL] = session.log_level
         return meta
 
-    async def _rounds(self, ask: Callable[[Msg], Awaitable[Msg]], params: Msg) -> Msg:
+    async def _rounds(
+        self, ask: Callable[[Msg], Awaitable[Msg]], params: Msg, key: str
+    ) -> Msg:
         """Send a modern request, answering what the server asks back, until it is complete."""
-        for _ in range(MAX_ROUNDS):
+        changes = self._changes
+        for turn in range(MAX_ROUNDS + 1):
             answer = await ask(params)
             kind = answer.get("resultType", "complete")
-            if kind == "complete":
+            if kind in ("complete", "task"):
+                if key and not turn and changes == self._changes:
+                    self._keep(key, answer)
                 return answer
-            if kind == "task" and "taskId" in answer:
-                return await self._poll(answer)
-            if kind != "input_required":
-                # spec: basic/index#resulttype -- "MUST be considered invalid"
-                raise ProtocolError(f"{self.peer.name} gave a result of unknown type {kind!r}")
+            state = present(requestState=answer.get("requestState"))
             asked = _object(answer, "inputRequests")
-            answers = await asyncio.gather(*(self._answer(item) for item in asked.values()))
+            if kind != "input_required" or not (asked or state):
+                # spec: basic/index#resulttype -- "MUST be considered invalid"
+                problem = "asked nothing" if kind == "input_required" else f"of type {kind!r}"
+                raise ProtocolError(f"{self.peer.name} gave a result that means nothing: {problem}")
+            if turn == MAX_ROUNDS:
+                break
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- requestState exactly
             # as it came, and only if it came
-            params = {**params, "inputResponses": dict(zip(asked, answers))}
-            params.pop("requestState", None)
-            params.update(_present(requestState=answer.get("requestState")))
+            params = {**params, **state, "inputResponses": await self._answer_all(asked)}
+            if not state:
+                params.pop("requestState", None)
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request")
 
-    async def _poll(self, task: Msg) -> Msg:
+    async def _answer_all(self, asked: Msg) -> Msg:
+        """Return the answers to questions, all put at the same time; if one fails, none goes on."""
+        jobs = [asyncio.ensure_future(self._answer(ask)) for ask in asked.values()]
+        try:
+            return dict(zip(asked, await asyncio.gather(*jobs)))
+        finally:
+            for job in jobs:
+                job.cancel()
+
+    async def _poll(
+        self, task: Msg, longest: float, progress: Callable[..., Any] | None
+    ) -> Msg:
         """Return the result of a task: look at it now and then, and answer what it asks."""
-        handle = {"taskId": str(task["taskId"])}
+        handle, told = {"taskId": task["taskId"]}, None
         answered: set[str] = set()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + longest
         try:
             while task.get("status") in ("working", "input_required"):
-                if self._progress is not None and task.get("statusMessage"):
-                    self.peer.call(self._progress, 0, None, task["statusMessage"])
+                if progress is not None and task.get("statusMessage") not in (None, told):
+                    told = task["statusMessage"]
+                    self.peer.call(progress, 0, None, told)
                 fresh = {name: ask for name, ask in _object(task, "inputRequests").items()
                          if name not in answered}  # fmt: skip
                 if fresh:
-                    answers = await asyncio.gather(*(self._answer(ask) for ask in fresh.values()))
-                    update = {**handle, "inputResponses": dict(zip(fresh, answers))}
+                    update = {**handle, "inputResponses": await self._answer_all(fresh)}
                     await self.request("tasks/update", update)
                     answered.update(fresh)
                 wait_ms = task.get("pollIntervalMs")
                 wait_ms = wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else POLL_MS
                 await asyncio.sleep(min(wait_ms / 1000, STALL_SECONDS))
+                if loop.time() > until:
+                    raise RequestTimeout(f"a task was not done within {longest:g} seconds")
                 task = await self.request("tasks/get", handle)
-        except asyncio.CancelledError:
-            if self.peer.lost is None:
+        except BaseException as exc:
+            if self.peer.lost is None and not isinstance(exc, RemoteError):
                 self._tasks.spawn(self.request("tasks/cancel", handle))
             raise
         if task.get("status") == "completed":
@@ -7539,7 +7842,8 @@ class Client:
         problem = _object(task, "error")
         text = str(problem.get("message", f"the task was {task.get('status')}"))
         code = problem.get("code")
-        raise RemoteError(code if isinstance(code, int) else INTERNAL_ERROR, text, problem.get("data"))
+        code = code if isinstance(code, int) else INTERNAL_ERROR
+        raise RemoteError(code, text, problem.get("data"))
 
     async def _answer(self, asked: JSON) -> Msg:
         """Return the answer to one of the server's questions."""
@@ -7560,8 +7864,8 @@ class Client:
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification."""
-        if self.peer.lost is not None:
-            raise self.peer.lost
+        if self.transport is None or self.peer.lost is not None:
+            raise ConnectionClosed(str(self.peer.lost or "not connected yet: use `async with`"))
         await self._send(notification(method, params))
 
     async def batch(self, calls: Iterable[tuple[str, Msg | None]]) -> list[Any]:
@@ -7570,6 +7874,11 @@ class Client:
         They travel as one array where the revision has batches, one by one elsewhere.
         """
         calls = list(calls)
+        if len(calls) > MAX_BATCH:
+            raise ValueError(f"{len(calls)} calls in one batch; at most {MAX_BATCH}")
+        for method, _ in calls:
+            self._check(method)
+        encode([{"params": params} for _, params in calls])  # all can be said, or none is
         waiting: list[Msg] = []
 
         async def collect(msg: Msg) -> None:
@@ -7591,52 +7900,57 @@ class Client:
         """Return how many seconds the server took to answer."""
         loop = asyncio.get_running_loop()
         start = loop.time()
-        await self.request("server/discover" if self.peer.session.rev.modern else "ping")
+        if self.peer.session.rev.modern:
+            await self._discover(self.timeout)
+        else:
+            await self.request("ping")
         return loop.time() - start
 
     # Lists.
 
-    async def _pages(self, method: str, key: str) -> AsyncIterator[Msg]:
+    async def _pages(self, method: str, key: str, needs: str) -> AsyncIterator[Msg]:
         params: Msg | None = None
         seen: set[str] = set()
-        while True:
+        while len(seen) < MAX_PAGES:
             answer = await self.request(method, params)
-            items = answer.get(key)
-            for item in items if isinstance(items, list) else ():
+            for item in objects(answer, key, needs):
                 yield item
-            cursor = answer.get("nextCursor")
-            if not isinstance(cursor, str):
+            # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
+            if answer.get("nextCursor") is None:
                 return
+            cursor = member(answer, "nextCursor", str)
             if cursor in seen:
                 raise ProtocolError(f"{method}: the server gave the cursor {cursor!r} twice")
             seen.add(cursor)
             params = {"cursor": cursor}
+        raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages")
 
     async def tools(self) -> AsyncIterator[Msg]:
         """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
-        mirrors = self.transport.mirrors if self.transport else None
-        async for tool in self._pages("tools/list", "tools"):
-            if mirrors is not None and isinstance(tool, dict):
+        modern = self.peer.session.rev.modern
+        mirrors = self.transport.mirrors if self.transport and modern else None
+        async for tool in self._pages("tools/list", "tools", "name"):
+            if mirrors is not None:
                 # spec: basic/transports/streamable-http#schema-extension -- "the client MUST
                 # exclude the invalid tool"
                 try:
-                    mirrors[str(tool.get("name"))] = mirrors_of(tool.get("inputSchema"))
+                    mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
                 except SchemaError as exc:
-                    logger.warning("tool %r is left out: %s", tool.get("name"), exc)
+                    logger.warning("tool %r is left out: %s", tool["name"], exc)
                     continue
             yield tool
 
     def resources(self) -> AsyncIterator[Msg]:
         """Iterate over the resources: {"uri", "name", ...}."""
-        return self._pages("resources/list", "resources")
+        return self._pages("resources/list", "resources", "uri")
 
     def templates(self) -> AsyncIterator[Msg]:
         """Iterate over the resource templates: {"uriTemplate", "name", ...}."""
-        return self._pages("resources/templates/list", "resourceTemplates")
+        return self._pages("resources/templates/list", "resourceTemplates", "uriTemplate")
 
     def prompts(self) -> AsyncIterator[Msg]:
         """Iterate over the prompts: {"name", "arguments"?, ...}."""
-        return self._pages("prompts/list", "prompts")
+        return self._pages("prompts/list", "prompts", "name")
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
@@ -7667,16 +7981,11 @@ class Client:
         return value_of(await self.call_tool(name, arguments, **options))
 
     async def call_tool(
-        self,
-        name: str,
-        arguments: Msg | None = None,
-        *,
-        timeout: float | None = None,
-        progress: Callable[..., Any] | None = None,
-        meta: Msg | None = None,
-    ) -> Msg:
-        """Call a tool and return its result as sent: {"content", "structuredContent"?, "isError"?}."""
-        params = {"name": name, "arguments": arguments or {}}
+        self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
+        progress: Callable[..., Any] | None = None, meta: Msg | None = None,
+    ) -> Msg:  # fmt: skip
+        """Call a tool, return its result as sent: {"content", "structuredContent"?, "isError"?}."""
+        params = {"name": name, "arguments": to_json(arguments or {})}
         call = functools.partial(
             self.request, "tools/call", params, timeout=timeout, progress=progress, meta=meta
         )
@@ -7689,39 +7998,55 @@ class Client:
             self._cache = self._cache and OrderedDict()
             await self.list_tools()
             answer = await call()
+        if "content" in answer or "structuredContent" not in answer:  # some leave out the former
+            objects(answer, "content")
         if "structuredContent" in answer and not answer.get("isError"):
-            await self._check_output(name, answer)
+            await self._check_output(name, answer["structuredContent"])
         return answer
 
-    async def _check_output(self, name: str, answer: Msg) -> None:
+    async def _check_output(self, name: str, out: JSON) -> None:
         # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
         if self._checks is None or name not in self._checks:
-            await self.list_tools()
-        check = (self._checks or {}).get(name)
+            try:
+                await self.list_tools()
+            except MCPError as exc:  # the call itself has succeeded
+                logger.warning("the output of %r is not checked: %s", name, exc)
+                return
+        checks = self._checks if self._checks is not None else {}
+        check = checks.setdefault(name, None)
         if check is not None:
             try:
-                check(answer["structuredContent"])
+                check(out)
             except SchemaError as exc:
                 raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource and return the result as sent: {"contents": [...]}."""
-        return await self.request("resources/read", {"uri": uri})
+        answer = await self.request("resources/read", {"uri": uri})
+        objects(answer, "contents")
+        return answer
 
     async def read(self, uri: str) -> Any:
         """Read a resource: str or bytes, or a list of them if it has several contents."""
-        contents = (await self.read_resource(uri)).get("contents", [])
-        values = [
-            base64.b64decode(item["blob"]) if "blob" in item else item.get("text")
-            for item in contents
-        ]
+        values: list[Any] = []
+        for item in (await self.read_resource(uri))["contents"]:
+            if "blob" not in item:
+                values.append(member(item, "text", str, "resource"))
+                continue
+            try:
+                blob = member(item, "blob", str, "resource")
+                values.append(base64.b64decode(blob, validate=True))
+            except ValueError:
+                raise ProtocolError(f"the server sent a blob of {uri} that is not Base64") from None
         return values[0] if len(values) == 1 else values
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Msg:
         """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
         texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
                  for key, value in (arguments or {}).items()}  # fmt: skip
-        return await self.request("prompts/get", {"name": name, "arguments": texts})
+        answer = await self.request("prompts/get", {"name": name, "arguments": texts})
+        objects(answer, "messages", "role")
+        return answer
 
     async def complete_full(
         self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
@@ -7729,18 +8054,22 @@ class Client:
         """Return completions as sent: {"values", "total"?, "hasMore"?}."""
         if not isinstance(ref, dict):
             is_uri = "://" in ref or "{" in ref
-            ref = {"type": "ref/resource", "uri": ref} if is_uri else {"type": "ref/prompt", "name": ref}
+            kind, key = ("resource", "uri") if is_uri else ("prompt", "name")
+            ref = {"type": f"ref/{kind}", key: ref}
         params: Msg = {"ref": ref, "argument": {"name": argument, "value": value}}
         if context:
             params["context"] = {"arguments": dict(context)}
-        return _object(await self.request("completion/complete", params), "completion")
+        found: Msg = member(await self.request("completion/complete", params), "completion", dict)
+        if not all(isinstance(text, str) for text in member(found, "values", list)):
+            raise ProtocolError("the server sent completions that are no strings")
+        return found
 
     async def complete(
         self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> list[str]:
         """Return values for an argument of a prompt (by name) or a template (by its URI)."""
-        found = (await self.complete_full(ref, argument, value, context)).get("values")
-        return found if isinstance(found, list) else []
+        found = await self.complete_full(ref, argument, value, context)
+        return found["values"]  # type: ignore[no-any-return]
 
     def subscribe(self, uri: str, callback: Callable[[Msg], Any] | None = None) -> Subscription:
         """Hear of updates: `await` it with a callback, or iterate over it."""
@@ -7751,8 +8080,7 @@ class Client:
         uris: Iterable[str] = (), callback: Callable[[Msg], Any] | None = None,
     ) -> Subscription:  # fmt: skip
         """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`."""
-        wanted = {"toolsListChanged": tools, "promptsListChanged": prompts,
-                  "resourcesListChanged": resources, "resourceSubscriptions": list(uris)}  # fmt: skip
+        wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
 
     async def unsubscribe(self, uri: str) -> None:
@@ -7768,13 +8096,23 @@ class Client:
         if self.peer.session.rev.modern:
             item.agreed = asyncio.get_running_loop().create_future()
             item.feed = self._tasks.spawn(self._feed(item, item.agreed))
-            await item.agreed
-        else:
+        try:
+            if item.agreed is not None:
+                await item.agreed
+                return
             for uri in set(item.uris) - known:
                 await self.request("resources/subscribe", {"uri": uri})
+        except BaseException:
+            if item.feed is not None:
+                item.feed.cancel()
+            if item in self.subscriptions:
+                self.subscriptions.remove(item)
+            raise
 
     async def drop_subscription(self, item: Subscription) -> None:
         """Close a subscription; the server is told when nobody else here wants the same."""
+        if item not in self.subscriptions:
+            return
         self.subscriptions.remove(item)
         if item.feed is not None:
             item.feed.cancel()
@@ -7791,27 +8129,35 @@ class Client:
             await self._send(msg)
 
         params = {"notifications": item.wanted}
-        failures = 0
         while self.peer.lost is None:
             try:
                 await self._request("subscriptions/listen", params, send, float("inf"))
                 break  # the server ended it
-            except (ConnectionClosed, RemoteError) as exc:
-                if not agreed.done() or isinstance(exc, RemoteError) or failures >= MAX_RESUMES:
+            except MCPError as exc:
+                lost = isinstance(exc, ConnectionClosed) and agreed.done()
+                if not lost or item.failures >= MAX_RESUMES or self.peer.lost is not None:
+                    if agreed.done():
+                        logger.warning("a subscription has ended: %s", exc)
                     _settle(agreed, None, exc)
                     break
-                failures += 1
-                await asyncio.sleep(RETRY_MS / 1000 * failures)
+                item.failures += 1
+                await asyncio.sleep(RETRY_MS / 1000 * item.failures)
             finally:
                 self._feeds = {id: feed for id, feed in self._feeds.items() if feed is not item}
+        _settle(agreed, None, ConnectionClosed(f"{self.peer.name} ended the subscription"))
         await item.close()
 
-    def _hear_changes(self) -> None:
+    async def _hear_changes(self) -> None:
         """Listen for what there are callbacks for; legacy servers announce it unasked."""
         wanted = {name: True for name, (method, capability) in FILTERS.items()
-                  if self._changed.get(method) and declares(self.server_capabilities, capability)}  # fmt: skip
+                  if method in self._listeners and method.endswith("list_changed")
+                  and declares(self.server_capabilities, capability)}  # fmt: skip
         if wanted and self.peer.session.rev.modern:
-            self._tasks.spawn(self.add_subscription(Subscription(self, wanted, self._call_back, True)))
+            changes = Subscription(self, wanted, self._call_back, True)
+            try:  # before anything else, so that nothing is missed
+                await asyncio.wait_for(changes.open(), PROBE_SECONDS)
+            except (MCPError, asyncio.TimeoutError) as exc:
+                logger.warning("changes will not be heard of: %r", exc)
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
@@ -7823,25 +8169,50 @@ class Client:
 
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if new ones are given, and tell the server."""
+        session = self.peer.session
+        check_capability("client", session.client_capabilities, "roots.listChanged", session.rev)
         if roots is not None:
             self._roots = roots
-        await self.notify("notifications/roots/list_changed")
+        if not session.rev.modern:  # there, the server asks when it needs them
+            await self.notify("notifications/roots/list_changed")
 
     # Being told and asked.
 
+    def on(self, method: str) -> Callable[[Any], Any]:
+        """Hear a notification of the server: fn(params), plain or async."""
+
+        def decorate(fn: Any) -> Any:
+            self._listeners.setdefault(method, []).append(fn)
+            return fn
+
+        return decorate
+
     def _told(self, msg: Msg, send: Send) -> None:
         method, params = msg["method"], msg.get("params", {})
-        feed = self._feeds.get(str(_object(params, "_meta").get(SUBSCRIPTION_ID)))
-        if method == "notifications/message":
+        name = _object(params, "_meta").get(SUBSCRIPTION_ID)
+        feed = self._feeds.get(str(name))
+        if method == "notifications/cancelled":
+            # spec: basic/patterns/cancellation#behavior-requirements -- "MUST reference a
+            # subscriptions/listen request, to terminate that subscription stream"
+            if str(params.get("requestId")) in self._feeds:
+                problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
+                self.peer.fail(params["requestId"], problem)
+        elif method == "notifications/message":
             if self._log is not None:
                 self.peer.call(
                     self._log, params.get("level"), params.get("data"), params.get("logger")
                 )
         elif method == "notifications/subscriptions/acknowledged":
             if feed is not None and feed.agreed is not None:
+                feed.failures = 0
                 _settle(feed.agreed, None, None)
+                refused = feed.wanted.keys() - _object(params, "notifications").keys()
+                if refused:
+                    logger.warning("%s will not tell of %s", self.peer.name, ", ".join(refused))
         else:
             self._forget(method, params)
+            if feed is None and name is not None:
+                return  # of a subscription that we have closed
             # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it is;
             # legacy announcements are for all
             for subscription in list(self.subscriptions) if feed is None else [feed]:
@@ -7850,23 +8221,29 @@ class Client:
                 self._call_back(msg)
 
     def _call_back(self, msg: Msg) -> None:
-        callback = self._changed.get(msg["method"])
-        if callback is not None:
-            self.peer.call(callback)
+        for listener in self._listeners.get(msg["method"], ()):
+            self.peer.call(listener, msg.get("params", {}))
 
     def _forget(self, method: str, params: Msg) -> None:
         """Drop what was kept and may have changed."""
+        self._changes += 1
         if method == "notifications/tools/list_changed":
             self._checks = None
         # spec: server/utilities/caching#interaction-with-notifications
-        kind = method.split("/")[1]
+        kind = method.partition("/")[2].partition("/")[0]
+        uri = json.dumps(str(params.get("uri")))[1:-1]
         for key in [key for key in self._cache or () if key.startswith(f'["{kind}/')]:
-            if method != "notifications/resources/updated" or str(params.get("uri")) in key:
+            if method != "notifications/resources/updated" or uri in key:
                 del self._cache[key]  # type: ignore[union-attr]
 
     async def _serve(self, exchange: Exchange) -> Msg:
         """Answer a request of the server."""
         session = self.peer.session
+        if session.rev.modern:
+            # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
+            logger.warning("%s sent a request, %s", self.peer.name, exchange.method)
+            exchange.move("cancel")
+            return {}
         row = admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         assert row is not None
         check_params(row, exchange.params)
@@ -7881,15 +8258,21 @@ class Client:
         return {"roots": [fit("Root", root_of(root), rev) for root in roots or ()]}
 
     async def _answer_sample(self, params: Msg) -> Msg:
-        if self._sample is None:
-            raise RPCError(METHOD_NOT_FOUND, "this client does not sample")
+        session = self.peer.session
+        tools = "tools" in params or "toolChoice" in params
+        able = declares(session.client_capabilities, "sampling.tools")
+        if self._sample is None or (tools and not able):
+            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
+            raise RPCError(INVALID_PARAMS, "this client does not sample" + " with tools" * tools)
         answer = await _maybe_await(self._sample(params))
-        if isinstance(answer, dict) and "content" in answer:
-            return {"role": "assistant", "model": self.info["name"], **answer}
-        blocks = blocks_of(answer)
+        if not isinstance(answer, dict) or "content" not in answer:
+            answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
+        blocks = answer["content"] if isinstance(answer["content"], list) else [answer["content"]]
+        blocks = [fit_content(block, session.rev) for block in blocks]
+        if len(blocks) != 1 and not session.rev.rich_sampling:
+            blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
         content = blocks[0] if len(blocks) == 1 else blocks
-        return {"role": "assistant", "content": content, "model": self.info["name"],
-                "stopReason": "endTurn"}  # fmt: skip
+        return {"role": "assistant", "model": self.info["name"], **answer, "content": content}
 
     async def _answer_elicit(self, params: Msg) -> Msg:
         if params.get("mode") == "url":
@@ -7899,10 +8282,13 @@ class Client:
             return answer_of(answer, None)
         if self._elicit is None:
             raise RPCError(INVALID_PARAMS, "this client shows no forms")
-        schema = params.get("requestedSchema")
-        schema = schema if isinstance(schema, dict) else {}
+        schema = member(params, "requestedSchema", dict, "form")
         answer = await _maybe_await(self._elicit(params["message"], schema))
-        return answer_of(answer, schema)
+        try:
+            return answer_of(answer, schema)
+        except SchemaError as exc:
+            logger.error("elicit() gave what was not asked for: %s", exc)
+            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 
 #: From the server's requests to the function that answers them.
@@ -7925,29 +8311,28 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
     """
     actions = ("accept", "decline", "cancel")
-    content: Any = {}
+    action, content = "accept", answer
     if answer is None or answer is False:
         action = "decline"
     elif answer is True:
-        action = "accept"
+        content = {}
     elif isinstance(answer, str) and answer in actions:
-        action = answer
+        action, content = answer, {}
     elif isinstance(answer, (tuple, list)) and len(answer) == 2 and answer[0] in actions:
         action, content = answer
     elif isinstance(answer, dict) and answer.get("action") in actions:
         action, content = answer["action"], answer.get("content")
-    else:
-        action, content = "accept", answer
     if action != "accept" or schema is None:
         return {"action": action}
     fields = schema.get("properties", {})
-    content = to_json(content)
+    content = to_json({} if content is None else content)
     if len(fields) == 1 and (answer is True or not isinstance(content, dict)):
         name, field = next(iter(fields.items()))  # the only thing that was asked for
         if answer is not True or field.get("type") == "boolean":
             content = {name: True if answer is True else content}
-    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
-    content = {**defaults, **(content or {})}
+    if isinstance(content, dict):
+        defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+        content = {**defaults, **content}
     compile_schema({"type": "object", **schema}).check(content)
     return {"action": action, "content": content}
 
@@ -8650,7 +9035,7 @@ CONNECTORS.append(connect_stdio)
 ###############################################################################
 # 18. HTTP connections
 ###############################################################################
-# Uses sections 1, 2, 8, 12 and 13.
+# Uses sections 1 to 3, 8, 12 and 13.
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, proxies, TLS.
@@ -8659,10 +9044,11 @@ CONNECTORS.append(connect_stdio)
 #           2. Every wait has a deadline. One sweep a second looks at all of them, so that a
 #              request costs no timer.
 #           3. After a protocol error there is one answer, and the connection closes.
-#           4. A client sends a request once. Only what cannot have been sent is sent again.
+#           4. A client sends a request once: whether one that got no answer was served, nobody
+#              knows.
 #           5. Redirects stay within the origin; so do credentials.
-# Plan.     Request and Response, what a handler gets; Connection and Listener, the server's side;
-#           HTTPClient, the pool, and Exchanged, one answer being read.
+# Plan.     HTTPRequest and Response, what a handler gets; Connection and Listener, the server's
+#           side; HTTPAnswer, one answer being read, and HTTPClient, the pool.
 # Not here. What is served: section 19. HTTP/2, compression, cookies, Upgrade.
 
 
@@ -8672,350 +9058,420 @@ class HTTPRequest(NamedTuple):
     method: str
     path: str  # percent-decoded
     query: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
     address: str
+    root: str = ""  # the path before ours, where we are mounted
 
 
 class Response:
     """The answer to one request: send() it whole, or start(), write() and end() a stream.
 
     `lost` says that the client is gone, and `on_lost` is called when that happens; to write is
-    harmless then. An engine supplies _put().
+    harmless then. `done` says that all is written. An engine supplies _put().
     """
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}  # for every answer: CORS
         self.status = 0
-        self.started = False
-        self.done = False
-        self.lost = False
+        self.started = self.ended = self.done = self.lost = False
         self.on_lost: Callable[[], None] | None = None
-        self._finished: asyncio.Future[Any] | None = None
+        self._over: asyncio.Future[Any] | None = None
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a whole answer."""
-        self.started, self.status = True, status
-        await self._put(status, {**headers, **self.headers}, body, False)
-        self._finish()
+        if not self.started and not self.lost:
+            self.started = self.ended = True
+            self.status = status
+            try:
+                await self._put(status, {**headers, **self.headers}, body, False)
+            except ValueError:  # a header that cannot be sent: so nothing was
+                self.started = self.ended = False
+                raise
+            self._finish()
 
-    async def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Begin a stream."""
-        self.started, self.status = True, status
-        await self._put(status, {**headers, **self.headers}, b"", True)
+    async def start(self, status: int, headers: Mapping[str, str], data: bytes = b"") -> None:
+        """Begin a stream, with its first piece if there is one."""
+        if not self.started and not self.lost:
+            self.started, self.status = True, status
+            await self._put(status, {**headers, **self.headers}, data, True)
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the stream; wait while the reader is slow."""
-        if not self.lost and not self.done:
+        if data and not self.lost and not self.ended:
             await self._put(0, {}, data, True)
 
-    async def end(self) -> None:
-        """End the stream."""
-        if not self.lost and not self.done:
-            await self._put(0, {}, b"", False)
-        self._finish()
+    async def end(self, data: bytes = b"", hang_up: bool = False) -> None:
+        """End the stream, after a last piece; `hang_up` frees the connection at once.
+
+        Otherwise it takes no other request while the handler of this one is running.
+        """
+        if not self.lost and not self.ended:
+            self.ended = True
+            await self._put(0, {}, data, False)
+            self._finish()
+            if hang_up:
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Close the connection, where it is ours."""
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
-        """Write a head, if there is a status, and data; `more` says that a stream goes on."""
+        """Write a head, if there is a status, and data, in the order of the calls.
+
+        `more` says that a stream goes on.
+        """
         raise NotImplementedError
 
     def lose(self) -> None:
         """Note that the client is gone."""
-        if not self.done and not self.lost:
-            self.lost = True
+        if not self.lost:
+            unfinished, self.lost = not self.done, True
             self._finish()
-            if self.on_lost is not None:
+            if unfinished and self.on_lost is not None:
                 self.on_lost()
 
     def _finish(self) -> None:
         self.done = True
-        if self._finished is not None:
-            _settle(self._finished, None, None)
+        if self._over is not None:
+            _settle(self._over, None, None)
 
     async def finished(self) -> None:
         """Wait until the answer is complete or its reader is gone."""
         if not self.done:
-            self._finished = asyncio.get_running_loop().create_future()
-            await self._finished
+            self._over = asyncio.get_running_loop().create_future()
+            await self._over
 
 
-#: What serves requests: it may return before the response is done.
+#: What serves requests, each in a task of its own; a stream may go on after it has returned.
 Handle = Callable[[HTTPRequest, Response], Awaitable[None]]
 
 
-class SocketReader(asyncio.StreamReader):
-    """A StreamReader that says when its connection ends, also while nobody reads."""
-
-    on_end: Callable[[], None] | None = None
-
-    def feed_eof(self) -> None:
-        """Hear that the other end is closed."""
-        super().feed_eof()
-        if self.on_end is not None:
-            self.on_end()
-
-    def set_exception(self, exc: BaseException) -> None:
-        """Hear that the connection broke."""
-        super().set_exception(exc)
-        if self.on_end is not None:
-            self.on_end()
+@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes for a second
+def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
+    """Return the head of a response, up to its last field."""
+    return encode_response(status, dict(fields), None)[:-2]
 
 
 class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
-    def __init__(self, connection: Connection, head: RequestHead | None, keep: bool) -> None:
+    def __init__(self, connection: Connection, head: RequestHead, keep: bool) -> None:
         super().__init__()
         self.connection = connection
         self.keep = keep
-        self.head_only = head is not None and head.method == "HEAD"
-        self.chunked = head is not None and head.version >= (1, 1)
+        self.bodiless = head.method == "HEAD"
+        self.chunked = head.version >= (1, 1)
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
-        if status:
-            out = dict(headers)
-            whole = not more
-            if more and self.chunked:
-                out["transfer-encoding"] = "chunked"
-            elif more:
-                self.keep = False  # HTTP/1.0: the end of the connection ends the stream
-            if not self.keep:
-                out["connection"] = "close"
-            block = encode_response(status, out, data if whole else None)
-            data = block[: -len(data)] if self.head_only and data else block
-        elif self.chunked:
-            data = encode_chunk(data) if data else b""
-            if not more:
-                data += LAST_CHUNK
+        if not status:
+            data = encode_chunk(data) + (b"" if more else LAST_CHUNK) if self.chunked else data
+        else:
+            if self.connection.listener.stopping or (more and not self.chunked):
+                self.keep = False  # HTTP/1.0: the end of the connection ends a stream
+            framing = {"transfer-encoding": "chunked"} if more and self.chunked else {}
+            closing = {} if self.keep else {"connection": "close"}
+            date = {"date": self.connection.listener.date}  # RFC 9110 §6.6.1
+            block = response_head(status, (*{**date, **headers, **framing, **closing}.items(),))
+            if not more and status >= 200 and status not in (204, 304):
+                block += b"content-length: %d\r\n" % len(data)
+            piece = encode_chunk(data) if framing else data
+            data = b"%b\r\n%b" % (block, b"" if self.bodiless else piece)
         await self.connection.write(data)
 
+    def _hang_up(self) -> None:
+        self.connection.close()
 
-class Connection:
+
+class Connection(asyncio.Protocol):
     """One client's connection: requests in, answers out, one after the other."""
 
-    __slots__ = ("listener", "reader", "writer", "decoder", "deadline", "address", "response")
+    __slots__ = ("listener", "transport", "decoder", "address", "response", "deadline", "waiting_for",
+                 "room", "unsent", "patience", "ended")  # fmt: skip
 
-    def __init__(
-        self, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self.listener, self.reader, self.writer = listener, reader, writer
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
         self.decoder = RequestDecoder(listener.max_body)
+        self.address = "local"
         self.response: SocketResponse | None = None
-        peer = writer.get_extra_info("peername")
-        self.address = str(peer[0]) if isinstance(peer, tuple) and peer else "local"
-        self.deadline = listener.loop.time() + IDLE_SECONDS
+        self.deadline, self.waiting_for = 0.0, ""
+        self.room: asyncio.Future[Any] | None = None  # while the client is slow to read
+        self.unsent = 0
+        #: bytes that are still thrown away after a refused request, once there was one
+        self.patience: int | None = None
+        self.ended = False  # the client will send no more
 
-    async def run(self) -> None:
-        """Serve the connection until it ends."""
-        try:
-            items: list[Any] = []
-            while True:
-                while not items:
-                    items = await self._read()
-                    if items is None:
-                        return
-                head, body = items[0]
-                if not await self._serve(head, body):
-                    return
-                items = self.decoder.resume()
-        except ProtocolError as exc:
-            await self._refuse(exc)
-        except ConnectionError:
-            pass
-        finally:
-            self._lost()
-            self.writer.close()
+    # What the transport tells.
 
-    async def _read(self) -> Any:
-        """Return the requests that the next bytes complete, or None when there are no more."""
-        data = await self.reader.read(65536)
-        if not data:
-            self.decoder.eof()
-            return None
-        # The first byte of a head starts its clock; the end of the head starts the body's.
-        between = self.decoder.head is None
-        if between and not self.decoder.buffer:
-            self.deadline = self.listener.loop.time() + HEAD_SECONDS
-        items = self.decoder.feed(data)
-        head = self.decoder.head
-        if head is not None and between:
-            self.deadline = self.listener.loop.time() + BODY_SECONDS
-            if wants_continue(head) and not items:
-                self.writer.write(CONTINUE)
-        return items
-
-    async def _serve(self, head: RequestHead, body: bytes) -> bool:
-        """Answer one request; return whether the connection can take another."""
-        keep = is_keep_alive(head) and not self.listener.stopping
-        response = self.response = SocketResponse(self, head, keep)
-        self.deadline, began = float("inf"), self.listener.loop.time()
-        try:
-            path, query = parse_target(head.target)
-            request = HTTPRequest(head.method, path, query, head.headers, body, self.address)
-            await self.listener.handle(request, response)
-            if not response.done:
-                self.reader.on_end = response.lose  # type: ignore[attr-defined]
-                if self.reader.at_eof():
-                    response.lose()
-                await response.finished()
-                self.reader.on_end = None  # type: ignore[attr-defined]
-        except ProtocolError:
-            raise
-        except Exception as exc:
-            logger.error("%s %s failed", head.method, head.target, exc_info=exc)
-            if not response.started:
-                await response.send(500, {}, b"")
-            return False
-        if logger.isEnabledFor(logging.INFO):
-            took = self.listener.loop.time() - began
-            line = (self.address, head.method, head.target, response.status, took * 1000)
-            logger.info("%s %s %s %d %.1f ms", *line)
-        self.response = None
-        self.deadline = self.listener.loop.time() + IDLE_SECONDS
-        return response.keep and not response.lost and not self.listener.stopping
-
-    async def _refuse(self, exc: ProtocolError) -> None:
-        """Answer what cannot be understood, and read nothing more."""
-        body = encode(error(None, wire_error(exc)))
-        with contextlib.suppress(ConnectionError):
-            response = SocketResponse(self, None, False)
-            await response.send(exc.http_status, {"content-type": JSON_TYPE}, body)
-            # Closing with input unread would reset the connection, and the answer be lost: what
-            # still comes is taken for a moment, and thrown away.
-            self.decoder.buffer.clear()
-            self.deadline = self.listener.loop.time() + LINGER_SECONDS
-            if self.writer.can_write_eof():
-                self.writer.write_eof()
-            left = MAX_MESSAGE_BYTES
-            while left > 0:
-                data = await self.reader.read(65536)
-                left = left - len(data) if data else 0
-
-    async def write(self, data: bytes) -> None:
-        """Write; wait, at most STALL_SECONDS, while too much is unsent."""
-        transport = self.writer.transport
-        if transport.is_closing():
-            self._lost()
-            return
-        self.writer.write(data)
-        if transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
-            deadline, self.deadline = self.deadline, self.listener.loop.time() + STALL_SECONDS
-            try:
-                await self.writer.drain()
-            except ConnectionError:
-                self._lost()
-            self.deadline = deadline
-
-    def expire(self) -> None:
-        """Close after a deadline: with 408 if a request was on its way, else without a word."""
-        if self.response is None and self.decoder.buffer:
-            exc = ProtocolError("the request did not come in time", http_status=408)
-            body = encode(error(None, wire_error(exc)))
-            headers = {"content-type": JSON_TYPE, "connection": "close"}
-            self.writer.write(encode_response(408, headers, body))
-            self.writer.close()
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request, if there is room for another connection."""
+        self.transport = transport
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple) and peer:
+            self.address = str(peer[0])
+        transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
+        if self.listener.admit(self):
+            self._wait()
         else:
-            self.writer.transport.abort()
+            transport.abort()
 
-    def _lost(self) -> None:
+    def data_received(self, data: bytes) -> None:
+        """Take what has come."""
+        if self.patience is None:
+            self._advance(self.decoder.feed, data)
+        else:
+            self.patience -= len(data)
+            if self.patience < 0:
+                self.transport.abort()
+
+    def eof_received(self) -> bool:
+        """Hear that the client sends no more; return whether it still gets its answer."""
+        self.ended = True
+        response = self.response
+        if response is not None and (response.started or response.on_lost is not None):
+            response.lose()  # who reads a stream, or can cancel by closing, does not half-close
+        elif self.patience is None and (response is not None or self.decoder.paused):
+            return self.transport.get_extra_info("sslcontext") is None  # TLS cannot half-close
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Hear that the connection is gone."""
+        self.listener.forget(self)
+        self.ended = True
+        self.resume_writing()
         if self.response is not None:
             self.response.lose()
+
+    def pause_writing(self) -> None:
+        """Hear that the client reads too slowly: writers wait, but not for ever."""
+        self.room = self.listener.loop.create_future()
+        self.unsent = self.transport.get_write_buffer_size()
+        self.deadline = self.listener.loop.time() + STALL_SECONDS
+
+    def resume_writing(self) -> None:
+        """Hear that the client has read."""
+        self.deadline = float("inf") if self.response else self.listener.loop.time() + IDLE_SECONDS
+        if self.room is not None:
+            room, self.room = self.room, None
+            _settle(room, None, None)
+
+    # Requests.
+
+    def _advance(self, step: Callable[..., list[Any]], *data: bytes) -> None:
+        """Let the decoder go on; begin to serve the next request if it is complete."""
+        try:
+            items = step(*data)
+        except ProtocolError as exc:
+            self._refuse(exc)
+            return
+        if items:
+            self._begin(*items[0])
+        elif self.response is None:
+            self._wait()
+        elif len(self.decoder.buffer) > WRITE_BUFFER_BYTES:
+            self.transport.pause_reading()
+
+    def _wait(self) -> None:
+        """Wait for more of a request. The first byte of a head starts its clock, its end the body's."""
+        head = self.decoder.head
+        what = "body" if head is not None else "head" if self.decoder.buffer else "request"
+        if what != self.waiting_for:
+            seconds = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}[what]
+            self.waiting_for, self.deadline = what, self.listener.loop.time() + seconds
+            if head is not None and wants_continue(head) and not self.decoder.buffer:
+                self.transport.write(CONTINUE)
+
+    def _begin(self, head: RequestHead, body: bytes) -> None:
+        keep = is_keep_alive(head) and not self.listener.stopping
+        self.response = SocketResponse(self, head, keep)
+        self.deadline, self.waiting_for = float("inf"), ""
+        self.listener.tasks.spawn(self._serve(head, body, self.response))
+
+    async def _serve(self, head: RequestHead, body: bytes, response: SocketResponse) -> None:
+        """Answer one request."""
+        began = self.listener.loop.time()
+        try:
+            path, query = parse_target(head.target)
+            headers = types.MappingProxyType(head.headers)
+            request = HTTPRequest(head.method, path, query, headers, body, self.address)
+            await self.listener.handle(request, response)
+            if not response.done:
+                await response.finished()
+        except ProtocolError as exc:
+            self._refuse(exc)
+        except Exception as exc:
+            logger.error("%s %s failed", head.method, head.target, exc_info=exc)
+            response.keep = False
+            await response.send(500, {})
+        finally:
+            if logger.isEnabledFor(logging.INFO):
+                took = (self.listener.loop.time() - began) * 1000
+                line = (self.address, head.method, head.target, response.status, took)
+                logger.info("%s %s %s %d %.1f ms", *line)
+            self._end(response)
+
+    def _end(self, response: SocketResponse) -> None:
+        """Go on with the next request, or close."""
+        self.response = None
+        if self.patience is not None or self.transport.is_closing():
+            return
+        if not response.done or response.lost:  # cut short: the client must not take it for whole
+            self.transport.abort()
+        elif not response.keep or self.listener.stopping or (self.ended and not self.decoder.buffer):
+            self.close()
+        else:
+            self.transport.resume_reading()
+            if self.decoder.buffer:  # not at once: a thousand pipelined requests must not nest
+                self.listener.loop.call_soon(self._advance, self.decoder.resume)
+            else:
+                self._advance(self.decoder.resume)
+
+    def _refuse(self, exc: ProtocolError) -> None:
+        """Answer what cannot be understood, and serve nothing more."""
+        logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
+        fields = {"date": self.listener.date, "content-type": JSON_TYPE, "connection": "close"}
+        body = encode(error(None, wire_error(exc)))
+        self.transport.write(encode_response(exc.http_status, fields, body))
+        # Closing with input unread would reset the connection, and the answer be lost: what still
+        # comes is taken for a moment, and thrown away. RFC 9112 §9.6
+        self.patience = MAX_MESSAGE_BYTES
+        self.decoder.buffer.clear()
+        self.deadline = self.listener.loop.time() + LINGER_SECONDS
+        if self.ended:
+            self.close()
+        elif self.transport.can_write_eof():
+            self.transport.write_eof()
+
+    async def write(self, data: bytes) -> None:
+        """Write; wait while too much is unsent."""
+        self.transport.write(data)
+        if self.room is not None:
+            await asyncio.wait([self.room])  # which others may await, too
+
+    def close(self) -> None:
+        """Close when what is written has been taken."""
+        if not self.transport.is_closing():  # closing TLS twice would forget to end it
+            self.unsent = self.transport.get_write_buffer_size()
+            self.transport.close()
+            self.deadline = self.listener.loop.time() + STALL_SECONDS
+
+    def expire(self, now: float) -> None:
+        """Close after a deadline: with 408 if a request was on its way, else without a word."""
+        unsent = self.transport.get_write_buffer_size()
+        if self.patience is None and self.waiting_for in ("head", "body"):
+            self._refuse(ProtocolError("the request did not come in time", http_status=408))
+        elif 0 < unsent < self.unsent:  # slow, but not dead
+            self.unsent, self.deadline = unsent, now + STALL_SECONDS
+        else:
+            self.transport.abort()
 
 
 class Listener:
     """Listening sockets and their connections."""
 
     def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
-        self.handle = handle
-        self.max_body = max_body
+        self.handle, self.max_body = handle, max_body
         self.loop = asyncio.get_running_loop()
-        self.connections: dict[Connection, asyncio.Task[Any]] = {}
+        self.connections: set[Connection] = set()
+        self.addresses: dict[str, int] = {}  # how many connections from each
+        self.tasks = Tasks()
         self.stopping = False
-        self.server: Any = None
+        self.date = ""
+        self._server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._uds: str | None = None
+        self._empty: asyncio.Future[Any] | None = None
 
     async def start(self, host: str, port: int, uds: str | None = None, ssl: Any = None) -> str:
         """Listen; return the URL of the root."""
-        context = server_ssl(ssl) if ssl else None
-        make = self._protocol
-        if uds is not None:
-            _unlink_stale(uds)
-            mask = os.umask(0o177)  # for the owner alone
-            try:
-                self.server = await self.loop.create_unix_server(make, uds, ssl=context)
-            finally:
-                os.umask(mask)
-            self._uds = uds
-            root = "http://localhost"
+        options: Msg = {"backlog": 1024}
+        if ssl:
+            options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
+        make, scheme = functools.partial(Connection, self), "https" if ssl else "http"
+        if uds is None:
+            self._server = await self.loop.create_server(make, host, port, **options)
+            name, port = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()[1]
+            root = f"{scheme}://{name}:{port}"
         else:
-            self.server = await self.loop.create_server(make, host, port, ssl=context, backlog=1024)
-            port = self.server.sockets[0].getsockname()[1]
-            name = f"[{host}]" if ":" in host else host
-            root = f"{'https' if context else 'http'}://{name}:{port}"
-        self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+            sock, self._uds, root = unix_socket(uds), uds, f"{scheme}://localhost"
+            self._server = await self.loop.create_unix_server(make, sock=sock, **options)
+        self._sweep()
         return root
 
-    def _protocol(self) -> asyncio.StreamReaderProtocol:
-        reader = SocketReader(limit=WRITE_BUFFER_BYTES, loop=self.loop)
-        return asyncio.StreamReaderProtocol(reader, self._connected, loop=self.loop)
-
-    async def _connected(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        connection = Connection(self, reader, writer)
-        if self.stopping or not self._has_room(connection.address):
-            writer.transport.abort()
-            return
-        self.connections[connection] = asyncio.current_task()  # type: ignore[assignment]
-        try:
-            await connection.run()
-        except asyncio.CancelledError:
-            writer.transport.abort()  # our own stop(): nobody awaits this task for its outcome
-        finally:
-            del self.connections[connection]
-
-    def _has_room(self, address: str) -> bool:
-        if len(self.connections) >= MAX_CONNECTIONS:
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection in; return False if there are too many."""
+        address = connection.address
+        same = self.addresses.get(address, 0)
+        if self.stopping or len(self.connections) >= MAX_CONNECTIONS:
             return False
-        if len(self.connections) < MAX_CONNECTIONS_PER_HOST or is_loopback(address):
-            return True
-        same = sum(1 for connection in self.connections if connection.address == address)
-        return same < MAX_CONNECTIONS_PER_HOST
+        if same >= MAX_CONNECTIONS_PER_HOST and address != "local" and not is_loopback(address):
+            return False
+        self.connections.add(connection)
+        self.addresses[address] = same + 1
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out."""
+        if connection in self.connections:
+            self.connections.remove(connection)
+            self.addresses[connection.address] -= 1
+            if not self.addresses[connection.address]:
+                del self.addresses[connection.address]
+        if self._empty is not None and not self.connections:
+            _settle(self._empty, None, None)
 
     def _sweep(self) -> None:
+        """Look at all deadlines."""
         now = self.loop.time()
-        for connection in list(self.connections):
-            if connection.deadline < now:
-                connection.expire()
+        self.date = http_date()
+        for connection in [item for item in self.connections if item.deadline < now]:
+            connection.expire(now)
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Take no new requests, let running ones finish within the grace period, then close."""
-        self.stopping = True
-        if self.server is not None:
-            self.server.close()
-        for connection in list(self.connections):
-            if connection.response is None:
-                connection.writer.close()
-        tasks = [task for task in self.connections.values()]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=grace)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        if self._uds is not None:
+    def close(self) -> None:
+        """Take no new connections and no new requests."""
+        if self._uds is not None and not self.stopping:  # a successor may listen there in a moment
             with contextlib.suppress(OSError):
                 os.unlink(self._uds)
+        self.stopping = True
+        self._server.close()
+        for connection in list(self.connections):
+            if connection.response is None:
+                connection.close()
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Let running requests finish within the grace period, then close everything."""
+        until = self.loop.time() + grace
+        self.close()
+        await self.tasks.drain(grace)
+        await self.tasks.close()
+        for connection in list(self.connections):
+            connection.close()
+        if self.connections:  # what is written may still be on its way
+            self._empty = self.loop.create_future()
+            left = max(DRAIN_SECONDS, until - self.loop.time())
+            await asyncio.wait([self._empty], timeout=left)
+        for connection in list(self.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
 
 
-def _unlink_stale(path: str) -> None:
-    """Remove a socket file that nobody listens on any more."""
+def http_date() -> str:
+    """Return the time as HTTP writes it. RFC 9110 §5.6.7"""
+    from time import gmtime
+
+    now = gmtime()
+    day = "Mon Tue Wed Thu Fri Sat Sun".split()[now.tm_wday]
+    month = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[now.tm_mon - 1]
+    clock = f"{now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02}"
+    return f"{day}, {now.tm_mday:02} {month} {now.tm_year} {clock} GMT"
+
+
+def unix_socket(path: str) -> Any:
+    """Return a socket bound to a path, for its owner alone; a stale one of the same name goes."""
     import socket
-    import stat
 
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
@@ -9026,16 +9482,27 @@ def _unlink_stale(path: str) -> None:
             except ConnectionRefusedError:
                 os.unlink(path)
             else:
-                raise OSError(f"another server listens on {path}")
+                raise FileExistsError(f"another server listens on {path}")
+    sock = socket.socket(socket.AF_UNIX)
+    mask = os.umask(0o177)
+    try:
+        sock.bind(path)
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.umask(mask)
+    return sock
 
 
 def server_ssl(ssl: Any) -> Any:
-    """Return an SSLContext from one, or from (certificate file, key file)."""
-    from ssl import PROTOCOL_TLS_SERVER, SSLContext
+    """Return an SSLContext from one, or from the paths of a certificate and its key."""
+    from ssl import PROTOCOL_TLS_SERVER, SSLContext, TLSVersion
 
     if isinstance(ssl, SSLContext):
         return ssl
     context = SSLContext(PROTOCOL_TLS_SERVER)
+    context.minimum_version = TLSVersion.TLSv1_2
     context.load_cert_chain(*((ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl))
     return context
 
@@ -9044,22 +9511,24 @@ def client_ssl(ssl: Any) -> Any:
     """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
     from ssl import SSLContext, create_default_context
 
-    if isinstance(ssl, SSLContext):
-        return ssl
-    return create_default_context(cafile=ssl or None)
+    return ssl if isinstance(ssl, SSLContext) else create_default_context(cafile=ssl or None)
+
+
+#: The two ends of a stream connection.
+Stream = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HTTPAnswer:
     """The answer to a request of ours, while it is read."""
 
     def __init__(
-        self, url: URL, method: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, url: URL, method: str, stream: Stream, done: Callable[[HTTPAnswer], None]
     ) -> None:
-        self.url, self.reader, self.writer = url, reader, writer
+        self.url, self.stream = url, stream
         self.decoder = ResponseDecoder(method)
         self.pieces: deque[bytes] = deque()
         self.head = ResponseHead(0, "", (1, 1), {})
-        self.closed: Callable[[HTTPAnswer], None] | None = None
+        self._done: Callable[[HTTPAnswer], None] | None = done
 
     async def read_head(self) -> None:
         """Read until the head is there."""
@@ -9071,7 +9540,7 @@ class HTTPAnswer:
         try:
             if self.decoder.error is not None:  # it came in the same read as the last pieces
                 raise self.decoder.error
-            data = await self.reader.read(65536)
+            data = await self.stream[0].read(READ_BYTES)
             self.pieces += self.decoder.feed(data) if data else self.decoder.eof()
         except (OSError, ProtocolError) as exc:
             raise ConnectionClosed(f"{self.url}: {exc}") from exc
@@ -9085,19 +9554,17 @@ class HTTPAnswer:
     async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
         """Return the rest of the body; LimitExceeded if it is longer than `limit`."""
         whole = bytearray()
-        while True:
-            piece = await self.piece()
-            if not piece:
-                return bytes(whole)
+        while piece := await self.piece():
             whole += piece
             if len(whole) > limit:
                 raise LimitExceeded(f"{self.url}: the answer is longer than {limit} bytes")
+        return bytes(whole)
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        if self.closed is not None:
-            closed, self.closed = self.closed, None
-            closed(self)
+        done, self._done = self._done, None
+        if done is not None:
+            done(self)
 
 
 class HTTPClient:
@@ -9107,7 +9574,7 @@ class HTTPClient:
         self.url, self.uds = url, uds
         self.ssl = client_ssl(ssl) if url.scheme == "https" else None
         self.proxy = None if uds else proxy_for(url, os.environ)
-        self.idle: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self.idle: list[tuple[float, Stream]] = []
         self.busy: set[HTTPAnswer] = set()
         self.stopped = False
 
@@ -9119,111 +9586,113 @@ class HTTPClient:
 
         Redirects within the origin are followed. Raises ConnectionClosed with the URL and reason.
         """
-        from urllib.parse import urljoin
-
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._send(method, target, headers, body, patience)
-            location = answer.head.headers.get("location")
-            if answer.head.status not in (301, 302, 303, 307, 308) or location is None:
+            if not (answer.head.status in (301, 302, 303, 307, 308) and "location" in answer.head.headers):
                 return answer
             answer.close()
-            where = parse_url(urljoin(str(answer.url), location))
-            if where[:4] != self.url[:4]:
-                # Headers and body may hold secrets: they go nowhere else.
-                raise ConnectionClosed(f"{answer.url} redirects to another origin, {where}")
-            if answer.head.status in (301, 302, 303) and method == "POST":
-                raise ConnectionClosed(f"{answer.url} redirects a POST with {answer.head.status}; "
-                                       f"use {where}")  # fmt: skip
-            target = where.target
+            target = self._redirected(answer, method)
         raise ConnectionClosed(f"{self.url} redirects more than {MAX_REDIRECTS} times")
+
+    def _redirected(self, answer: HTTPAnswer, method: str) -> str:
+        """Return the target of a redirect that can be followed."""
+        from urllib.parse import urldefrag, urljoin
+
+        try:
+            where = parse_url(urldefrag(urljoin(str(answer.url), answer.head.headers["location"]))[0])
+        except ValueError as exc:
+            raise ConnectionClosed(f"{answer.url} redirects to nowhere: {exc}") from None
+        if where[:4] != self.url[:4]:
+            # Headers and body may hold secrets: they go nowhere else.
+            raise ConnectionClosed(f"{answer.url} redirects to another origin, {where}: refused")
+        if method != "GET" and answer.head.status not in (307, 308):  # they would make it a GET
+            raise ConnectionClosed(f"{answer.url} redirects a {method}; use {where}")
+        return where.target
 
     async def _send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes,
         patience: float | None,
     ) -> HTTPAnswer:  # fmt: skip
-        url = self.url._replace(target=target)
-        reader, writer = self._reuse() or await self._connect()
-        answer = HTTPAnswer(url, method, reader, writer)
-        answer.closed = self._take_back
+        url, fields = self.url._replace(target=target), {"host": self.url.authority}
+        if self.proxy and url.scheme == "http":
+            target = str(url)
+            fields.update(self.proxy.headers)
+        data = encode_request(method, target, {**fields, **headers}, body)
+        answer = HTTPAnswer(url, method, await self._connection(), self._take_back)
         self.busy.add(answer)
-        through = str(url) if self.proxy and url.scheme == "http" else target
         try:
-            writer.write(encode_request(method, through, {"host": url.authority, **headers}, body))
-            await writer.drain()
-            await asyncio.wait_for(answer.read_head(), patience)
-        except asyncio.TimeoutError:
+            await asyncio.wait_for(self._talk(answer, data), patience)
+        except BaseException as exc:
             answer.close()
-            raise ConnectionClosed(f"{url} sent no answer within {patience:g} seconds") from None
-        except OSError as exc:
-            answer.close()
-            raise ConnectionClosed(f"{url}: {exc}") from exc
-        except BaseException:
-            answer.close()
+            if isinstance(exc, asyncio.TimeoutError):
+                problem = f"{url} sent no answer within {patience:g} seconds"
+                raise ConnectionClosed(problem) from None
+            if isinstance(exc, OSError):
+                raise ConnectionClosed(f"{url}: {exc}") from exc
             raise
         return answer
 
-    def _reuse(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    async def _talk(self, answer: HTTPAnswer, data: bytes) -> None:
+        answer.stream[1].write(data)
+        await answer.stream[1].drain()
+        await answer.read_head()
+
+    async def _connection(self) -> Stream:
         now = asyncio.get_running_loop().time()
         while self.idle:
-            since, reader, writer = self.idle.pop()
-            # What the server closed meanwhile is found out before anything is sent on it.
+            since, (reader, writer) = self.idle.pop()
+            if now - since > 1:
+                # What the server closed meanwhile is found out before anything is sent on it: the
+                # loop looks at the socket once, and tells the reader in its next round.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
             if not reader.at_eof() and not writer.is_closing() and now - since < REUSE_SECONDS:
                 return reader, writer
             writer.close()
-        return None
+        try:
+            return await asyncio.wait_for(self._open(), CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
+        except (OSError, UnicodeError) as exc:  # the latter for names that no DNS can have
+            reason = exc
+        raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
 
     def _take_back(self, answer: HTTPAnswer) -> None:
         self.busy.discard(answer)
         good = answer.decoder.reusable and not self.stopped
         if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
-            now = asyncio.get_running_loop().time()
-            self.idle.append((now, answer.reader, answer.writer))
+            self.idle.append((asyncio.get_running_loop().time(), answer.stream))
         else:
-            answer.writer.transport.abort()
+            answer.stream[1].transport.abort()
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        try:
-            return await asyncio.wait_for(self._open(), CONNECT_SECONDS)
-        except asyncio.TimeoutError:
-            reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
-        except OSError as exc:
-            reason = exc
-        raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        url = self.url
+    async def _open(self) -> Stream:
+        secure: Msg = {"ssl": self.ssl, "server_hostname": self.url.host} if self.ssl else {}
         if self.uds is not None:
-            return await asyncio.open_unix_connection(self.uds)
-        secure: Msg = {"ssl": self.ssl, "server_hostname": url.host} if self.ssl else {}
+            return await asyncio.open_unix_connection(self.uds, **secure)
         if self.proxy is None:
-            return await asyncio.open_connection(url.host, url.port, **secure)
-        if not self.ssl:
-            return await asyncio.open_connection(self.proxy.host, self.proxy.port)
-        return await self._tunnel(self.proxy, secure)
+            return await asyncio.open_connection(self.url.host, self.url.port, **secure)
+        stream = await asyncio.open_connection(self.proxy.url.host, self.proxy.url.port)
+        return await self._tunnel(stream, self.proxy) if self.ssl else stream
 
-    async def _tunnel(
-        self, proxy: URL, secure: Msg
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _tunnel(self, stream: Stream, proxy: Proxy) -> Stream:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
-        reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
+        reader, writer = stream
         try:
-            target = f"{self.url.host}:{self.url.port}"
-            writer.write(encode_request("CONNECT", target, {"host": target}))
-            answer = HTTPAnswer(proxy, "CONNECT", reader, writer)
-            await answer.read_head()
-            if answer.head.status >= 300:
-                raise ConnectionClosed(f"the proxy {proxy} refused: status {answer.head.status}")
-            context, name = secure["ssl"], secure["server_hostname"]
-            if sys.version_info >= (3, 11):
-                await writer.start_tls(context, server_hostname=name)
-                return reader, writer
+            host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
+            target = f"{host}:{self.url.port}"
+            answer = HTTPAnswer(proxy.url, "CONNECT", stream, lambda answer: None)
+            fields = {"host": target, **proxy.headers}
+            await self._talk(answer, encode_request("CONNECT", target, fields))
+            if not answer.head.status < 300:
+                raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
             loop, protocol = asyncio.get_running_loop(), writer.transport.get_protocol()
             transport = await loop.start_tls(
-                writer.transport, protocol, context, server_hostname=name
+                writer.transport, protocol, self.ssl, server_hostname=self.url.host  # type: ignore[arg-type]
             )
+            # What StreamWriter.start_tls() does, which Python 3.9 has not.
             reader._transport = transport  # type: ignore[attr-defined]  # for its flow control
             protocol._over_ssl = True  # type: ignore[attr-defined]  # no half-closing
-            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)  # type: ignore
         except BaseException:
             writer.transport.abort()
             raise
@@ -9233,38 +9702,56 @@ class HTTPClient:
         self.stopped = True
         for answer in list(self.busy):
             answer.close()
-        for _, _, writer in self.idle:
+        for _, (_, writer) in self.idle:
             writer.transport.abort()
         self.idle.clear()
         await asyncio.sleep(0)  # lets the transports go before the loop does
 
 
-def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
+class Proxy(NamedTuple):
+    """Where requests go instead, and what the proxy wants to be told."""
+
+    url: URL
+    headers: Dict[str, str]
+
+
+def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy that the environment names for a URL, if any.
 
     HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, in upper or lower case, less what NO_PROXY excepts;
-    never for this machine itself.
+    never for this machine itself. ValueError for one that is not reached by plain HTTP.
     """
     if is_loopback(url.host):
         return None
 
     def setting(name: str) -> str:
         # HTTP_PROXY in upper case can be set by the "Proxy" header of a CGI request.
-        return environ.get(name) or ("" if name == "http_proxy" and "REQUEST_METHOD" in environ
-                                     else environ.get(name.upper(), ""))  # fmt: skip
+        cgi = name == "http_proxy" and "REQUEST_METHOD" in environ
+        return environ.get(name) or ("" if cgi else environ.get(name.upper(), ""))
 
     for pattern in re.split(r"[\s,]+", setting("no_proxy").lower()):
-        name = pattern.partition(":")[0].lstrip(".")
-        if pattern == "*" or (name and (url.host == name or url.host.endswith("." + name))):
+        name = pattern.partition(":")[0].lstrip("*.")
+        if pattern == "*" or (name and f".{url.host}".endswith(f".{name}")):
             return None
     text = setting(f"{url.scheme}_proxy") or setting("all_proxy")
-    return parse_url(text if "://" in text else f"http://{text}") if text else None
+    if not text:
+        return None
+    found = re.fullmatch(r"(?:http://)?(?:([^@]*)@)?([^/@]+)/?", text, re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"not a proxy that can be used: {text!r}; http://[user:password@]host:port")
+    headers = {}
+    if found[1] is not None:
+        from urllib.parse import unquote_to_bytes
+
+        secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
+        headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
+    return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 
 ###############################################################################
 # 19. Streamable HTTP
 ###############################################################################
-# Uses sections 1 to 4, 8 to 12, 14 to 18.
+# Uses sections 1 to 4, 8 to 18.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -9272,6 +9759,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
 #              stream. A handler that takes long says something: a comment, to keep it alive.
 #           2. In a session a lost connection cancels nothing. Events are numbered per stream and
 #              kept, within bounds; a GET with Last-Event-ID goes on exactly after the last one.
+#              In the modern era closing the response is the cancellation.
 #           3. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
 #              idle, and are bounded in number.
 #           4. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -9279,6 +9767,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
 #           its engines; HTTPTransport, the client.
 # Not here. Authorization servers: sections 20 and 21. Here a token is right or wrong.
 
+JSON_HEADERS = {"content-type": JSON_TYPE}
 STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
     "cache-control": "no-cache, no-transform",
@@ -9288,132 +9777,158 @@ STREAM_HEADERS = {
 
 
 class EventStream:
-    """A stream of one session: numbered events, kept for a reader who comes back."""
+    """A stream of events, which may outlive its connection and go on in another.
 
-    __slots__ = ("session", "number", "events", "size", "last", "response", "complete", "written")
+    In a session, events are numbered and kept for a reader who comes back; elsewhere nobody can.
+    """
 
-    def __init__(self, session: HTTPSession, number: int) -> None:
-        self.session, self.number = session, number
-        self.events: deque[tuple[int, bytes]] = deque()
-        self.size = 0  # bytes in `events`
-        self.last = 0  # the number of the newest event
+    __slots__ = ("session", "name", "events", "size", "last", "sent", "response", "complete",
+                 "written", "flushing")  # fmt: skip
+
+    def __init__(self, session: HTTPSession, kept: bool) -> None:
+        from secrets import token_hex
+
+        self.session = session
+        #: the first part of its events' ids; who knows it has read the stream
+        self.name = token_hex(8) if kept else ""
+        self.events: deque[bytes] = deque()  # numbered up to `last`
+        self.size = self.last = self.sent = 0  # bytes in `events`; numbers of events
         self.response: Response | None = None
         self.complete = False  # its last event has been put
         self.written = 0.0
+        self.flushing = False
 
-    async def attach(self, response: Response, after: int | None) -> None:
+    async def attach(
+        self, response: Response, after: int | None = None, first: bytes = b""
+    ) -> None:
         """Make `response` the reader, from event `after` on; whoever read before is let go."""
-        if after is not None and (after > self.last or (self.events and after < self.events[0][0] - 1)):
+        endpoint = self.session.endpoint
+        oldest = self.last - len(self.events)  # the number of the event before the first kept
+        if after is None:
+            # What nobody has read goes to the first who comes.
+            self.sent = max(self.sent, oldest)
+            if self.name and self.session.conversation.session.rev.sse_priming:
+                # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately
+                # send an SSE event consisting of an event ID and an empty data field"
+                first = encode_event("", id=f"{self.name}-{self.sent}", retry=RETRY_MS)
+        elif oldest <= after <= self.last:
+            self.sent = after
+        else:
             raise ProtocolError("the events after last-event-id are no longer kept")
         before, self.response = self.response, response
         if before is not None:
-            await before.end()
-        response.on_lost = functools.partial(self._detach, response)
-        self.session.endpoint.streams.add(self)
-        await response.start(200, {**STREAM_HEADERS, **self.session.headers})
-        if after is not None:
-            for number, data in list(self.events):
-                if number > after:
-                    await self._write(data)
-        elif self.session.conversation.session.rev.sse_priming:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "SHOULD
-            # immediately send an SSE event consisting of an event ID and an empty data field"
-            await self._write(encode_event("", id=f"{self.number}-0", retry=RETRY_MS))
-        if self.complete:
+            endpoint.tasks.spawn(before.end())
+        response.on_lost = functools.partial(self._detach, response, response.on_lost)
+        endpoint.streams.add(self)
+        self.written = endpoint.loop.time()
+        await response.start(200, {**STREAM_HEADERS, **self.session.headers}, first)
+        await self.flush()
+        if self.complete and self.response is response:
             await self.end()
 
-    def _detach(self, response: Response) -> None:
+    def _detach(self, response: Response, then: Callable[[], None] | None) -> None:
         if self.response is response:
-            self.response = None
-            self.session.endpoint.streams.discard(self)
+            self._let_go()
+            self.session.touch()
+        if then is not None:
+            then()
 
-    async def put(self, msg: Msg | list[Msg]) -> None:
+    def _let_go(self) -> Response | None:
+        response, self.response = self.response, None
+        self.session.endpoint.streams.discard(self)
+        return response
+
+    async def put(self, msg: Msg | list[Msg], final: bool = False) -> None:
         """Number a message, keep it, and send it if somebody reads."""
         body = encode(msg)
+        if not self.name:
+            await self._write(encode_event(body), final)
+            return
         self.last += 1
-        data = encode_event(body, id=f"{self.number}-{self.last}")
-        self.events.append((self.last, data))
+        self.complete = final
+        data = encode_event(body, id=f"{self.name}-{self.last}")
+        self.events.append(data)
         self.size += len(data)
         while len(self.events) > 1 and (
             self.size > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
         ):
-            self.size -= len(self.events.popleft()[1])
-        await self._write(data)
+            self.size -= len(self.events.popleft())
+        if self is not self.session.listening or not self.flushing:
+            await self.flush()
 
-    async def _write(self, data: bytes) -> None:
+    async def flush(self) -> None:
+        """Send what the reader has not got yet, in order."""
+        self.flushing = True
+        try:
+            while self.response is not None and self.sent < self.last:
+                missing = self.last - self.sent
+                if missing > len(self.events):  # a slow reader was overtaken; it will notice
+                    await self.end()
+                    return
+                self.sent += 1
+                last = self.complete and self.sent == self.last
+                await self._write(self.events[-missing], last)
+        finally:
+            self.flushing = False
+
+    async def _write(self, data: bytes, last: bool = False) -> None:
         self.written = self.session.endpoint.loop.time()
-        if self.response is not None:
-            await self.response.write(data)
+        response = self._let_go() if last else self.response
+        if response is not None:
+            await (response.end(data) if last else response.write(data))
+
+    async def keep_alive(self) -> None:
+        """Send a comment, which means nothing."""
+        await self._write(encode_comment())
 
     async def end(self, retry_ms: int | None = None) -> None:
         """End the response; the stream itself can be taken up again."""
-        response, self.response = self.response, None
-        self.session.endpoint.streams.discard(self)
-        if response is not None:
-            if retry_ms is not None:
-                await response.write(b"retry: %d\n\n" % retry_ms)
+        response = self._let_go()
+        if response is not None and retry_ms is not None:
+            await response.end(b"retry: %d\n\n" % retry_ms, hang_up=True)
+        elif response is not None:
             await response.end()
-
-
-class PlainStream(EventStream):
-    """The stream of one modern request: nothing is numbered or kept, since nobody can come back."""
-
-    __slots__ = ()
-
-    async def attach(self, response: Response, after: int | None) -> None:
-        """Begin the stream; when its reader goes, the request is cancelled."""
-        cancel, self.response = response.on_lost, response
-
-        def lose() -> None:
-            self._detach(response)
-            if cancel is not None:
-                cancel()
-
-        response.on_lost = lose
-        self.session.endpoint.streams.add(self)
-        await response.start(200, STREAM_HEADERS)
-
-    async def put(self, msg: Msg | list[Msg]) -> None:
-        """Send a message."""
-        await self._write(encode_event(encode(msg)))
 
 
 class Reply:
     """Where everything goes that one POST causes: JSON if that is all, else a stream."""
 
-    __slots__ = ("session", "response", "stream", "since")
+    __slots__ = ("session", "headers", "principal", "response", "stream", "since")
 
-    def __init__(self, session: HTTPSession, response: Response) -> None:
+    def __init__(
+        self, session: HTTPSession, request: HTTPRequest, response: Response, principal: Any
+    ) -> None:
         self.session, self.response = session, response
+        self.headers, self.principal = request.headers, principal
         self.stream: EventStream | None = None
         self.since = session.endpoint.loop.time()
         session.endpoint.waiting.add(self)
 
     async def __call__(self, msg: Msg | list[Msg]) -> None:
         """Send a message; one that is an answer is the last."""
-        self.session.conversation.peer.show(">", msg)
+        session = self.session
+        session.conversation.peer.show(">", msg)
         final = type(msg) is list or "method" not in msg
-        if self.stream is None and final:
-            body = encode(msg)
-            self.session.endpoint.waiting.discard(self)
-            status = 200
-            if self.session.modern and isinstance(msg, dict) and "error" in msg:
-                status = MODERN_STATUS.get(msg["error"]["code"], 200)
-            await self.response.send(status, {"content-type": JSON_TYPE, **self.session.headers}, body)
+        if self.stream is not None or not final:
+            stream = self.stream or await self.open()
+            await stream.put(msg, final)
             return
-        stream = self.stream or await self.open()
-        stream.complete = final
-        await stream.put(msg)
-        if final:
-            await stream.end()
+        body, status, headers = encode(msg), 200, JSON_HEADERS
+        session.endpoint.waiting.discard(self)
+        if session.fresh and "result" in msg:
+            # spec 2025-11-25: basic/transports#session-management -- "on the HTTP response
+            # containing the InitializeResult"
+            session.fresh, headers = False, {**JSON_HEADERS, **session.headers}
+        if session.modern and "error" in msg:
+            status = MODERN_STATUS.get(msg["error"]["code"], 200)  # type: ignore[call-overload]
+        await self.response.send(status, headers, body)
 
     async def open(self) -> EventStream:
         """Make the answer a stream."""
         self.session.endpoint.waiting.discard(self)
         self.stream = stream = self.session.new_stream()
-        if self.response.lost:
-            return stream
-        await stream.attach(self.response, None)
+        if not self.response.lost:
+            await stream.attach(self.response)
         return stream
 
     async def drop(self) -> None:
@@ -9422,7 +9937,7 @@ class Reply:
         if self.stream is not None:
             self.stream.complete = True
             await self.stream.end()
-        elif not self.response.done:
+        else:
             await self.response.send(200, STREAM_HEADERS)
 
     async def pause(self, retry_ms: int) -> bool:
@@ -9434,59 +9949,99 @@ class Reply:
         return True
 
 
+class PairReply:
+    """Where everything goes that one POST to /messages causes: on the stream of its session."""
+
+    __slots__ = ("session", "headers", "principal")
+
+    def __init__(self, session: HTTPSession, request: HTTPRequest, principal: Any) -> None:
+        self.session, self.headers, self.principal = session, request.headers, principal
+
+    async def __call__(self, msg: Msg | list[Msg]) -> None:
+        """Send a message."""
+        await self.session.announce(msg)
+
+
 class HTTPSession:
-    """A legacy session over HTTP: a conversation, an id, and its streams."""
+    """A session over HTTP: a conversation, an id, and its streams.
 
-    __slots__ = ("endpoint", "id", "headers", "modern", "conversation", "streams", "last_stream",
-                 "used")  # fmt: skip
+    Without an id it is for one request only or, `modern`, stands for all clients of that era.
+    """
 
-    def __init__(self, endpoint: Endpoint, id: str, address: str, principal: Any) -> None:
-        self.endpoint, self.id = endpoint, id
+    __slots__ = ("endpoint", "id", "headers", "modern", "fresh", "conversation", "streams",
+                 "listening", "used")  # fmt: skip
+
+    def __init__(
+        self, endpoint: Endpoint, id: str, address: str, principal: Any, modern: bool = False
+    ) -> None:
+        self.endpoint, self.id, self.modern = endpoint, id, modern
         self.headers = {SESSION_HEADER: id} if id else {}
-        self.modern = False
+        self.fresh = bool(id)  # the client has not been told the id
         self.conversation = Conversation(endpoint.server, address, principal)
-        #: by number; 0 is the standalone stream
-        self.streams: dict[int, EventStream] = {}
-        self.last_stream = 0
+        #: the answers to POSTs that became streams, by name
+        self.streams: dict[str, EventStream] = {}
+        #: the standalone stream, for what no request caused
+        self.listening: EventStream | None = None
         self.used = endpoint.loop.time()
+
+    def touch(self) -> None:
+        """Note that the session is used."""
+        self.used = self.endpoint.loop.time()
+        if self.id in self.endpoint.sessions:
+            self.endpoint.sessions.move_to_end(self.id)
 
     def new_stream(self) -> EventStream:
         """Return a stream for the answer to a POST; the oldest finished ones are forgotten."""
-        if self.modern:
-            return PlainStream(self, 0)
-        self.last_stream += 1
-        stream = self.streams[self.last_stream] = EventStream(self, self.last_stream)
-        old = [n for n, kept in self.streams.items() if n and kept.complete and not kept.response]
-        for number in old[: max(0, len(old) - MAX_KEPT_STREAMS)]:
-            del self.streams[number]
+        stream = EventStream(self, bool(self.id))
+        if self.id:
+            old = [item for item in self.streams.values() if item.complete and not item.response]
+            size = sum(item.size for item in old)
+            for left, item in zip(range(len(old), 0, -1), old):
+                if left > MAX_KEPT_STREAMS or size > MAX_KEPT_BYTES:
+                    size -= item.size
+                    del self.streams[item.name]
+            self.streams[stream.name] = stream
         return stream
 
-    def standalone(self) -> EventStream:
-        """Return the stream for what no request caused, which begins with the first GET."""
-        stream = self.streams.get(0)
-        if stream is None:
-            stream = self.streams[0] = EventStream(self, 0)
-            self.conversation.announce_to = self._announce
-        return stream
+    def listen(self, kept: bool = True) -> EventStream:
+        """Return the standalone stream, which begins with the first who wants it."""
+        if self.listening is None:
+            self.listening = EventStream(self, kept)
+            self.conversation.announce_to = self.announce
+        return self.listening
 
-    async def _announce(self, msg: Msg) -> None:
+    async def announce(self, msg: Msg | list[Msg]) -> None:
+        """Send a message on the standalone stream."""
         self.conversation.peer.show(">", msg)
-        await self.streams[0].put(msg)
+        if self.listening is not None:
+            await self.listening.put(msg)
 
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nobody reads."""
-        if self.conversation.peer.incoming:
+        if self.conversation.peer.incoming or (self.listening and self.listening.response):
             return False
         return not any(stream.response for stream in self.streams.values())
+
+    def running(self) -> set[asyncio.Task[Any]]:
+        """Return the tasks that serve requests."""
+        tasks = {exchange.task for exchange in self.conversation.peer.incoming.values()}
+        return {task for task in tasks if task and task is not asyncio.current_task()}
 
     async def end(self) -> None:
         """End the session: cancel what runs, end the streams."""
         self.endpoint.sessions.pop(self.id, None)
         self.endpoint.server.conversations.discard(self.conversation)
+        self.conversation.peer.lose(ConnectionClosed("the session has ended"))
+        running = self.running()
+        for task in running:
+            task.cancel()
         await self.conversation.peer.close()
-        for stream in self.streams.values():
-            await stream.end()
+        if running:
+            await asyncio.wait(running, timeout=GRACE_SECONDS)
+        for stream in (*self.streams.values(), self.listening):
+            if stream is not None:
+                await stream.end()
 
 
 class Endpoint:
@@ -9509,7 +10064,7 @@ class Endpoint:
         self.gate = Gate(local, allowed_hosts, allowed_origins)
         tokens = [token] if isinstance(token, str) else token
         if tokens is not None and not isinstance(tokens, dict):
-            tokens = {item: "bearer" for item in tokens}
+            tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
         self.tokens: Mapping[str, Any] | None = tokens
         self.verify = verify
         self.stateful = sessions
@@ -9519,8 +10074,7 @@ class Endpoint:
         #: by id, least recently used first
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()
         #: the modern era has no sessions: one stands for all clients
-        self.modern = HTTPSession(self, "", "a client", None)
-        self.modern.modern = True
+        self.modern = HTTPSession(self, "", "a client", None, modern=True)
         self.modern.conversation.session.resume(NEWEST)
         self.modern.conversation.peer.max_in_flight = MAX_CONNECTIONS
         self.streams: set[EventStream] = set()  # that somebody reads
@@ -9528,43 +10082,56 @@ class Endpoint:
         self.budgets: OrderedDict[str, Budget] = OrderedDict()  # of modern clients
         self.tasks = Tasks()
         self._sweeper: asyncio.TimerHandle | None = None
+        streams = {"GET": self.get, "DELETE": self.delete} if sessions else {}
         self.routes: dict[str, dict[str, Callable[..., Awaitable[None]]]] = {
-            self.path: {"POST": self.post, "GET": self.get, "DELETE": self.delete},
+            self.path: {"POST": self.post, **streams}
         }
         if legacy_sse:
             self.routes["/sse"] = {"GET": self.open_sse}
             self.routes["/messages"] = {"POST": self.post_sse}
+        self.public: set[tuple[str, str]] = set()
         for (method, where), route in server.routes.items():
-            call = functools.partial(self.custom, route.fn)
-            self.routes.setdefault(where, {})[method] = call
-        self.public = {where for (_, where), route in server.routes.items() if route.public}
+            # RFC 9110 §9.3.2 -- HEAD is GET without the body
+            for each in ("GET", "HEAD") if method == "GET" else (method,):
+                call = functools.partial(self.custom, route.fn)
+                self.routes.setdefault(where.rstrip("/"), {})[each] = call
+                if route.public:
+                    self.public.add((each, where.rstrip("/")))
 
     async def __call__(self, request: HTTPRequest, response: Response) -> None:
-        """Answer one request, now or later: `response` tells when it is done."""
+        """Answer one request; a stream that it began may go on afterwards."""
         if self._sweeper is None:
             self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        method, headers, where = request.method, request.headers, request.path.rstrip("/")
         try:
-            self.gate.check(request.headers)
-            origin = request.headers.get("origin")
+            self.gate.check(headers)
+            origin = headers.get("origin")
             if origin is not None:
                 response.headers = cors_headers(origin)
-            methods = self.routes.get(request.path) or self.routes.get(request.path.rstrip("/"))
+            methods = self.routes.get(where)
             if methods is None:
                 raise ProtocolError(f"nothing is at {request.path[:100]!r}", http_status=404)
-            if request.method == "OPTIONS":
-                await response.send(204, preflight_headers(", ".join((*methods, "OPTIONS"))))
-                return
-            handle = methods.get("GET" if request.method == "HEAD" else request.method)
-            if handle is None or (request.method == "HEAD" and request.path == self.path):
-                allowed = {"allow": ", ".join((*methods, "OPTIONS"))}
-                await self.refuse(response, ProtocolError("no such method here", http_status=405), allowed)
+            if method not in methods:
+                await self._other(method, methods, request, response)
                 return
             principal = None
-            if request.path not in self.public and (self.tokens is not None or self.verify):
-                principal = await self.authenticate(request.headers)
-            await handle(request, response, principal)
+            if (self.tokens is not None or self.verify) and (method, where) not in self.public:
+                principal = await self.authenticate(headers)
+            await methods[method](request, response, principal)
         except ProtocolError as exc:
             await self.refuse(response, exc)
+
+    async def _other(
+        self, method: str, methods: Iterable[str], request: HTTPRequest, response: Response
+    ) -> None:
+        """Answer OPTIONS, and methods that a path does not have."""
+        allowed = ", ".join((*methods, "OPTIONS"))
+        if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
+            problem = ProtocolError(f"{method[:20]} is not served here", http_status=405)
+            await self.refuse(response, problem, {"allow": allowed})
+            return
+        wanted = request.headers.get("access-control-request-headers")
+        await response.send(204, {"allow": allowed, **preflight_headers(allowed, wanted)})
 
     async def refuse(
         self, response: Response, exc: ProtocolError, headers: Mapping[str, str] = {}
@@ -9572,23 +10139,20 @@ class Endpoint:
         """Answer with an error that has no id, and the status that belongs to it."""
         body = encode(error(None, wire_error(exc)))
         challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
-        await response.send(
-            exc.http_status, {"content-type": JSON_TYPE, **challenge, **headers}, body
-        )
+        await response.send(exc.http_status, {**JSON_HEADERS, **challenge, **headers}, body)
 
     async def authenticate(self, headers: Mapping[str, str]) -> Any:
         """Return the principal of a bearer token; ProtocolError 401 without a right one."""
         from hmac import compare_digest
 
-        token = bearer_of(headers)
-        principal = None
-        if token is not None and self.verify is not None:
-            principal = await _maybe_await(self.verify(token))
-        elif token is not None:
+        token, principal = bearer_of(headers), None
+        if token is not None:
             # All are compared, each in constant time: how long it takes says nothing.
             same = [who for known, who in (self.tokens or {}).items()
                     if compare_digest(known.encode(), token.encode())]  # fmt: skip
             principal = same[0] if same else None
+            if principal is None and self.verify is not None:
+                principal = await _maybe_await(self.verify(token))
         if principal is None:
             raise ProtocolError("a valid bearer token is needed", http_status=401)
         return principal
@@ -9597,37 +10161,54 @@ class Endpoint:
 
     async def post(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """Take a message, or a batch, of a client."""
-        check_post(request.headers)
+        check_json(request.headers)
+        check_accept(request.headers, JSON_TYPE, EVENT_TYPE)
         msg = decode(request.body)
         if self.is_modern(request.headers, msg):
             await self.post_modern(msg, request, response, principal)
             return
-        header_revision(request.headers)
-        opening = type(msg) is dict and msg.get("method") == "initialize"
-        session = self.find(request, principal, opening)
+        rev = header_revision(request.headers)
+        opening = type(msg) is dict and msg.get("method") == "initialize" and "id" in msg
+        kind = None if type(msg) is list else classify(msg)
+        session = self.find(request, principal, rev, opening)
         peer = session.conversation.peer
         peer.show("<", msg)
-        if type(msg) is list:
-            await self.post_batch(msg, session, response)
-            return
-        if classify(msg) is not REQUEST:
+        if kind is None:
+            await self.post_batch(msg, session, request, response, principal)
+        elif kind is not REQUEST:
             peer.dispatch(msg, _nowhere)
             await response.send(202, {})
-            return
-        reply = Reply(session, response)
+        else:
+            # An id that is in use is the client's mistake, but cannot lead astray here: the answer
+            # goes where the question came from. It just cannot be cancelled.
+            await self._serve(msg, Reply(session, request, response, principal),
+                              msg["id"] in peer.incoming)  # fmt: skip
+            if opening and session.conversation.session.state is START:
+                await session.end()  # the handshake failed
+
+    async def _serve(self, msg: Msg, reply: Reply, shared: bool) -> None:
+        """Serve a request in the task of its connection, which may be gone by the end."""
+        peer, modern = reply.session.conversation.peer, reply.session.modern
+        response = reply.response
         try:
-            exchange = peer.accept(msg, reply)
+            exchange = peer.accept(msg, reply, shared)
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
             return
-        exchange.headers, exchange.principal = request.headers, principal
-        peer.tasks.spawn(self._reply(peer, exchange, reply))
-
-    async def _reply(self, peer: Peer, exchange: Exchange, reply: Reply) -> None:
+        exchange.modern = modern
+        if modern:
+            # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
+            # stream MUST be treated by the server as cancellation"
+            response.on_lost = functools.partial(peer.stop, exchange)
         try:
             await peer.reply(exchange)
+        except asyncio.CancelledError:
+            if exchange.state is not CANCELLED and peer.lost is None:
+                raise  # it is the connection that was cancelled, by Listener.stop()
+            _uncancel(exchange.task)
         finally:
-            await reply.drop()
+            if reply.stream is not None or not response.started:
+                await reply.drop()
 
     def is_modern(self, headers: Mapping[str, str], msg: JSON) -> bool:
         """Return whether a message belongs to the modern era, by its metadata or its header."""
@@ -9641,28 +10222,26 @@ class Endpoint:
         self, msg: Msg, request: HTTPRequest, response: Response, principal: Any
     ) -> None:
         """Take a message that needs no session."""
-        kind, session = classify(msg), self.modern
-        peer = session.conversation.peer
-        peer.show("<", msg)
+        self.modern.conversation.peer.show("<", msg)
+        try:
+            kind = classify(msg)
+        except ProtocolError as exc:
+            body = encode(error(readable_id(msg), wire_error(exc)))
+            await response.send(exc.http_status, JSON_HEADERS, body)
+            return
         if kind is NOTIFICATION:
             await response.send(202, {})
             return
         if kind is not REQUEST:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        reply = Reply(session, response)
+        reply = Reply(self.modern, request, response, principal)
         try:
             self.check_rate(request.address if principal is None else principal)
-            exchange = peer.accept(msg, reply, shared=True)
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
             return
-        exchange.modern = True
-        exchange.headers, exchange.principal = request.headers, principal
-        # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response stream
-        # MUST be treated by the server as cancellation"
-        response.on_lost = functools.partial(peer.stop, exchange)
-        peer.tasks.spawn(self._reply(peer, exchange, reply))
+        await self._serve(msg, reply, True)
 
     def check_rate(self, who: Any) -> None:
         """Raise RPCError if a client without a session asks too often."""
@@ -9675,38 +10254,51 @@ class Endpoint:
         if not budget.take(self.loop.time()):
             raise RPCError(TOO_FAST, "more requests than this server's rate limit allows")
 
-    async def post_batch(self, batch: list[JSON], session: HTTPSession, response: Response) -> None:
+    async def post_batch(
+        self, batch: list[JSON], session: HTTPSession, request: HTTPRequest, response: Response,
+        principal: Any,
+    ) -> None:  # fmt: skip
         """Take a batch: 202 if nothing in it wants an answer."""
         peer = session.conversation.peer
         peer.check_batch(batch)
-        if not any(type(msg) is dict and "method" in msg and "id" in msg for msg in batch):
+        if not any(wants_answer(msg) for msg in batch):
             for msg in batch:
                 peer.dispatch(msg, _nowhere)
             await response.send(202, {})
             return
-        peer.tasks.spawn(peer.reply_batch(batch, Reply(session, response)))
+        reply = Reply(session, request, response, principal)
+        try:
+            await peer.reply_batch(batch, reply)
+        finally:
+            await reply.drop()
 
-    def find(self, request: HTTPRequest, principal: Any, opening: bool) -> HTTPSession:
+    def find(
+        self, request: HTTPRequest, principal: Any, rev: Revision | None, opening: bool = False
+    ) -> HTTPSession:
         """Return the session of a request; ProtocolError 400 or 404 if it has none."""
         id = request.headers.get(SESSION_HEADER)
         if not self.stateful:
             session = HTTPSession(self, "", request.address, principal)
             if not opening:
-                rev = header_revision(request.headers) or HEADERLESS
-                session.conversation.session.resume(rev)
+                # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
+                session.conversation.session.resume(rev or HEADERLESS)
             return session
         if id is None and opening:
             return self.open_session(request, principal)
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
-        known = self.sessions.get(id)
-        if known is None or known.conversation.principal != principal:
-            # spec 2025-11-25: basic/transports#session-management -- "MUST respond with 404"; who
-            # asks for a session of somebody else learns nothing more
+        return self.known(id, principal)
+
+    def known(self, id: str, principal: Any) -> HTTPSession:
+        """Return the session with an id; ProtocolError 404 if there is none for this principal."""
+        session = self.sessions.get(id)
+        if session is None or session.conversation.principal != principal:
+            # spec 2025-11-25: basic/transports#session-management -- "MUST respond to requests
+            # containing that session ID with HTTP 404"; who asks for a session of somebody else
+            # learns nothing more
             raise ProtocolError("there is no such session: initialize again", http_status=404)
-        known.used = self.loop.time()
-        self.sessions.move_to_end(id)
-        return known
+        session.touch()
+        return session
 
     def open_session(self, request: HTTPRequest, principal: Any) -> HTTPSession:
         """Make a session; when there are too many, the one unused for longest makes room."""
@@ -9716,40 +10308,42 @@ class Endpoint:
             oldest = next((item for item in self.sessions.values() if item.idle), None)
             if oldest is None:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
-            del self.sessions[oldest.id]
-            self.tasks.spawn(oldest.end())
+            self._end_soon(oldest)
         id = self.session_prefix + token_urlsafe(16)
-        session = HTTPSession(self, id, request.address, principal)
-        self.sessions[session.id] = session
+        session = self.sessions[id] = HTTPSession(self, id, request.address, principal)
         self.server.conversations.add(session.conversation)
         return session
 
+    def _end_soon(self, session: HTTPSession) -> None:
+        self.sessions.pop(session.id, None)
+        self.tasks.spawn(session.end())
+
     async def get(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """Open the standalone stream, or take any stream up again after Last-Event-ID."""
-        if not self.stateful:
-            raise ProtocolError("no stream without sessions", http_status=405)
-        check_get(request.headers)
+        check_accept(request.headers, EVENT_TYPE)
         rev = header_revision(request.headers)
         if rev is not None and rev.modern:
-            raise ProtocolError("this revision has no GET", http_status=405)
-        session = self.find(request, principal, False)
+            problem = ProtocolError("this revision has no GET", http_status=405)
+            await self.refuse(response, problem, {"allow": "POST, OPTIONS"})
+            return
+        session = self.find(request, principal, rev)
         last_id = request.headers.get("last-event-id")
         if last_id is not None:
-            number, after = parse_event_id(last_id)
-            stream = session.streams.get(number)
-            if stream is None:
+            name, after = parse_event_id(last_id)
+            stream = session.streams.get(name, session.listening)
+            if stream is None or stream.name != name:
                 raise ProtocolError("the stream of last-event-id is no longer kept")
             await stream.attach(response, after)
             return
-        stream = session.standalone()
+        stream = session.listen()
         if stream.response is not None:
             # Somebody who only knows the session's id must not take its stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
-        await stream.attach(response, None)
+        await stream.attach(response)
 
     async def delete(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """End a session."""
-        session = self.find(request, principal, False)
+        session = self.find(request, principal, header_revision(request.headers))
         await session.end()
         await response.send(204, {})
 
@@ -9770,28 +10364,21 @@ class Endpoint:
 
     async def open_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """Open the stream on which all answers come; its first event says where to POST."""
-        check_get(request.headers)
+        check_accept(request.headers, EVENT_TYPE)
         session = self.open_session(request, principal)
-        stream = session.standalone()
-        stream.response = response
-        self.streams.add(stream)
-        response.on_lost = lambda: self.tasks.spawn(session.end())
-        await response.start(200, STREAM_HEADERS)
-        prefix = request.headers.get(":root", "")
-        where = f"{prefix}/messages?session_id={session.id}"
-        await response.write(encode_event(where, event="endpoint"))
+        response.on_lost = functools.partial(self._end_soon, session)
+        where = f"{request.root}/messages?session_id={session.id}"
+        # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
+        first = encode_event(where, event="endpoint")
+        await session.listen(kept=False).attach(response, None, first)
 
     async def post_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """Take a message; its answer comes on the stream."""
-        kind = parse_media_type(request.headers.get("content-type", ""))[0]
-        if kind != JSON_TYPE:
-            raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
+        check_json(request.headers)
         id = parse_params(request.query.split("&")).get("session_id", "")
-        session = self.sessions.get(id)
-        if session is None or session.conversation.principal != principal:
-            raise ProtocolError("there is no such session", http_status=404)
-        session.used = self.loop.time()
-        session.conversation.peer.receive(request.body, session._announce)
+        session = self.known(id, principal)
+        reply = PairReply(session, request, principal)
+        session.conversation.peer.receive(request.body, reply)
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     # Time.
@@ -9804,20 +10391,42 @@ class Endpoint:
             if not reply.response.lost:
                 self.tasks.spawn(reply.open())
         for stream in [item for item in self.streams if now - item.written > KEEP_ALIVE_SECONDS]:
-            self.tasks.spawn(stream._write(encode_comment()))
-        for session in list(itertools.islice(self.sessions.values(), 100)):
-            if now - session.used > self.session_seconds and session.idle:
-                self.tasks.spawn(session.end())
+            self.tasks.spawn(stream.keep_alive())
+        old = itertools.takewhile(
+            lambda item: now - item.used > self.session_seconds, self.sessions.values()
+        )
+        for session in list(old):
+            if session.idle:
+                self._end_soon(session)
+            else:
+                session.touch()
         busy = self.sessions or self.streams or self.waiting
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
 
-    async def close(self) -> None:
-        """End all streams and sessions."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+    async def close(self, grace: float = 0) -> None:
+        """Let running requests finish within the grace period; end all streams and sessions."""
+        self.modern.conversation.end_feeds()
+        sessions = [*self.sessions.values(), self.modern]
+        for session in sessions:
+            if session.listening is not None and session.listening.name:
+                await session.listening.end()
+        running = self.tasks.running.union(*(session.running() for session in sessions))
+        running.discard(asyncio.current_task())  # type: ignore[arg-type]
+        if running and grace:
+            await asyncio.wait(running, timeout=grace)
         for session in [*self.sessions.values(), self.modern]:
             await session.end()
         await self.tasks.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
+
+def wants_answer(msg: JSON) -> bool:
+    """Return whether a member of a batch is answered: a request, or what is no message at all."""
+    try:
+        return classify(msg) is REQUEST
+    except ProtocolError:
+        return True
 
 
 async def _nowhere(msg: Msg) -> None:
@@ -9848,7 +10457,7 @@ class HTTPServer:
         self._stack = contextlib.AsyncExitStack()
         await self._stack.enter_async_context(self.server.living())
         try:
-            self.endpoint = Endpoint(self.server, local=local, **self.options)
+            self.endpoint = Endpoint(self.server, **{"local": local, **self.options})
             self.listener = Listener(self.endpoint, self.max_body)
             root = await self.listener.start(self.host, self.port, self.uds, self.ssl)
         except BaseException:
@@ -9858,15 +10467,13 @@ class HTTPServer:
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
-        # Streams end first: they would keep their connections busy for the whole grace period.
-        self.listener.stopping = True
-        for stream in list(self.endpoint.streams):
-            if stream.number == 0 and not stream.session.modern:
-                await stream.end()
-        self.endpoint.modern.conversation.end_feeds()
-        await self.listener.stop(self.grace)
-        await self.endpoint.close()
-        await self._stack.aclose()
+        until = self.endpoint.loop.time() + self.grace
+        try:
+            self.listener.close()
+            await self.endpoint.close(self.grace)
+        finally:
+            await self.listener.stop(max(0, until - self.endpoint.loop.time()))
+            await self._stack.aclose()
 
 
 async def serve_http(
@@ -9874,11 +10481,15 @@ async def serve_http(
 ) -> None:
     """Serve on a port until cancelled or, with `signals`, until one comes."""
     end = asyncio.Event()
+
+    async def ended() -> None:
+        await end.wait()
+
     async with HTTPServer(app, **options) as running:
         ready(running.url)
         if signals:
             print(f"{app.name} serves {running.url}", file=sys.stderr)
-            await until_signalled(end.wait(), end.set)
+            await until_signalled(ended(), end.set)
         else:
             await end.wait()
 
@@ -9893,28 +10504,34 @@ class ASGIResponse(Response):
     def __init__(self, send: Callable[[Msg], Awaitable[None]]) -> None:
         super().__init__()
         self._send = send
+        self._turn = asyncio.Lock()  # first come, first served
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
-        try:
-            if status:
-                fields = dict(headers)
-                if not more and status not in (204, 304):
-                    fields["content-length"] = str(len(data))
-                pairs = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()]
-                await self._send({"type": "http.response.start", "status": status, "headers": pairs})
-            if data or not more or not status:
+        async with self._turn:
+            try:
+                if status:
+                    fields = dict(headers)
+                    if not more and status not in (204, 304):
+                        fields["content-length"] = str(len(data))
+                    pairs = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()]
+                    start = {"type": "http.response.start", "status": status, "headers": pairs}
+                    await self._send(start)
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})
-        except OSError:  # what a server raises once the client is gone
-            self.lose()
+            except OSError:  # what a server raises once the client is gone
+                self.lose()
 
 
 class ASGIApp:
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
-    def __init__(self, server: Server, **options: Any) -> None:
-        self.server, self.options = server, options
+    def __init__(
+        self, server: Server, *, max_body: int = MAX_MESSAGE_BYTES, grace: float = GRACE_SECONDS,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.server, self.options, self.max_body, self.grace = server, options, max_body, grace
         self._endpoints: dict[Any, Endpoint] = {}  # by event loop
-        self._stack: contextlib.AsyncExitStack | None = None
+        self._starting: asyncio.Future[None] | None = None
+        self._stack = contextlib.AsyncExitStack()
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         """Serve one connection of an ASGI server."""
@@ -9929,10 +10546,7 @@ class ASGIApp:
         while True:
             event = (await receive())["type"]
             try:
-                if event == "lifespan.startup":
-                    await self._start()
-                else:
-                    await self.close()
+                await (self._start() if event == "lifespan.startup" else self.close())
             except Exception as exc:
                 await send({"type": event + ".failed", "message": str(exc)})
                 return
@@ -9941,40 +10555,39 @@ class ASGIApp:
                 return
 
     async def _start(self) -> None:
-        if self._stack is None:
-            self._stack = contextlib.AsyncExitStack()
-            await self._stack.enter_async_context(self.server.living())
+        """Enter the server's lifespan; all requests that come meanwhile wait for it."""
+        while self._starting is not None and not self._starting.done():
+            await asyncio.wait([self._starting])
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_future()
+            try:
+                await self._stack.enter_async_context(self.server.living())
+            except BaseException:
+                starting, self._starting = self._starting, None
+                starting.cancel()  # the next one tries again
+                raise
+            self._starting.set_result(None)
 
     async def close(self) -> None:
         """End all sessions and the lifespan."""
         for endpoint in self._endpoints.values():
-            await endpoint.close()
+            await endpoint.close(self.grace)
         self._endpoints.clear()
-        if self._stack is not None:
-            stack, self._stack = self._stack, None
-            await stack.aclose()
+        self._starting = None
+        await self._stack.aclose()
 
     def _endpoint(self) -> Endpoint:
         loop = asyncio.get_running_loop()
         if loop not in self._endpoints:
+            for old in [each for each in self._endpoints if each.is_closed()]:
+                del self._endpoints[old]
             self._endpoints[loop] = Endpoint(self.server, **self.options)
         return self._endpoints[loop]
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
         await self._start()  # a mounted application is told of no lifespan
-        endpoint = self._endpoint()
-        response = ASGIResponse(send)
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        root = scope.get("root_path", "")
-        path = scope["path"]
-        if root and path.startswith(root):
-            path = path[len(root) :]
-        if root and path in ("", "/"):
-            path = endpoint.path  # mounted where the endpoint is to be
-        headers[":root"] = root
+        endpoint, response = self._endpoint(), ASGIResponse(send)
+        request = self._request(scope, endpoint.path)
         try:
             body = await self._body(receive)
         except LimitExceeded as exc:
@@ -9982,17 +10595,41 @@ class ASGIApp:
             return
         if body is None:
             return
+        # In tasks of their own: whatever becomes of this connection, the request goes on.
+        endpoint.tasks.spawn(self._answer(endpoint, request._replace(body=body), response))
+        if response.done:
+            return
+        watch = asyncio.ensure_future(self._watch(receive, response))
+        try:
+            await response.finished()
+        finally:
+            response.lose()
+            watch.cancel()
+            await asyncio.wait([watch])
+
+    def _request(self, scope: Msg, endpoint_path: str) -> HTTPRequest:
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+        if root and f"{path}/".startswith(f"{root}/"):
+            path = path[len(root) :]
+        if root and path in ("", "/"):
+            path = endpoint_path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
         query = scope.get("query_string", b"").decode("latin-1")
-        request = HTTPRequest(scope["method"], path, query, headers, body, str(client[0]))
-        await endpoint(request, response)
-        if not response.done:
-            watch = asyncio.ensure_future(self._watch(receive, response))
-            try:
-                await response.finished()
-            finally:
-                watch.cancel()
-                await asyncio.wait([watch])
+        return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root)
+
+    async def _answer(self, endpoint: Endpoint, request: HTTPRequest, response: Response) -> None:
+        try:
+            await endpoint(request, response)
+        except Exception as exc:
+            logger.error("%s %s failed", request.method, request.path, exc_info=exc)
+            await response.send(500, {})
+        except asyncio.CancelledError:
+            response.lose()
+            raise
 
     async def _body(self, receive: Any) -> bytes | None:
         body = bytearray()
@@ -10001,8 +10638,8 @@ class ASGIApp:
             if message["type"] == "http.disconnect":
                 return None
             body += message.get("body", b"")
-            if len(body) > MAX_MESSAGE_BYTES:
-                problem = f"the body is longer than {MAX_MESSAGE_BYTES} bytes"
+            if len(body) > self.max_body:
+                problem = f"the body is longer than {self.max_body} bytes"
                 raise LimitExceeded(problem, http_status=413)
             if not message.get("more_body"):
                 return bytes(body)
@@ -10036,11 +10673,13 @@ class HTTPTransport(Transport):
         self.inbox: deque[Any] = deque()
         self.closed = False
         self.tasks = Tasks()
-        #: requests of ours being answered, so that they can be given up
-        self.running: dict[ReqId, asyncio.Task[Any]] = {}
+        #: requests of ours being answered: who sees to it, and which others share the answer
+        self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
         self._sleeper: asyncio.Future[Any] | None = None
+        self._room: asyncio.Future[Any] | None = None
+        self._listener: asyncio.Task[Any] | None = None
+        self._closing: asyncio.Task[Any] | None = None
         self._messages_url: str | None = None  # of the first revision's transport
-        self._reason = "closed the connection"
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
@@ -10048,9 +10687,15 @@ class HTTPTransport(Transport):
             self._sleeper = asyncio.get_running_loop().create_future()
             await self._sleeper
         items, self.inbox = list(self.inbox), deque()
+        if self._room is not None:
+            _settle(self._room, None, None)
         return items
 
-    def _deliver(self, item: Any) -> None:
+    async def _deliver(self, item: Any) -> None:
+        while len(self.inbox) >= MAX_INBOX and not self.closed:
+            if self._room is None or self._room.done():
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._room])  # several streams may wait
         self.inbox.append(item)
         if self._sleeper is not None:
             _settle(self._sleeper, None, None)
@@ -10058,34 +10703,39 @@ class HTTPTransport(Transport):
     async def write(self, msg: Msg | list[Msg]) -> None:
         """POST a message. What goes wrong with a request is told to `failed`, by its id."""
         if self.closed:
-            raise ConnectionClosed(f"{self.url} {self._reason}")
-        ids = [item["id"] for item in (msg if isinstance(msg, list) else [msg])
-               if "method" in item and "id" in item]  # fmt: skip
+            raise ConnectionClosed(f"{self.url} {self.explain()}")
+        ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
+               if "method" in item and "id" in item}  # fmt: skip
         if not ids:
-            await self._post(msg, [])
+            await self._post(msg, ids)
             if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
                 await self._begin_listening()
             return
         task = self.tasks.spawn(self._exchange(msg, ids))
-        for req_id in ids:
-            self.running[req_id] = task
+        if not task.done():
+            self.running.update((req_id, (task, ids)) for req_id in ids)
 
-    async def _exchange(self, msg: Msg | list[Msg], ids: list[ReqId]) -> None:
+    async def _exchange(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
         """POST requests, and see to it that each is answered or failed."""
+        asked = set(ids)
         try:
             await self._post(msg, ids)
-        except MCPError as exc:
-            for req_id in ids:
-                self.failed(req_id, exc)
+        except Exception as exc:
+            problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
+            problem.__cause__ = exc.__cause__ if problem is exc else exc
+            for req_id in asked:
+                self.failed(req_id, problem)
         finally:
-            for req_id in ids:
+            for req_id in asked:
                 self.running.pop(req_id, None)
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
-        task = self.running.get(req_id)
-        if task is not None:
-            task.cancel()
+        if req_id in self.running:
+            task, ids = self.running[req_id]
+            ids.discard(req_id)
+            if not ids:
+                task.cancel()
         return self.rev is not None and self.rev.modern
 
     async def fields(self, **more: str | None) -> dict[str, str]:
@@ -10103,16 +10753,18 @@ class HTTPTransport(Transport):
                 out[name.replace("_", "-")] = value.encode().decode("latin-1")
         return out
 
-    async def _post(self, msg: Msg | list[Msg], ids: list[ReqId]) -> None:
+    async def _post(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
         opening = isinstance(msg, dict) and msg.get("method") == "initialize"
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors or {}))
         target = self._messages_url or self.url.target
-        answer = await self.http.send("POST", target, headers, encode(msg), None)
+        patience = None if ids else HEADERS_SECONDS  # a request has its own
+        answer = await self.http.send("POST", target, headers, encode(msg), patience)
         try:
             status = answer.head.status
             if status >= 400:
+                # spec 2025-11-25: basic/transports#backwards-compatibility -- "400 Bad Request",
                 if opening and status in (400, 404, 405) and self._messages_url is None:
                     if await self._fall_back(msg):
                         return
@@ -10121,16 +10773,16 @@ class HTTPTransport(Transport):
                 raise await self._problem(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
-            if not ids or self._messages_url is not None:
+            if ids and self._messages_url is None:
+                await self._read_answer(answer, ids)
+            else:
                 await answer.body()
-                return
-            await self._read_answer(answer, set(ids))
         finally:
             answer.close()
 
     async def _problem(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
-        body = await answer.body(MAX_EVENT_BYTES)
+        body = await answer.body()
         status = answer.head.status
         with contextlib.suppress(ProtocolError):
             msg = decode(body)
@@ -10138,53 +10790,56 @@ class HTTPTransport(Transport):
                 problem = msg["error"]
                 text = f"{problem['message']} (HTTP {status} from {answer.url})"
                 return RemoteError(problem["code"], text, problem.get("data"))
-        first = body.decode("utf-8", "replace").strip().split("\n")[0][:200]
-        reason = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
-        text = f"{reason}: {first}" if first else reason
+        text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
+        text += f": {first_line(body)}" if body.strip() else ""
         return AuthError(text) if status in (401, 403) else ConnectionClosed(text)
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read JSON or events until all of `ids` are answered, over as many connections as needed."""
         kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
         if kind == JSON_TYPE:
-            self._take(await answer.body(), ids)
+            body = await answer.body()
+            try:
+                await self._take(body, ids)
+            except ProtocolError as exc:
+                problem = f"{answer.url} answered with {exc}: {first_line(body)}"
+                raise ConnectionClosed(problem) from None
         elif kind != EVENT_TYPE:
-            text = (await answer.body(MAX_EVENT_BYTES)).decode("utf-8", "replace").strip()[:200]
-            raise ConnectionClosed(f"{answer.url} answered with {kind or 'no content type'}: {text}")
+            line = first_line(await answer.body())
+            raise ConnectionClosed(f"{answer.url} answered with {kind or 'no content type'}: {line}")
         else:
             events = SSEDecoder()
             await self._read_events(answer, events, ids)
-            attempts = 0
-            while ids and events.last_id and attempts < MAX_RESUMES:
-                attempts += 1
-                if await self._resume(events, ids, attempts):
-                    attempts = 0
+            attempt = 0
+            # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
+            # via Last-Event-ID are not supported", any more
+            modern = self.rev is not None and self.rev.modern
+            while ids and events.last_id and attempt < MAX_RESUMES and not modern:
+                before = events.last_id
+                events = await self._resume(events, ids, attempt)
+                attempt = attempt + 1 if events.last_id == before else 0
         if ids:
             raise ConnectionClosed(f"{answer.url} ended its answer without a response")
 
-    async def _resume(self, events: SSEDecoder, ids: set[ReqId], attempt: int) -> bool:
-        """Take a stream up again after its last event; return whether anything came."""
+    async def _resume(self, events: SSEDecoder, ids: set[ReqId], attempt: int) -> SSEDecoder:
+        """Take a stream up again after its last event; return the decoder of what came."""
         # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
         # respect the retry field"
-        wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
-        await asyncio.sleep(wait_ms / 1000 * (2 ** (attempt - 1)))
-        before = events.last_id
-        again = SSEDecoder(before)
-        headers = await self.fields(accept=EVENT_TYPE, last_event_id=before)
+        await asyncio.sleep(wait_seconds(events, attempt))
+        again = SSEDecoder(events.last_id)
+        again.retry_ms = events.retry_ms
+        headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id)
         try:
             answer = await self.http.send("GET", self.url.target, headers)
         except ConnectionClosed:
-            return False
+            return again
         try:
             if answer.head.status != 200:
                 raise await self._problem(answer)
             await self._read_events(answer, again, ids)
         finally:
             answer.close()
-            events.last_id = again.last_id
-            if again.retry_ms is not None:
-                events.retry_ms = again.retry_ms
-        return again.last_id != before
+        return again
 
     async def _read_events(
         self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
@@ -10199,84 +10854,96 @@ class HTTPTransport(Transport):
                 return
             for event in events.feed(data):
                 if event.event == "message" and event.data:
-                    self._take(event.data.encode(), ids)
+                    await self._take(event.data.encode(), ids)
 
-    def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
+    async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
-        try:
-            msg = decode(data)
-        except ProtocolError as exc:
-            self._deliver(exc)
-            return
+        msg = decode(data)
+        await self._deliver(msg)
         for item in msg if isinstance(msg, list) else [msg]:
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
-        self._deliver(msg)
 
     # The standalone stream.
 
     async def _begin_listening(self) -> None:
         """Open the standalone stream; messages may need it, so its head is waited for a moment."""
-        if self._messages_url is not None:
-            return
-        opened = asyncio.get_running_loop().create_future()
-        self.tasks.spawn(self._listen(opened))
-        await asyncio.wait([opened], timeout=LISTEN_SECONDS)
+        if self._listener is not None:
+            self._listener.cancel()
+        if self._messages_url is None:
+            opened = asyncio.get_running_loop().create_future()
+            self._listener = self.tasks.spawn(self._listen(opened))
+            await asyncio.wait([opened], timeout=LISTEN_SECONDS)
 
     async def _listen(self, opened: asyncio.Future[Any]) -> None:
-        events = SSEDecoder()
-        failures = 0
-        while failures < MAX_RESUMES and not self.closed:
-            headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id or None)
-            try:
-                answer = await self.http.send("GET", self.url.target, headers, b"", None)
-            except MCPError as exc:
-                logger.info("the standalone stream failed: %s", exc)
-                failures += 1
-            else:
-                _settle(opened, None, None)
+        events, failures = SSEDecoder(), 0
+        try:
+            while failures < MAX_RESUMES:
                 try:
-                    # 405: the server has none; 400, 404: it has none, or our session is over
-                    if answer.head.status != 200:
+                    again = await self._listen_once(events, opened)
+                    if again is None:
                         return
-                    events = SSEDecoder(events.last_id)
-                    await self._read_events(answer, events, None)
-                    failures = 0
-                finally:
-                    answer.close()
+                    events, failures = again, 0
+                except MCPError as exc:
+                    logger.info("the standalone stream failed: %s", exc)
+                    failures += 1
+                _settle(opened, None, None)
+                await asyncio.sleep(wait_seconds(events, failures))
+        finally:
             _settle(opened, None, None)
-            wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
-            await asyncio.sleep(min(wait_ms / 1000 * 2**failures, STALL_SECONDS))
+
+    async def _listen_once(
+        self, events: SSEDecoder, opened: asyncio.Future[Any]
+    ) -> SSEDecoder | None:
+        """Read the stream until it ends, and return how far it came; None if there is none."""
+        headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id or None)
+        answer = await self.http.send("GET", self.url.target, headers, b"", None)
+        try:
+            status = answer.head.status
+            if status == 400 and events.last_id:
+                return SSEDecoder()  # what we have not seen is no longer kept: begin anew
+            if status in (409, 429) or status >= 500:
+                raise await self._problem(answer)
+            # 405: the server has no such stream; 400, 404: nor has this one, or the session is over
+            if status != 200:
+                return None
+            _settle(opened, None, None)
+            again = SSEDecoder(events.last_id)
+            again.retry_ms = events.retry_ms
+            await self._read_events(answer, again, None)
+            return again
+        finally:
+            answer.close()
 
     # HTTP+SSE, the transport of the first revision.
 
     async def _fall_back(self, msg: Msg | list[Msg]) -> bool:
         """Try the first revision's transport; return whether the server speaks it."""
         headers = await self.fields(accept=EVENT_TYPE)
-        answer = await self.http.send("GET", self.url.target, headers)
+        try:
+            answer = await self.http.send("GET", self.url.target, headers)
+        except ConnectionClosed:
+            return False
         kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
         if answer.head.status != 200 or kind != EVENT_TYPE:
             answer.close()
             return False
         found = asyncio.get_running_loop().create_future()
-        self.tasks.spawn(self._read_sse(answer, found))
+        self.tasks.spawn(self._read_pair(answer, found))
         try:
-            where = await asyncio.wait_for(found, CONNECT_SECONDS)
+            self._messages_url = await asyncio.wait_for(found, CONNECT_SECONDS)
         except asyncio.TimeoutError:
             raise ConnectionClosed(f"{self.url} sent no endpoint event") from None
-        self._messages_url = where
-        await self._post(msg, [])
+        await self._post(msg, set())
         return True
 
-    async def _read_sse(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
+    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
+        """Read the one stream on which everything comes, until it ends."""
         from urllib.parse import urljoin
 
         events = SSEDecoder()
         try:
-            while True:
-                data = await answer.piece()
-                if not data:
-                    break
+            while data := await answer.piece():
                 for event in events.feed(data):
                     if event.event == "endpoint":
                         where = parse_url(urljoin(str(self.url), event.data))
@@ -10284,7 +10951,7 @@ class HTTPTransport(Transport):
                             raise ConnectionClosed(f"{self.url} names an endpoint elsewhere: {where}")
                         _settle(found, where.target, None)
                     elif event.event == "message" and event.data:
-                        self._deliver(event.data.encode())
+                        await self._deliver(event.data.encode())
         except (MCPError, ValueError) as exc:
             _settle(found, None, exc)
         finally:
@@ -10304,16 +10971,21 @@ class HTTPTransport(Transport):
 
     def _end(self) -> None:
         self.closed = True
-        if self._sleeper is not None:
-            _settle(self._sleeper, None, None)
+        for waiter in (self._sleeper, self._room):
+            if waiter is not None:
+                _settle(waiter, None, None)
 
     async def close(self) -> None:
         """End the session, if there is one, and all connections."""
-        if not self.closed:
-            self._end()
-            if self.session_id is not None:
-                with contextlib.suppress(MCPError, asyncio.TimeoutError):
-                    await asyncio.wait_for(self._delete(), GRACE_SECONDS)
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._end()
+        if self.session_id is not None:
+            with contextlib.suppress(MCPError, ValueError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._delete(), GRACE_SECONDS)
         await self.tasks.close()
         await self.http.close()
 
@@ -10321,6 +10993,17 @@ class HTTPTransport(Transport):
         # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
         answer = await self.http.send("DELETE", self.url.target, await self.fields())
         answer.close()
+
+
+def wait_seconds(events: SSEDecoder, failures: int) -> float:
+    """Return how long to wait before a stream is taken up again."""
+    wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
+    return wait_ms / 1000 if not failures else min(wait_ms / 1000 * 2**failures, STALL_SECONDS)
+
+
+def first_line(body: bytes) -> str:
+    """Return the beginning of a body, for an error message."""
+    return body.decode("utf-8", "replace").strip().split("\n")[0][:200]
 
 
 def connect_http(target: Any, options: Msg) -> Transport | None:
