@@ -4154,7 +4154,7 @@ def decide_era(outcome: Any) -> str:
 ###############################################################################
 # 12. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1 to 4, 8 and 11.
+# Pure. Uses sections 1, 2, 4, 8 and 11.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -4498,7 +4498,8 @@ def check_mirrors(
 
     spec: basic/transports/streamable-http#server-behavior-for-custom-headers
 
-    >>> check_mirrors([Mirror("mcp-param-n", ("n",), "integer")], {"mcp-param-n": "42.0"}, {"n": 42})
+    >>> mirror = Mirror("mcp-param-n", ("n",), "integer")
+    >>> check_mirrors([mirror], {"mcp-param-n": "42.0"}, {"n": 42})
     """
     for mirror in mirrors:
         value, given = mirrored_value(mirror, arguments), headers.get(mirror.header)
@@ -6268,7 +6269,7 @@ def _check_hints(ttl_ms: Any, cache_scope: Any) -> None:
             raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
 
 
-def _needs_of(ask: Any) -> list[str]:
+def _needs_of(ask: Any, declared: Msg) -> list[str]:
     """Return the capabilities that a question by hand needs; TypeError if it is none."""
     method = ask.get("method") if isinstance(ask, dict) else None
     if method == "roots/list":
@@ -6276,9 +6277,13 @@ def _needs_of(ask: Any) -> list[str]:
     params = ask.get("params") if isinstance(ask, dict) else None
     if method not in ("elicitation/create", "sampling/createMessage") or type(params) is not dict:
         raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-    finer = {"elicitation.url": params.get("mode") == "url",
-             "sampling.tools": "tools" in params or "toolChoice" in params}  # fmt: skip
-    return [METHODS[method].capability, *(name for name, needed in finer.items() if needed)]
+    capability, by_url = METHODS[method].capability, params.get("mode") == "url"
+    finer = {
+        "elicitation.url": by_url,
+        "elicitation.form": capability == "elicitation" and not by_url and declared.get(capability),
+        "sampling.tools": "tools" in params or "toolChoice" in params,
+    }
+    return [capability, *(name for name, needed in finer.items() if needed)]
 
 
 def _checked_filter(name: str, value: JSON) -> Any:
@@ -6802,7 +6807,7 @@ class Server:
     async def _rounds_by_hand(self, ctx: Context, value: InputRequired) -> None:
         """Carry out an InputRequired: as a result, or by asking a legacy client here and now."""
         for ask in value.requests.values():
-            for capability in _needs_of(ask):
+            for capability in _needs_of(ask, ctx.client_capabilities):
                 ctx._need(capability)
         rounds = ctx.rounds()
         rounds.custom = to_json(value.state)
@@ -9186,17 +9191,16 @@ class SocketResponse(Response):
 class Connection(asyncio.Protocol):
     """One client's connection: requests in, answers out, one after the other."""
 
-    __slots__ = ("listener", "transport", "decoder", "address", "response", "deadline", "waiting_for",
-                 "room", "unsent", "patience", "ended")  # fmt: skip
+    __slots__ = ("listener", "transport", "decoder", "address", "response", "deadline",
+                 "waiting_for", "room", "unsent", "patience", "ended")  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.decoder = RequestDecoder(listener.max_body)
-        self.address = "local"
+        self.address, self.waiting_for = "local", ""
         self.response: SocketResponse | None = None
-        self.deadline, self.waiting_for = 0.0, ""
         self.room: asyncio.Future[Any] | None = None  # while the client is slow to read
-        self.unsent = 0
+        self.deadline, self.unsent = 0.0, 0
         #: bytes that are still thrown away after a refused request, once there was one
         self.patience: int | None = None
         self.ended = False  # the client will send no more
@@ -9237,6 +9241,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Hear that the connection is gone."""
         self.listener.forget(self)
+        self.transport.abort()  # TLS, before 3.11, wants to be told that we know
         self.ended = True
         self.resume_writing()
         if self.response is not None:
@@ -9272,7 +9277,8 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def _wait(self) -> None:
-        """Wait for more of a request. The first byte of a head starts its clock, its end the body's."""
+        """Wait for more of a request."""
+        # The first byte of a head starts its clock, and its end the body's; no byte renews it.
         head = self.decoder.head
         what = "body" if head is not None else "head" if self.decoder.buffer else "request"
         if what != self.waiting_for:
@@ -9317,17 +9323,18 @@ class Connection(asyncio.Protocol):
             return
         if not response.done or response.lost:  # cut short: the client must not take it for whole
             self.transport.abort()
-        elif not response.keep or self.listener.stopping or (self.ended and not self.decoder.buffer):
+        elif not response.keep or self.listener.stopping:
+            self.close()
+        elif self.decoder.buffer:  # not at once: a thousand pipelined requests must not nest
+            self.transport.resume_reading()
+            self.listener.loop.call_soon(self._advance, self.decoder.resume)
+        elif self.ended:
             self.close()
         else:
-            self.transport.resume_reading()
-            if self.decoder.buffer:  # not at once: a thousand pipelined requests must not nest
-                self.listener.loop.call_soon(self._advance, self.decoder.resume)
-            else:
-                self._advance(self.decoder.resume)
+            self._advance(self.decoder.resume)
 
     def _refuse(self, exc: ProtocolError) -> None:
-        """Answer what cannot be understood, and serve nothing more."""
+        """Answer what cannot be understood, and serve nothing more. RFC 9112 §6.3"""
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
         fields = {"date": self.listener.date, "content-type": JSON_TYPE, "connection": "close"}
         body = encode(error(None, wire_error(exc)))
@@ -9390,8 +9397,8 @@ class Listener:
         make, scheme = functools.partial(Connection, self), "https" if ssl else "http"
         if uds is None:
             self._server = await self.loop.create_server(make, host, port, **options)
-            name, port = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()[1]
-            root = f"{scheme}://{name}:{port}"
+            name, at = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()
+            root = f"{scheme}://{name}:{at[1]}"
         else:
             sock, self._uds, root = unix_socket(uds), uds, f"{scheme}://localhost"
             self._server = await self.loop.create_unix_server(make, sock=sock, **options)
@@ -9422,8 +9429,10 @@ class Listener:
 
     def _sweep(self) -> None:
         """Look at all deadlines."""
+        from email.utils import formatdate
+
         now = self.loop.time()
-        self.date = http_date()
+        self.date = formatdate(usegmt=True)  # RFC 9110 §5.6.7
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire(now)
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
@@ -9447,26 +9456,14 @@ class Listener:
         await self.tasks.close()
         for connection in list(self.connections):
             connection.close()
-        if self.connections:  # what is written may still be on its way
-            self._empty = self.loop.create_future()
-            left = max(DRAIN_SECONDS, until - self.loop.time())
-            await asyncio.wait([self._empty], timeout=left)
-        for connection in list(self.connections):
-            connection.transport.abort()
-        await asyncio.sleep(0)
+        for left in (max(DRAIN_SECONDS, until - self.loop.time()), DRAIN_SECONDS):
+            if self.connections:  # what is written may still be on its way
+                self._empty = self.loop.create_future()
+                await asyncio.wait([self._empty], timeout=left)
+            for connection in list(self.connections):
+                connection.transport.abort()
         if self._sweeper is not None:
             self._sweeper.cancel()
-
-
-def http_date() -> str:
-    """Return the time as HTTP writes it. RFC 9110 §5.6.7"""
-    from time import gmtime
-
-    now = gmtime()
-    day = "Mon Tue Wed Thu Fri Sat Sun".split()[now.tm_wday]
-    month = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[now.tm_mon - 1]
-    clock = f"{now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02}"
-    return f"{day}, {now.tm_mday:02} {month} {now.tm_year} {clock} GMT"
 
 
 def unix_socket(path: str) -> Any:
@@ -9502,7 +9499,7 @@ def server_ssl(ssl: Any) -> Any:
     if isinstance(ssl, SSLContext):
         return ssl
     context = SSLContext(PROTOCOL_TLS_SERVER)
-    context.minimum_version = TLSVersion.TLSv1_2
+    context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
     context.load_cert_chain(*((ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl))
     return context
 
@@ -9572,7 +9569,7 @@ class HTTPClient:
 
     def __init__(self, url: URL, *, ssl: Any = None, uds: str | None = None) -> None:
         self.url, self.uds = url, uds
-        self.ssl = client_ssl(ssl) if url.scheme == "https" else None
+        self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.proxy = None if uds else proxy_for(url, os.environ)
         self.idle: list[tuple[float, Stream]] = []
         self.busy: set[HTTPAnswer] = set()
@@ -9588,25 +9585,32 @@ class HTTPClient:
         """
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._send(method, target, headers, body, patience)
-            if not (answer.head.status in (301, 302, 303, 307, 308) and "location" in answer.head.headers):
+            target = self._redirected(answer, method)
+            if not target:
                 return answer
             answer.close()
-            target = self._redirected(answer, method)
         raise ConnectionClosed(f"{self.url} redirects more than {MAX_REDIRECTS} times")
 
     def _redirected(self, answer: HTTPAnswer, method: str) -> str:
-        """Return the target of a redirect that can be followed."""
+        """Return the target of a redirect that can be followed; "" if the answer is none."""
         from urllib.parse import urldefrag, urljoin
 
+        status, location = answer.head.status, answer.head.headers.get("location")
+        if status not in (301, 302, 303, 307, 308) or location is None:
+            return ""
         try:
-            where = parse_url(urldefrag(urljoin(str(answer.url), answer.head.headers["location"]))[0])
+            where = parse_url(urldefrag(urljoin(str(answer.url), location))[0])
         except ValueError as exc:
-            raise ConnectionClosed(f"{answer.url} redirects to nowhere: {exc}") from None
-        if where[:4] != self.url[:4]:
-            # Headers and body may hold secrets: they go nowhere else.
-            raise ConnectionClosed(f"{answer.url} redirects to another origin, {where}: refused")
-        if method != "GET" and answer.head.status not in (307, 308):  # they would make it a GET
-            raise ConnectionClosed(f"{answer.url} redirects a {method}; use {where}")
+            problem = f"nowhere: {exc}"
+        else:
+            problem = ""
+            if where[:4] != self.url[:4]:  # headers and body may hold secrets: they stay here
+                problem = f"another origin, {where}: refused"
+            elif method != "GET" and status not in (307, 308):  # RFC 9110 §15.4 -- it becomes a GET
+                problem = f"a GET of {where} in place of a {method}: use {where}"
+        if problem:
+            answer.close()
+            raise ConnectionClosed(f"{answer.url} redirects to {problem}")
         return where.target
 
     async def _send(
@@ -9684,12 +9688,15 @@ class HTTPClient:
             fields = {"host": target, **proxy.headers}
             await self._talk(answer, encode_request("CONNECT", target, fields))
             if not answer.head.status < 300:
-                raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
+                problem = f"the proxy {proxy.url} refused: status {answer.head.status}"
+                raise ConnectionClosed(problem)
+            if sys.version_info >= (3, 11):
+                await writer.start_tls(self.ssl, server_hostname=self.url.host)
+                return stream
             loop, protocol = asyncio.get_running_loop(), writer.transport.get_protocol()
             transport = await loop.start_tls(
-                writer.transport, protocol, self.ssl, server_hostname=self.url.host  # type: ignore[arg-type]
+                writer.transport, protocol, self.ssl, server_hostname=self.url.host
             )
-            # What StreamWriter.start_tls() does, which Python 3.9 has not.
             reader._transport = transport  # type: ignore[attr-defined]  # for its flow control
             protocol._over_ssl = True  # type: ignore[attr-defined]  # no half-closing
             return reader, asyncio.StreamWriter(transport, protocol, reader, loop)  # type: ignore
@@ -9738,7 +9745,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
         return None
     found = re.fullmatch(r"(?:http://)?(?:([^@]*)@)?([^/@]+)/?", text, re.IGNORECASE)
     if found is None:
-        raise ValueError(f"not a proxy that can be used: {text!r}; http://[user:password@]host:port")
+        raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {text!r}")
     headers = {}
     if found[1] is not None:
         from urllib.parse import unquote_to_bytes
@@ -9751,7 +9758,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 19. Streamable HTTP
 ###############################################################################
-# Uses sections 1 to 4, 8 to 18.
+# Uses sections 1 to 5, 8 to 18.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -10350,7 +10357,7 @@ class Endpoint:
     async def custom(
         self, fn: Callable[..., Any], request: HTTPRequest, response: Response, principal: Any
     ) -> None:
-        """Serve a route of the server's author: str, bytes, a JSON value, or (status, type, body)."""
+        """Serve a page: str, bytes, a JSON value, or (status, content type, body)."""
         value = await self.server.call(fn, request)
         status, kind = 200, "text/plain; charset=utf-8"
         if isinstance(value, tuple):
@@ -10400,7 +10407,8 @@ class Endpoint:
                 self._end_soon(session)
             else:
                 session.touch()
-        busy = self.sessions or self.streams or self.waiting
+        # A task that was spawned just now has not opened its stream yet.
+        busy = self.sessions or self.streams or self.waiting or self.tasks.running
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
 
     async def close(self, grace: float = 0) -> None:
@@ -10680,6 +10688,8 @@ class HTTPTransport(Transport):
         self._listener: asyncio.Task[Any] | None = None
         self._closing: asyncio.Task[Any] | None = None
         self._messages_url: str | None = None  # of the first revision's transport
+        self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
+        self._reason = "closed the connection"
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
@@ -10706,6 +10716,8 @@ class HTTPTransport(Transport):
             raise ConnectionClosed(f"{self.url} {self.explain()}")
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
                if "method" in item and "id" in item}  # fmt: skip
+        if self._opening is not None and not is_opening(msg):
+            await asyncio.wait([self._opening])  # to know the session
         if not ids:
             await self._post(msg, ids)
             if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
@@ -10728,6 +10740,8 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
+            if self._opening is not None and is_opening(msg):
+                _settle(self._opening, None, None)
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
@@ -10754,7 +10768,7 @@ class HTTPTransport(Transport):
         return out
 
     async def _post(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
-        opening = isinstance(msg, dict) and msg.get("method") == "initialize"
+        opening = is_opening(msg)
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors or {}))
@@ -10768,7 +10782,7 @@ class HTTPTransport(Transport):
                 if opening and status in (400, 404, 405) and self._messages_url is None:
                     if await self._fall_back(msg):
                         return
-                if status == 404 and self.session_id is not None and not opening:
+                if status == 404 and SESSION_HEADER in headers and not opening:
                     raise SessionExpired(f"{self.url} knows our session no longer")
                 raise await self._problem(answer)
             if opening:
@@ -10795,7 +10809,7 @@ class HTTPTransport(Transport):
         return AuthError(text) if status in (401, 403) else ConnectionClosed(text)
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        """Read JSON or events until all of `ids` are answered, over as many connections as needed."""
+        """Read JSON or events, over many connections if need be, until `ids` are answered."""
         kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
         if kind == JSON_TYPE:
             body = await answer.body()
@@ -10805,8 +10819,8 @@ class HTTPTransport(Transport):
                 problem = f"{answer.url} answered with {exc}: {first_line(body)}"
                 raise ConnectionClosed(problem) from None
         elif kind != EVENT_TYPE:
-            line = first_line(await answer.body())
-            raise ConnectionClosed(f"{answer.url} answered with {kind or 'no content type'}: {line}")
+            what = f"{kind or 'no content type'}: {first_line(await answer.body())}"
+            raise ConnectionClosed(f"{answer.url} answered with {what}")
         else:
             events = SSEDecoder()
             await self._read_events(answer, events, ids)
@@ -10897,19 +10911,20 @@ class HTTPTransport(Transport):
     ) -> SSEDecoder | None:
         """Read the stream until it ends, and return how far it came; None if there is none."""
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id or None)
+        again = SSEDecoder(events.last_id)
+        again.retry_ms = events.retry_ms
         answer = await self.http.send("GET", self.url.target, headers, b"", None)
         try:
             status = answer.head.status
-            if status == 400 and events.last_id:
-                return SSEDecoder()  # what we have not seen is no longer kept: begin anew
+            if status == 400 and events.last_id:  # what we have not seen is no longer kept
+                again.last_id = ""
+                return again
             if status in (409, 429) or status >= 500:
                 raise await self._problem(answer)
             # 405: the server has no such stream; 400, 404: nor has this one, or the session is over
             if status != 200:
                 return None
             _settle(opened, None, None)
-            again = SSEDecoder(events.last_id)
-            again.retry_ms = events.retry_ms
             await self._read_events(answer, again, None)
             return again
         finally:
@@ -10937,27 +10952,34 @@ class HTTPTransport(Transport):
         await self._post(msg, set())
         return True
 
-    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
-        """Read the one stream on which everything comes, until it ends."""
+    def _endpoint(self, data: str) -> str:
+        """Return the target that an `endpoint` event names: it must be of the same origin."""
         from urllib.parse import urljoin
 
+        where = parse_url(urljoin(str(self.url), data))
+        if where[:4] != self.url[:4]:
+            raise ProtocolError(f"it names an endpoint elsewhere, {where}")
+        return where.target
+
+    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
+        """Read the one stream on which everything comes, until it ends."""
         events = SSEDecoder()
         try:
             while data := await answer.piece():
                 for event in events.feed(data):
                     if event.event == "endpoint":
-                        where = parse_url(urljoin(str(self.url), event.data))
-                        if where[:4] != self.url[:4]:
-                            raise ConnectionClosed(f"{self.url} names an endpoint elsewhere: {where}")
-                        _settle(found, where.target, None)
+                        _settle(found, self._endpoint(event.data), None)
                     elif event.event == "message" and event.data:
                         await self._deliver(event.data.encode())
+            self._reason = "ended its stream"
         except (MCPError, ValueError) as exc:
-            _settle(found, None, exc)
+            self._reason = f"sent a stream that cannot be read: {exc}"
         finally:
             answer.close()
-            _settle(found, None, ConnectionClosed(f"{self.url} ended its stream"))
-            self._end()
+            if found.done():
+                self._end()
+            else:
+                found.set_exception(ConnectionClosed(f"{self.url} {self._reason}"))
 
     # The end.
 
@@ -10968,10 +10990,15 @@ class HTTPTransport(Transport):
     def renew(self) -> None:
         """Forget the session, before a new handshake."""
         self.session_id, self.rev = None, None
+        self._opening = asyncio.get_running_loop().create_future()
+
+    def explain(self) -> str:
+        """Return why the channel ended."""
+        return self._reason
 
     def _end(self) -> None:
         self.closed = True
-        for waiter in (self._sleeper, self._room):
+        for waiter in (self._sleeper, self._room, self._opening):
             if waiter is not None:
                 _settle(waiter, None, None)
 
@@ -10993,6 +11020,11 @@ class HTTPTransport(Transport):
         # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
         answer = await self.http.send("DELETE", self.url.target, await self.fields())
         answer.close()
+
+
+def is_opening(msg: Msg | list[Msg]) -> bool:
+    """Return whether a message begins a handshake."""
+    return isinstance(msg, dict) and msg.get("method") == "initialize"
 
 
 def wait_seconds(events: SSEDecoder, failures: int) -> float:
@@ -11019,7 +11051,7 @@ CONNECTORS.insert(0, connect_http)
 ###############################################################################
 # 22. Command line
 ###############################################################################
-# Uses sections 1, 2, 4, 5 and 13 to 16.
+# Uses sections 1, 2, 4, 5, 11 and 13 to 16.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -11029,8 +11061,8 @@ CONNECTORS.insert(0, connect_http)
 #           3. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 #           4. A trace shows whole messages, but neither secrets nor pages of base64.
-# Plan.     Text for terminals; the trace; values from words; Screen, which is stderr; a function
-#           for each verb; serve; main().
+# Plan.     Text for terminals; the trace; values from words; Screen, which is stderr; Command, with
+#           a method for each verb, and their table; what to serve; main().
 # Not here. A shell of its own, and configuration files of other programs: they are code to run.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
@@ -11070,6 +11102,11 @@ def one_line(text: object) -> str:
     return " ".join(plain(text).split())
 
 
+def as_json(value: JSON) -> str:
+    """Return JSON, on one line, that is safe to show."""
+    return plain(json.dumps(value, ensure_ascii=False))
+
+
 def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return what has this name; UsageError suggests the nearest, and says what there is."""
     if name not in known:
@@ -11089,57 +11126,61 @@ def type_words(schema: JSON, depth: int = 0) -> str:
     """
     if not isinstance(schema, dict) or depth > 4:
         return "any"
-    options = schema.get("anyOf") or schema.get("oneOf")
-    kinds = schema.get("type") or ("object" if "properties" in schema else "any")
+    words: Any = schema.get("type") or ("object" if "properties" in schema else "any")
     if "enum" in schema or "const" in schema:
         words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
-    elif options:
+    elif schema.get("anyOf") or schema.get("oneOf"):
+        options = schema.get("anyOf") or schema["oneOf"]
         words = [type_words(option, depth + 1) for option in options]
     elif "$ref" in schema:
         words = [schema["$ref"].rpartition("/")[2]]
     else:
-        words = [kinds] if isinstance(kinds, str) else list(kinds)
         shapes = {"array": f"[{type_words(schema.get('items'), depth + 1)}]"}
         if schema.get("properties"):
             shapes["object"] = f"{{{parameters(schema, depth + 1)}}}"
-        words = [shapes.get(word, word) for word in words]
+        words = [shapes.get(word, word) for word in ([words] if isinstance(words, str) else words)]
     return " | ".join(dict.fromkeys(words[:9])) + " | ..." * (len(words) > 9)
 
 
 def parameters(schema: Msg, depth: int = 0) -> str:
     """Return the properties of an object as parameters; `?` marks what may be left out."""
-    words = []
+    words, required = [], schema.get("required") or ()
     for name, field in (schema.get("properties") or {}).items():
-        field = field if isinstance(field, dict) else {}
-        may = name not in (schema.get("required") or ()) and "default" not in field
-        words.append(f"{name}{'?' * may}: {type_words(field, depth)}")
-        if "default" in field:
-            words[-1] += f" = {json.dumps(field['default'], ensure_ascii=False)}"
+        given = isinstance(field, dict) and "default" in field
+        value = f" = {as_json(field['default'])}" if given else ""
+        mark = "" if given or name in required else "?"
+        words.append(f"{name}{mark}: {type_words(field, depth)}{value}")
     return ", ".join(words)
 
 
-def signature(item: Msg) -> str:
-    """Return a tool or a prompt as one line.
+def headline(item: Msg) -> str:
+    """Return a tool, a prompt, a resource or a template as one line.
 
     >>> a_b = {"a": {"type": "integer"}, "b": {"type": "integer", "default": 0}}
-    >>> signature({"name": "add", "inputSchema": {"properties": a_b, "required": ["a"]},
-    ...            "outputSchema": {"properties": {"result": {"type": "integer"}}}})
+    >>> headline({"name": "add", "inputSchema": {"properties": a_b, "required": ["a"]},
+    ...           "outputSchema": {"properties": {"result": {"type": "integer"}}}})
     'add(a: integer, b: integer = 0) -> integer'
     """
-    if "inputSchema" not in item:  # a prompt, whose arguments are text
-        words = [a["name"] + "?" * (not a.get("required")) for a in item.get("arguments") or ()]
-        return one_line(f"{item['name']}({', '.join(words)})")
-    text, out = f"{item['name']}({parameters(item['inputSchema'])})", item.get("outputSchema")
-    if out:
-        fields = out.get("properties") or {}
-        text += " -> " + type_words(fields["result"] if [*fields] == ["result"] else out)
-    return one_line(text)
+    uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema") or {}
+    if uri:
+        return one_line(f"{uri} {item.get('mimeType', '')}")
+    asked = item.get("arguments") or ()  # of a prompt: they are text
+    words = ", ".join(each["name"] + "?" * (not each.get("required")) for each in asked)
+    text = f"{item['name']}({words or parameters(item.get('inputSchema') or {})})"
+    fields = out.get("properties") or {}
+    result = type_words(fields["result"] if [*fields] == ["result"] else out)
+    return one_line(f"{text} -> {result}" if out else text)
 
 
-def location(item: Msg) -> str:
-    """Return a resource or a template as one line."""
-    uri = item.get("uri") or item.get("uriTemplate")
-    return one_line(f"{uri}  {item.get('mimeType', '')}")
+def table(items: list[Msg]) -> str:
+    """Return a paragraph for each item: its headline and, indented, what it says of itself."""
+    import textwrap
+
+    lines = []
+    for item in items:
+        about = (item.get("description") or item.get("title") or "").strip().partition("\n\n")[0]
+        lines += [headline(item), *(f"    {row}" for row in textwrap.wrap(one_line(about), 92))]
+    return "\n".join(lines) or "(none)"
 
 
 def content_text(block: Msg) -> str:
@@ -11185,32 +11226,22 @@ def layout(value: JSON, at: int = 0, width: int = 100) -> str:
     {"id": 1, "method": "x",
      "params": {"a": [1, 2]}}
     """
-    flat = plain(json.dumps(value, ensure_ascii=False))
+    flat = as_json(value)
     if at + len(flat) <= width or not isinstance(value, (dict, list)) or not value:
         return flat
     rows: list[str] = []
-    open_row = False  # an open row has only scalars, and takes more of them while they fit
-    for key, member in value.items() if isinstance(value, dict) else [("", item) for item in value]:
-        label = plain(json.dumps(key, ensure_ascii=False)) + ": " if isinstance(value, dict) else ""
-        scalar = not (isinstance(member, (dict, list)) and member)
-        text = plain(json.dumps(member, ensure_ascii=False))
-        if not scalar and at + 1 + len(label + text) > width:
+    for key, member in value.items() if isinstance(value, dict) else [(None, it) for it in value]:
+        label = "" if key is None else f"{as_json(key)}: "
+        text = as_json(member)
+        if rows and "\n" not in rows[-1] and at + len(rows[-1] + label + text) + 4 <= width:
+            rows[-1] += f", {label}{text}"
+            continue
+        if text[0] in "[{" and at + 1 + len(label + text) > width:
             text = layout(member, at + 2 if label else at + 1, width)
             if label:  # it is too long to stand beside its name, and goes below
                 text = f"{text[0]}\n{' ' * (at + 3)}{text[1:]}"
-        if open_row and scalar and at + len(rows[-1] + label + text) + 4 <= width:
-            rows[-1] += f", {label}{text}"
-        else:
-            rows.append(label + text)
-        open_row = scalar
+        rows.append(label + text)
     return flat[0] + (",\n" + " " * (at + 1)).join(rows) + flat[-1]
-
-
-def columns(stream: typing.TextIO) -> int:
-    """Return how wide to write on a stream: as its terminal is, within reason."""
-    import shutil
-
-    return min(max(shutil.get_terminal_size().columns, 60), 140) if stream.isatty() else 100
 
 
 class TraceView:
@@ -11219,37 +11250,34 @@ class TraceView:
     Made for set_trace(). Colours are for terminals, unless NO_COLOR is set.
     """
 
-    STYLES = {">": "1;34", "<": "1;32", "!": "1;31", "dim": "2", "key": "36", "value": "33"}
-    TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(: )?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*')
+    # A string, perhaps a key; or another scalar.
+    TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(: )?|(\b(?:true|false|null)\b|-?\d[\d.eE+-]*)')
+    BLUE, GREEN, RED, YELLOW, CYAN, DIM = "1;34", "1;32", "1;31", "33", "36", "2"
 
     def __init__(self, stream: typing.TextIO) -> None:
         self.stream, self.width = stream, columns(stream)
         dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         self.colour = stream.isatty() and not dull
-        self.began: float | None = None
-        self.first = ""  # the peer that came first; others are named
+        self.began, self.first = 0.0, ""  # when, and with whom: other peers are named
         #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
-        """Show a message that went out (">") or came in ("<")."""
-        import time
-
+        """Show a message or a batch that went out (">") or came in ("<")."""
         now = time.monotonic()
-        if self.began is None:
-            self.began, self.first = now, name
+        self.began, self.first = self.began or now, self.first or name
         batch = msg if isinstance(msg, list) else [msg]
-        title = ", ".join(self.title(direction, name, item, now) for item in batch)
-        good = all(isinstance(item, dict) and "error" not in item for item in batch)
-        arrow = ("-->" if direction == ">" else "<--") + " batch:" * isinstance(msg, list)
-        head = self.paint(direction if good else "!", f"{arrow} {one_line(title)}")
-        if name != self.first:
-            head += self.paint("dim", f"  ({one_line(name)})")
+        titles = ", ".join(self.title(direction, name, item, now) for item in batch)
+        arrow, style = ("-->", self.BLUE) if direction == ">" else ("<--", self.GREEN)
+        if any(not isinstance(item, dict) or "error" in item for item in batch):
+            style = self.RED
+        head = f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}"
+        peer = self.paint(self.DIM, f"  ({one_line(name)})") if name != self.first else ""
         text = "" if isinstance(msg, Exception) else f"{'':10}{layout(veil(msg), 10, self.width)}\n"
-        if self.colour:
-            text = self.TOKEN.sub(self.paint_token, text)
+        when = self.paint(self.DIM, f"{now - self.began:8.3f}")
         with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
-            self.stream.write(f"{self.paint('dim', f'{now - self.began:8.3f}')}  {head}\n{text}")
+            text = self.TOKEN.sub(self.paint_token, text)
+            self.stream.write(f"{when}  {self.paint(style, head)}{peer}\n{text}")
             self.stream.flush()
 
     def title(self, direction: str, name: str, msg: JSON, now: float) -> str:
@@ -11273,14 +11301,18 @@ class TraceView:
         return title
 
     def paint(self, style: str, text: str) -> str:
-        """Return `text` in a colour, where there are colours."""
-        return f"\x1b[{self.STYLES[style]}m{text}\x1b[0m" if self.colour else text
+        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style else text
 
     def paint_token(self, token: re.Match[str]) -> str:
-        """Return a string, number or literal of JSON in its colour."""
-        if token[1] and not token[2]:
-            return self.paint("!", token[1]) if REDACTED in token[1] else token[1]
-        return self.paint("key" if token[1] else "value", token[1] or token[0]) + (token[2] or "")
+        style = self.CYAN if token[2] else self.YELLOW if token[3] else ""
+        return self.paint(self.RED if REDACTED in token[0] else style, token[0])
+
+
+def columns(stream: typing.TextIO) -> int:
+    """Return how wide to write on a stream: as its terminal is, within reason."""
+    import shutil
+
+    return min(max(shutil.get_terminal_size().columns, 60), 140) if stream.isatty() else 100
 
 
 def start_trace(where: str) -> None:
@@ -11298,7 +11330,8 @@ def start_trace(where: str) -> None:
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
-YES_NO = {"y": True, "yes": True, "on": True, "n": False, "no": False, "off": False}
+YES_NO = {"true": True, "yes": True, "y": True, "on": True,
+          "false": False, "no": False, "n": False, "off": False}  # fmt: skip
 
 
 def convert(text: str, schema: JSON) -> JSON:
@@ -11312,20 +11345,16 @@ def convert(text: str, schema: JSON) -> JSON:
     >>> convert("1,2", {"type": "array", "items": {"type": "number"}})
     [1, 2]
     """
-    options = [schema] if isinstance(schema, dict) else []
-    options += (options and (schema.get("anyOf") or schema.get("oneOf"))) or []
-    kinds: set[str] = set()
-    for option in options:
-        kind = option.get("type") or ()
-        kinds.update([kind] if isinstance(kind, str) else kind)
+    schema = schema if isinstance(schema, dict) else {}
+    options = [schema, *(schema.get("anyOf") or schema.get("oneOf") or ())]
+    kinds = str([option.get("type") for option in options])  # of a name or a list of names
     if "string" in kinds or any(text in option.get("enum", ()) for option in options):
         return text
     if "boolean" in kinds and text.lower() in YES_NO:
         return YES_NO[text.lower()]
-    try:
-        value: JSON = json.loads(text.lower() if kinds == {"boolean"} else text)
-    except ValueError:
-        value = text
+    value: JSON = text
+    with contextlib.suppress(ValueError):
+        value = json.loads(text)
     if "array" in kinds and not isinstance(value, list):
         items: JSON = next((option["items"] for option in options if "items" in option), {})
         value = [convert(part.strip(), items) for part in text.split(",")]
@@ -11343,33 +11372,56 @@ def read_arguments(words: Sequence[str], schema: Msg, usage: str) -> Msg:
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick(f"argument of {usage}", key, fields)
         given[key] = convert(text, fields.get(key))
-    try:
+    with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
         check = compile_schema(schema).check
-    except SchemaError:  # the server will say what it makes of the arguments
-        return given
-    try:
-        check(given)
-    except SchemaError as exc:
-        raise UsageError(f"{exc}; as in {usage}") from None
+        try:
+            check(given)
+        except SchemaError as exc:
+            raise UsageError(f"{exc}; as in {usage}") from None
     return given
 
 
-class Screen:
-    """stderr as a person sees it: lines, and below them one that shows progress."""
+#: Lists that a server may have: how to get one, and its name in the result.
+LISTS: dict[str, tuple[Callable[[Client], Awaitable[list[Msg]]], str]] = {
+    "tools": (Client.list_tools, "tools"), "resources": (Client.list_resources, "resources"),
+    "templates": (Client.list_templates, "resourceTemplates"),
+    "prompts": (Client.list_prompts, "prompts"),
+}  # fmt: skip
+# What a verb gives: its result as JSON, and as text for people; bytes for a binary resource.
+Shown = tuple[Any, Union[str, bytes]]
 
-    def __init__(self, live: bool) -> None:
-        self.live = live  # a terminal, where the last line can be drawn again
+
+class CommandLine:
+    """A command line at work: what the person sees on stderr, and a method for each verb.
+
+    stderr has lines, and below them one that shows the progress.
+    """
+
+    def __init__(self, args: Any) -> None:
+        self.args, self.words = args, args.words
+        self.live = sys.stderr.isatty() and not args.trace  # the last line can be drawn again
         self.bar, self.tenths = "", -1
-        self.turn = asyncio.Lock()  # one question at a time
+        options: Msg = {"stderr": self.line, "cwd": args.cwd,
+                        "env": dict(word.partition("=")[::2] for word in args.env)}  # fmt: skip
+        if isinstance(args.target, str) and re.match(r"\w+://", args.target):
+            bearer = [f"Authorization: Bearer {args.token}"] if args.token else []
+            pairs = [word.partition(":") for word in bearer + args.header]
+            options = {"headers": {name.strip(): value.strip() for name, _, value in pairs}}
+        self.c = Client(
+            args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
+            elicit=self.elicit, elicit_url=self.elicit_url, sample=self.sample, log=self.log,
+            progress=self.progress, cache=False, **options,
+        )  # fmt: skip
+
+    def write(self, text: str, bar: str = "") -> None:
+        """Write in the place of the progress, which is `bar` from now on."""
+        sys.stderr.write("\r\x1b[K" * (self.bar != "") + text + bar)
+        sys.stderr.flush()
+        self.bar = bar
 
     def line(self, text: object) -> None:
         """Write a line, or several, above the progress."""
-        self.write(f"{plain(text).rstrip()}\n{self.bar}")
-
-    def write(self, text: str) -> None:
-        """Write in the place of the progress."""
-        sys.stderr.write("\r\x1b[K" * (self.bar != "") + text)
-        sys.stderr.flush()
+        self.write(plain(text).rstrip() + "\n", self.bar)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Draw the progress; without a terminal, write a line for each tenth of the way."""
@@ -11377,29 +11429,21 @@ class Screen:
         words = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
         if self.live:
             bar = f"[{'#' * int(24 * part):.<24}] {words}" if total else f"... {words}"
-            bar = bar[: columns(sys.stderr) - 1]
-            self.write(bar)
-            self.bar = bar
+            self.write("", bar[: columns(sys.stderr) - 1])
         elif not total or int(10 * part) != self.tenths:
             self.tenths = int(10 * part)
             self.line(f"progress: {words}")
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
         """Write a log message of the server."""
-        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        text = data if isinstance(data, str) else as_json(data)
         self.line(f"{level}: {source + ': ' if source else ''}{text}")
-
-    def clear(self) -> None:
-        """Take the progress away."""
-        self.write("")
-        self.bar = ""
 
     async def ask(self, question: str) -> str | None:
         """Return the line that a person types; None after Ctrl-D, or if there is no person."""
         if sys.stdin is None or not sys.stdin.isatty():
             return None
         async with self.turn:
-            self.clear()
             self.write(plain(question))
             # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
             threads = Threads(1)
@@ -11412,32 +11456,27 @@ class Screen:
         self.line(f"The server asks: {message}  (Ctrl-D declines)")
         fields, content = schema.get("properties") or {}, {}
         if not fields:
-            return {} if await self.agrees("  Agree?") else None
+            agreed = YES_NO.get((await self.ask("  Agree? [y/N] ") or "").lower())
+            return {} if agreed else None
         for name, field in fields.items():
-            check = compile_schema(field).check
-            label = one_line(parameters({**schema, "properties": {name: field}}))
-            about = one_line(field.get("description") or field.get("title") or "")
+            label = parameters({**schema, "properties": {name: field}})
+            about = field.get("description") or field.get("title") or ""
             while name not in content:
-                text = await self.ask(f"  {label}{about and f'  ({about})'} > ")
+                text = await self.ask(one_line(f"{label} {about and f'({about})'}") + " > ")
                 if text is None:
                     return None
                 if not text and ("default" in field or name not in schema.get("required", ())):
                     break  # a default is filled in for us
                 try:
-                    check(convert(text, field))
+                    compile_schema(field).check(convert(text, field))
                     content[name] = convert(text, field)
                 except SchemaError as exc:
                     self.line(f"  {exc}")
         return content
 
-    async def agrees(self, question: str) -> bool:
-        """Return whether the person says yes."""
-        return YES_NO.get((await self.ask(f"{question} [y/N] ") or "").lower(), False)
-
-    async def elicit_url(self, message: str, url: str) -> bool:
+    async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Show a URL, which the person opens, or does not."""
-        self.line(f"The server asks you to open a page: {message}\n  {url}")
-        return await self.agrees("  Will you?")
+        return await self.elicit(f"{message}\n  To do so, open {url}", {})
 
     async def sample(self, params: Msg) -> str:
         """Let the person answer in the place of a model."""
@@ -11451,123 +11490,164 @@ class Screen:
             raise RPCError(-1, "User rejected sampling request")
         return text
 
+    async def run(self) -> int:
+        """Connect, do what the verb says, show what came of it; return the exit status."""
+        self.turn = asyncio.Lock()  # one question at a time; before 3.10 it belongs to this loop
+        try:
+            await self.c.connect()
+        except (TypeError, ValueError) as exc:
+            raise UsageError(str(exc)) from exc
+        except RemoteError as exc:
+            raise ProtocolError(f"{self.c.peer.name} did not take our handshake: {exc}") from exc
+        try:
+            if self.args.log:
+                await self.c.set_log_level(self.args.log)
+            result, text = await VERBS[self.args.verb][0](self)
+        except (LookupError, TypeError, ValueError, AttributeError) as exc:
+            raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
+        finally:
+            self.write("")
+            await self.c.close()
+        failed = self.args.verb == "call" and result.get("isError") is True
+        if self.args.json:
+            text = json.dumps(result, indent=2)
+        if isinstance(text, bytes):
+            sys.stdout.buffer.write(text)
+        elif failed and not self.args.json:
+            self.line(f"error: {text}")
+        else:
+            encoding = sys.stdout.encoding or "utf-8"  # which may lack some of the letters
+            print(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+        return int(failed)
 
-# Each verb gives its result as JSON, and as text for people; bytes for a binary resource.
-Shown = tuple[Any, Union[str, bytes]]
-LISTS: dict[str, tuple[Any, str, Any]] = {  # how to get it, its key in the result, how to show it
-    "tools": (Client.list_tools, "tools", signature),
-    "resources": (Client.list_resources, "resources", location),
-    "templates": (Client.list_templates, "resourceTemplates", location),
-    "prompts": (Client.list_prompts, "prompts", signature),
-}
+    async def list(self) -> Shown:
+        """List them; tools and prompts as signatures."""
+        fetch, key = LISTS[self.args.verb]
+        items = await fetch(self.c)
+        return {key: items}, table(items)
+
+    async def info(self) -> Shown:
+        """Tell who the server is, what it speaks, and all that it offers."""
+        c, era = self.c, "modern" if REVISIONS[self.c.revision].modern else "legacy"
+        info, has = c.server_info, c.server_capabilities
+        found: Msg = {"revision": c.revision, "era": era, "serverInfo": info, "capabilities": has}
+        name = f"{info.get('name')} {info.get('version') or ''}"
+        text = [one_line(f"{name}, revision {c.revision} ({era})")]
+        text += [one_line(f"capabilities: {', '.join(has)}")]
+        if c.instructions:
+            found["instructions"] = c.instructions
+            text += [plain(c.instructions)]
+        for verb, (fetch, key) in LISTS.items():
+            if key in has or (verb == "templates" and "resources" in has):
+                found[key] = await fetch(c)
+                text += ["", verb.upper(), table(found[key])]
+        return found, "\n".join(text)
+
+    def arguments(self, item: Msg, schema: Msg) -> Msg:
+        """Return the arguments for a tool or a prompt."""
+        given: Msg | None = self.args.arguments
+        return read_arguments(self.words[1:], schema, headline(item)) if given is None else given
+
+    async def call(self) -> Shown:
+        """Call a tool; its schema converts and checks the arguments."""
+        tools = {tool["name"]: tool for tool in await self.c.list_tools()}
+        if not self.args.json:
+            names = ", ".join([*tools][:10]) + ", ..." * (len(tools) > 10)
+            self.line(one_line(f"{self.c.server_info.get('name')} offers {names}"))
+        tool = pick("tool", self.words[0], tools)
+        given = self.arguments(tool, tool["inputSchema"])
+        result = await self.c.call_tool(tool["name"], given)
+        return result, "\n".join(map(content_text, result.get("content", ())))
+
+    async def read(self) -> Shown:
+        """Read a resource; a binary one goes into a pipe as it is."""
+        result = await self.c.read_resource(self.words[0])
+        contents = result["contents"]
+        if len(contents) == 1 and "blob" in contents[0] and not sys.stdout.isatty():
+            return result, base64.b64decode(contents[0]["blob"])
+        return result, "\n".join(map(content_text, contents))
+
+    async def prompt(self) -> Shown:
+        """Show the messages of a prompt."""
+        prompts = {prompt["name"]: prompt for prompt in await self.c.list_prompts()}
+        prompt = pick("prompt", self.words[0], prompts)
+        asked = {each["name"]: each.get("required") for each in prompt.get("arguments") or ()}
+        schema = {"properties": {name: {"type": "string"} for name in asked},
+                  "required": [name for name in asked if asked[name]]}  # fmt: skip
+        result = await self.c.get_prompt(prompt["name"], self.arguments(prompt, schema))
+        lines = [f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]]
+        return result, "\n".join(lines)
+
+    async def complete(self) -> Shown:
+        """Complete the first KEY=BEGUN; the others are what is known already."""
+        (key, _, begun), *others = [word.partition("=") for word in self.words[1:]]
+        known = {name: value for name, _, value in others}
+        values = await self.c.complete(self.words[0], key, begun, known)
+        return {"values": values}, "\n".join(map(one_line, values))
+
+    async def ping(self) -> Shown:
+        """Measure how long an answer takes."""
+        seconds = await self.c.ping()
+        return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
 
 
-def table(items: list[Msg], head: Callable[[Msg], str]) -> str:
-    """Return a paragraph for each item: its head and, indented, what it says of itself."""
-    import textwrap
+def load_app(target: str) -> Any:
+    """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
+    import importlib.util
 
-    lines = []
-    for item in items:
-        about = (item.get("description") or item.get("title") or "").strip().partition("\n\n")[0]
-        indent = "    "
-        lines += [head(item), *textwrap.wrap(one_line(about), 96, initial_indent=indent,
-                                             subsequent_indent=indent)]  # fmt: skip
-    return "\n".join(lines) or "(none)"
-
-
-async def show_list(c: Client, args: Any) -> Shown:
-    """List tools, resources, templates or prompts."""
-    fetch, key, head = LISTS[args.verb]
-    items = await fetch(c)
-    return {key: items}, table(items, head)
-
-
-async def show_info(c: Client, args: Any) -> Shown:
-    """Show who the server is and all that it offers."""
-    info, has = c.server_info, c.server_capabilities
-    found: Msg = {"revision": c.revision, "serverInfo": info, "capabilities": has}
-    name = one_line(f"{info.get('name')} {info.get('version') or ''}")
-    text = [f"{name}, revision {c.revision}"]
-    text += [f"capabilities: {one_line(', '.join(has))}"]
-    if c.instructions:
-        found["instructions"] = c.instructions
-        text += [plain(c.instructions)]
-    for verb, (fetch, key, head) in LISTS.items():
-        if key in has or (verb == "templates" and "resources" in has):
-            found[key] = await fetch(c)
-            text += ["", verb.upper(), table(found[key], head)]
-    return found, "\n".join(text)
+    stem, _, wanted = target.partition(".py:")
+    path = stem + ".py" * (not stem.endswith(".py"))
+    name = os.path.basename(path)[:-3]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not os.path.exists(path) or spec is None or not spec.loader:
+        raise UsageError(f"{path}: no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)  # dataclasses look for their module there
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(module)
+    # By its name: another copy of this file, beside the program, has a Server class of its own.
+    found = {key: value for key, value in vars(module).items() if type(value).__name__ == "Server"}
+    if found and (wanted in found or not wanted and len(set(map(id, found.values()))) == 1):
+        return found.get(wanted) or [*found.values()][0]
+    if found or wanted:
+        there = ", ".join(f"{path}:{key}" for key in found) or "none"
+        raise UsageError(f"which server? There is: {there}")
+    app = Server(name, instructions=inspect.getdoc(module))
+    for key, value in vars(module).items():
+        public = inspect.isfunction(value) and not key.startswith("_")
+        if public and value.__module__ == name and value.__annotations__:
+            app.add_tool(value, name=key)
+    if not app.tools:
+        raise UsageError(f"{path} has neither a Server nor public functions with annotations")
+    return app
 
 
-async def show_call(c: Client, args: Any) -> Shown:
-    """Call a tool, with arguments that its schema converts and checks."""
-    tools = await c.list_tools()
-    if not args.json:
-        names = ", ".join(tool["name"] for tool in tools[:10]) + ", ..." * (len(tools) > 10)
-        args.screen.line(f"{one_line(c.server_info.get('name'))} offers {one_line(names)}")
-    tool = pick("tool", args.words[0], {tool["name"]: tool for tool in tools})
-    given = args.arguments
-    if given is None:
-        given = read_arguments(args.words[1:], tool["inputSchema"], signature(tool))
-    result = await c.call_tool(tool["name"], given)
-    return result, "\n".join(content_text(block) for block in result.get("content", ()))
+def serve(args: Any) -> None:
+    """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
+    app = load_app(args.target)
+    if args.http is None:
+        app.run()
+        return
+    host, _, port = args.http.rpartition(":")
+    if not re.fullmatch("[0-9]{1,5}", port):
+        raise UsageError(f"--http {args.http}: it takes PORT, or HOST:PORT")
+    try:
+        app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
+    except (OSError, OverflowError) as exc:
+        raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
 
 
-async def show_read(c: Client, args: Any) -> Shown:
-    """Read a resource."""
-    result = await c.read_resource(args.words[0])
-    contents = result["contents"]
-    if len(contents) == 1 and "blob" in contents[0] and not sys.stdout.isatty():
-        return result, base64.b64decode(contents[0]["blob"])
-    return result, "\n".join(content_text(item) for item in contents)
-
-
-async def show_prompt(c: Client, args: Any) -> Shown:
-    """Show the messages of a prompt."""
-    prompts = {prompt["name"]: prompt for prompt in await c.list_prompts()}
-    prompt = pick("prompt", args.words[0], prompts)
-    asked = prompt.get("arguments") or ()
-    schema = {
-        "properties": {argument["name"]: {"type": "string"} for argument in asked},
-        "required": [argument["name"] for argument in asked if argument.get("required")],
-    }
-    given = args.arguments
-    if given is None:
-        given = read_arguments(args.words[1:], schema, signature(prompt))
-    result = await c.get_prompt(prompt["name"], given)
-    messages = result["messages"]
-    return result, "\n".join(f"{m['role']}: {content_text(m['content'])}" for m in messages)
-
-
-async def show_completion(c: Client, args: Any) -> Shown:
-    """Complete the first KEY=BEGUN; the others are what is known already."""
-    (key, _, begun), *others = [word.partition("=") for word in args.words[1:]]
-    known = {name: value for name, _, value in others}
-    values = await c.complete(args.words[0], key, begun, known)
-    return {"values": values}, "\n".join(map(one_line, values))
-
-
-async def show_ping(c: Client, args: Any) -> Shown:
-    """Measure how long an answer takes."""
-    seconds = await c.ping()
-    return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
-
-
-VERBS: dict[str, tuple[Any, str, str]] = {  # function, what stands before the target, help
-    "info": (show_info, "", "who the server is and all that it offers"),
-    "tools": (show_list, "", "its tools, as signatures"),
-    "call": (show_call, "NAME [KEY=VALUE ...]", "call a tool; or --json '{...}' for the arguments"),
-    "resources": (show_list, "", "its resources"),
-    "templates": (show_list, "", "its resource templates"),
-    "read": (show_read, "URI", "read a resource; a binary one goes into a pipe as it is"),
-    "prompts": (show_list, "", "its prompts, as signatures"),
-    "prompt": (show_prompt, "NAME [KEY=VALUE ...]", "the messages of a prompt"),
-    "complete": (show_completion, "REF KEY=BEGUN [KEY=VALUE ...]", "for a prompt or a template"),
-    "ping": (show_ping, "", "how long an answer takes"),
-    "serve": (None, "", "be a server: TARGET is FILE.py[:APP], or any module with functions"),
-}
+LIST, PAIRS = CommandLine.list, "NAME [KEY=VALUE ...]"
+VERBS: dict[str, tuple[Any, str]] = {  # the method, whose docstring is the help; what it takes
+    "info": (CommandLine.info, ""), "tools": (LIST, ""), "call": (CommandLine.call, PAIRS),
+    "resources": (LIST, ""), "templates": (LIST, ""), "read": (CommandLine.read, "URI"),
+    "prompts": (LIST, ""), "prompt": (CommandLine.prompt, PAIRS),
+    "complete": (CommandLine.complete, "REF KEY=BEGUN [KEY=VALUE ...]"), "ping": (CommandLine.ping, ""),
+    "serve": (serve, ""),
+}  # fmt: skip
 TARGETS = """
-TARGET is FILE.py, FILE.py:APP or, at the very end, -- COMMAND [ARGUMENT ...]
+TARGET is a URL, FILE.py, FILE.py:APP or, at the very end, -- COMMAND [ARGUMENT ...]
 
   python mcp_lite.py tools server.py
   python mcp_lite.py call add a=1 b=2 --trace -- npx -y some-server
@@ -11583,11 +11663,13 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     for i, word in enumerate(words[1:]):
         if words[i] == "--json" and word.startswith("{"):
             words[i] = "--arguments"  # `--json` alone is about the output
-    forms = [f"  {f'{verb} {row[1]}'.strip():<39} {row[2]}\n" for verb, row in VERBS.items()]
+    about = "Talk to an MCP server, or be one.\n\n"
+    for verb, (method, form) in VERBS.items():
+        about += f"  {f'{verb} {form}'.strip():<39} {inspect.getdoc(method)}\n"
     parser = argparse.ArgumentParser(
         prog="mcp_lite", usage="%(prog)s VERB ... [options] TARGET", allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Talk to an MCP server, or be one.\n\n" + "".join(forms), epilog=TARGETS,
+        description=about, epilog=TARGETS,
     )  # fmt: skip
     add = parser.add_argument
     add("words", nargs="*", help=argparse.SUPPRESS)
@@ -11596,9 +11678,12 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     add("--timeout", type=float, default=REQUEST_SECONDS, metavar="SECONDS", help="wait so long")
     add("--env", action="append", default=[], metavar="KEY=VALUE", help="for the server's process")
     add("--cwd", metavar="FOLDER", help="where to start the server")
+    add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="for a URL")
+    add("--token", metavar="TEXT", help="a bearer token for a URL, or to ask for in serve --http")
     add("--root", action="append", metavar="FOLDER", help="a folder to tell the server about")
     add("--log", choices=LOG_LEVELS, metavar="LEVEL", help="which log messages to ask for")
     add("--revision", choices=REVISIONS, metavar="DATE", help=", ".join(REVISIONS))
+    add("--http", metavar="[HOST:]PORT", help="serve there, not on standard input and output")
     add("--trace", action="store_true", help="show every message on stderr")
     add("--version", action="version", version=f"mcp_lite {__version__}")
     args = parser.parse_intermixed_args(words)
@@ -11624,83 +11709,6 @@ def take_target(words: list[str], verb: str) -> Any:
     return word
 
 
-async def run_verb(args: Any) -> int:
-    """Connect, do what the verb says, show what came of it; return the exit status."""
-    screen = args.screen = Screen(sys.stderr.isatty() and not args.trace)
-    env = dict(word.partition("=")[::2] for word in args.env)
-    is_url = isinstance(args.target, str) and re.match(r"\w+://", args.target)
-    options = {} if is_url else {"stderr": screen.line, "cwd": args.cwd, "env": env}
-    c = Client(
-        args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
-        elicit=screen.elicit, elicit_url=screen.elicit_url, sample=screen.sample,
-        log=screen.log, progress=screen.progress, **options,
-    )  # fmt: skip
-    try:
-        await c.connect()
-    except (TypeError, ValueError) as exc:
-        raise UsageError(str(exc)) from exc
-    try:
-        if args.log:
-            await c.set_log_level(args.log)
-        result, text = await VERBS[args.verb][0](c, args)
-    except (LookupError, TypeError, ValueError, AttributeError) as exc:
-        raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
-    finally:
-        screen.clear()
-        await c.close()
-    failed = args.verb == "call" and result.get("isError") is True
-    if args.json:
-        text = json.dumps(result, indent=2)
-    if isinstance(text, bytes):
-        sys.stdout.buffer.write(text)
-    elif failed and not args.json:
-        screen.line(f"error: {text}")
-    else:
-        encoding = sys.stdout.encoding or "utf-8"  # which may lack some of the letters
-        print(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
-    return int(failed)
-
-
-def load_app(target: str) -> Server:
-    """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
-    import importlib.util
-
-    path, _, wanted = target.partition(".py:")
-    path += ".py" * bool(wanted)
-    name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if not path.endswith(".py") or not os.path.exists(path) or spec is None or not spec.loader:
-        raise UsageError(f"{path}: no such Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(name, module)  # dataclasses look for their module there
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(module)
-    # Another copy of this file, beside the program, has a Server class of its own.
-    found = {key: value for key, value in vars(module).items()
-             if isinstance(value, Server) or type(value).__module__.endswith("mcp_lite")
-             and type(value).__name__ == "Server"}  # fmt: skip
-    if wanted or len(set(map(id, found.values()))) > 1:
-        if wanted not in found:
-            there = ", ".join(f"{path}:{key}" for key in found) or "none"
-            raise UsageError(f"which server? There is: {there}")
-        chosen: Server = found[wanted]
-        return chosen
-    return next(iter(found.values()), None) or app_of_functions(name, module)
-
-
-def app_of_functions(name: str, module: Any) -> Server:
-    """Return a Server whose tools are the public, annotated functions that a module defines."""
-    app = Server(name, instructions=inspect.getdoc(module))
-    for key, value in vars(module).items():
-        public = inspect.isfunction(value) and not key.startswith("_")
-        if public and value.__module__ == name and value.__annotations__:
-            app.add_tool(value, name=key)
-    if not app.tools:
-        raise UsageError(f"{name}.py has neither a Server nor public functions with annotations")
-    return app
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     former = _trace
@@ -11709,8 +11717,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.trace:
             start_trace("1")
         if args.verb != "serve":
-            return asyncio.run(run_verb(args))
-        load_app(args.target).run()
+            return asyncio.run(CommandLine(args).run())
+        serve(args)
         return 0
     except SystemExit as exc:  # argparse has said what there is to say
         return exc.code if isinstance(exc.code, int) else 2

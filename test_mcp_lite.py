@@ -7372,11 +7372,15 @@ class TestServing:
         """RFC 9110 §10.1.1"""
 
         async def main():
-            head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+            head = (
+                b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+            )
             async with listening() as listener, await Wire.open(listener.root) as wire:
                 for _ in range(2):
                     wire.send(head)
-                    assert await wire.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+                    assert (
+                        await wire.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+                    )
                     wire.send(b"ok")
                     assert (await wire.answer())[2] == b"POST /? ok"
                 wire.send(head + b"ok")  # did not wait: needs none
@@ -7452,29 +7456,31 @@ class TestServing:
         run(main())
 
 
+POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 # Each is followed by a second request, which must not be served.
 SMUGGLED = [
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3, 3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0x3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1_0\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \xb2\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\n Content-Length: 3\r\n\r\nabc", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+    (POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+    (POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 400),
+    (POST + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400),
+    (POST + b"Content-Length: 3, 3\r\n\r\nabc", 400),
+    (POST + b"Content-Length: +3\r\n\r\nabc", 400),
+    (POST + b"Content-Length: -3\r\n\r\nabc", 400),
+    (POST + b"Content-Length: 0x3\r\n\r\nabc", 400),
+    (POST + b"Content-Length: 1_0\r\n\r\nabc", 400),
+    (POST + b"Content-Length: \xb2\r\n\r\nabc", 400),
+    (POST + b"Content-Length:\r\n\r\nabc", 400),
+    (POST + b"Content-Length : 3\r\n\r\nabc", 400),
+    (POST + b" Content-Length: 3\r\n\r\nabc", 400),
+    (POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400),
+    (POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400),
+    (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    (POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     (b"POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n+1\r\nx\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz0\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;\n\r\nx\r\n0\r\n\r\n", 400),
+    (CHUNKED + b"+1\r\nx\r\n0\r\n\r\n", 400),
+    (CHUNKED + b"1\nx\r\n0\r\n\r\n", 400),
+    (CHUNKED + b"1\r\nxyz0\r\n\r\n", 400),
+    (CHUNKED + b"1;\n\r\nx\r\n0\r\n\r\n", 400),
     (b"GET / HTTP/1.1\nHost: x\n\n", 400),
     (b"GET / HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400),
@@ -7493,16 +7499,16 @@ SMUGGLED = [
     (b"GET /" + b"a" * 8200 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
     (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 33_000 + b"\r\n\r\n", 431),
     (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 101 + b"\r\n", 431),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n", 413),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000000\r\n\r\n", 413),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n", 413),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", 413),
+    (POST + b"Content-Length: 1001\r\n\r\n", 413),
+    (POST + b"Content-Length: 10000000000\r\n\r\n", 413),
+    (CHUNKED + b"3e9\r\n", 413),
+    (CHUNKED + b"ffffffffffffffff\r\n", 413),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
     (b"\0" * 100 + b"\r\n\r\n", 400),
 ]  # fmt: skip
 
 
-class TestRefusing:
+class TestRefusingRequests:
     """After any doubt: one answer, close, and nothing more is read. users-and-competitors 4.4, 2"""
 
     @pytest.mark.parametrize("case", range(len(SMUGGLED)))
@@ -7833,7 +7839,7 @@ class TestLosing:
         run(main())
 
 
-class TestListening:
+class TestListeners:
     """Where to listen, for whom, and how to stop."""
 
     def test_connections_are_bounded_in_total(self, monkeypatch):
@@ -7842,7 +7848,8 @@ class TestListening:
         async def main():
             async with listening() as listener, contextlib.AsyncExitStack() as stack:
                 wires = [
-                    await stack.enter_async_context(await Wire.open(listener.root)) for _ in range(4)
+                    await stack.enter_async_context(await Wire.open(listener.root))
+                    for _ in range(4)
                 ]
                 for wire in wires[:3]:
                     wire.send(GET)
@@ -8147,11 +8154,19 @@ class TestClientConnections:
         "answer, status, body",
         [
             (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 200, b"ok"),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+                200,
+                b"ok",
+            ),
             (b"HTTP/1.1 200 OK\r\n\r\nok", 200, b"ok"),
             (b"HTTP/1.0 200 OK\r\n\r\nok", 200, b"ok"),
             (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
-            (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
+            (
+                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                200,
+                b"ok",
+            ),
             (b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!", 404, b"no!"),
         ],
     )
@@ -8253,7 +8268,7 @@ class TestClientConnections:
             async with listening() as listener, client_of(listener.root) as client:
                 for headers in ({"x": "a\r\nb: c"}, {"x\r\n": "a"}, {"content-length": "1"}):
                     with pytest.raises(ValueError):
-                        await fetch(client, headers=headers)
+                        await fetch(client, "/", "POST", b"x", headers=headers)
                 with pytest.raises(ValueError):
                     await fetch(client, "/a b")
                 assert listener.seen == [] and not client.busy
@@ -8293,7 +8308,8 @@ class TestRedirects:
         [
             ("{other}/new", "another origin"), ("//localhost:{port}/new", "another origin"),
             ("https://127.0.0.1:{port}/new", "another origin"), ("ftp://127.0.0.1/", "nowhere"),
-            ("http://user@127.0.0.1/", "nowhere"), ("http://a b/", "nowhere"), ("http://:x/", ""),
+            ("http://user@127.0.0.1/", "nowhere"), ("http://a b/", "nowhere"),
+            ("http://:x/", "nowhere"),
         ],
     )  # fmt: skip
     def test_elsewhere_nothing_is_sent(self, location, match):
@@ -8363,7 +8379,11 @@ class TestProxies:
             ("http://a.example/", {"HTTP_PROXY": "p:1", "no_proxy": "*.example"}, None),
             ("http://a.example:81/", {"HTTP_PROXY": "p:1", "no_proxy": "a.example:81"}, None),
             ("http://aa.example/", {"HTTP_PROXY": "p:1", "no_proxy": "a.example"}, "http://p:1/"),
-            ("http://a.example/", {"HTTP_PROXY": "p:1", "no_proxy": "a.example.org,,"}, "http://p:1/"),
+            (
+                "http://a.example/",
+                {"HTTP_PROXY": "p:1", "no_proxy": "a.example.org,,"},
+                "http://p:1/",
+            ),
             # httpoxy: a CGI request can set HTTP_PROXY, not http_proxy
             ("http://a.example/", {"HTTP_PROXY": "evil:1", "REQUEST_METHOD": "GET"}, None),
             ("http://a.example/", {"http_proxy": "p:1", "REQUEST_METHOD": "GET"}, "http://p:1/"),
@@ -8417,7 +8437,6 @@ class TestProxies:
 
                 async def proxy(wire):
                     seen.append(await wire.reader.readuntil(b"\r\n\r\n"))
-                    there = await Wire.open(listener.root)
                     wire.send(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
 
                     async def pump(source, sink):
@@ -8427,17 +8446,19 @@ class TestProxies:
                                 sink.send(data)
                         sink.drop()
 
-                    await asyncio.gather(pump(wire, there), pump(there, wire))
+                    async with await Wire.open(listener.root) as there:
+                        await asyncio.gather(pump(wire, there), pump(there, wire))
 
                 async with scripted(proxy) as url:
                     async with client_of(listener.root, ssl=certificate[0]) as client:
-                        client.proxy = m.Proxy(m.parse_url(url), {"proxy-authorization": "Basic eA=="})
+                        client.proxy = m.Proxy(
+                            m.parse_url(url), {"proxy-authorization": "Basic eA=="}
+                        )
                         secret = {"authorization": "secret"}
                         for _ in range(2):
                             got = await fetch(client, "/", "POST", b"x" * 1000, headers=secret)
                             assert got == (200, b"POST /? " + b"x" * 1000)
                         assert len(client.idle) == 1
-                        # whoever is connected to last is closed first
                 assert seen[0].startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % where.port)
                 assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
                 assert b"secret" not in b"".join(seen)
@@ -8455,6 +8476,2329 @@ class TestProxies:
                     client.proxy = m.Proxy(m.parse_url(url), {})
                     with pytest.raises(m.ConnectionClosed, match=f"{url}/ refused: status 407"):
                         await fetch(client)
+
+        run(main())
+
+
+###############################################################################
+# T19. Streamable HTTP
+###############################################################################
+
+JSON_BOTH = "application/json, text/event-stream"
+NEWEST_SESSION = "2025-11-25"
+
+
+def demo():
+    """A server with a tool for everything that HTTP has to carry."""
+    app = m.Server("demo")
+    app.waiting = {}
+
+    def gate_of(name):
+        """A future by which a test holds a tool back; made in the loop of whoever asks first."""
+        if name not in app.waiting:
+            app.waiting[name] = asyncio.get_running_loop().create_future()
+        return app.waiting[name]
+
+    app.gate_of = gate_of
+    app.log = []
+
+    @app.tool
+    async def echo(text: str) -> str:
+        return text
+
+    @app.tool
+    async def count(to: int, ctx: m.Context) -> int:
+        for number in range(1, to + 1):
+            await ctx._exchange.send(m.notification("acme/n", {"n": number}))
+        return to
+
+    @app.tool
+    async def wait(gate: str, ctx: m.Context, say: bool = False, after: bool = False) -> str:
+        app.log.append(f"{gate} begins")
+        if say:
+            await ctx.info("before")
+        try:
+            await gate_of(gate)
+        except asyncio.CancelledError:
+            app.log.append(f"{gate} cancelled")
+            raise
+        if after:
+            await ctx.info("after")
+        app.log.append(f"{gate} ends")
+        return gate
+
+    @app.tool
+    async def poll(gate: str, ctx: m.Context) -> bool:
+        closed = await ctx.close_stream(5)
+        app.log.append(closed)
+        await gate_of(gate)
+        return closed
+
+    @app.tool
+    async def ask(ctx: m.Context) -> str:
+        answer = await ctx.elicit("Really?", bool)
+        return f"{answer.action} {answer.data}"
+
+    @app.tool
+    async def who(ctx: m.Context) -> list:
+        return [ctx.principal, ctx.headers.get("x-test")]
+
+    return app
+
+
+def call_of(req_id, tool, arguments=None, **more):
+    return {
+        "jsonrpc": "2.0",
+        "id": req_id,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments or {}, **more},
+    }
+
+
+def hello(revision=NEWEST_SESSION, req_id=0, **capabilities):
+    return {
+        "jsonrpc": "2.0",
+        "id": req_id,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": revision,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+class Events:
+    """The events of an answer, as they come."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.decoder = m.SSEDecoder()
+        self.found = []
+
+    @property
+    def head(self):
+        return self.answer.head
+
+    async def next(self):
+        """The next event; None at the end."""
+        while not self.found:
+            data = await self.answer.piece()
+            if not data:
+                return None
+            self.found += self.decoder.feed(data)
+        return self.found.pop(0)
+
+    async def message(self):
+        """The next message; None at the end. Events without data, which prime, are passed over."""
+        event = await self.next()
+        while event is not None and not event.data:
+            event = await self.next()
+        return event and json.loads(event.data)
+
+    async def messages(self):
+        """All messages to the end."""
+        out = []
+        while (msg := await self.message()) is not None:
+            out.append(msg)
+        return out
+
+    def drop(self):
+        self.answer.stream[1].transport.abort()
+        self.answer.close()
+
+
+class Caller:
+    """A client without manners: says over HTTP exactly what it is told."""
+
+    def __init__(self, url, revision=NEWEST_SESSION, **options):
+        self.url, self.revision = m.parse_url(url), revision
+        self.http = m.HTTPClient(self.url, **options)
+        self.headers = {}
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exc):
+        await self.http.close()
+
+    async def send(self, method, body=b"", target=None, **headers):
+        """Send a request and return the answer when its head is there."""
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        fields = {"accept": JSON_BOTH, **self.headers}
+        if body:
+            fields["content-type"] = "application/json"
+        fields.update((name.replace("_", "-"), value) for name, value in headers.items())
+        fields = {name: value for name, value in fields.items() if value is not None}
+        return await self.http.send(method, target or self.url.target, fields, body, 10)
+
+    async def ask(self, method, body=b"", target=None, **headers):
+        """Send a request and return (status, headers, JSON or text of the whole answer)."""
+        answer = await self.send(method, body, target, **headers)
+        try:
+            data = await answer.body()
+        finally:
+            answer.close()
+        kind = answer.head.headers.get("content-type", "")
+        if kind == "application/json" and data:
+            data = json.loads(data)
+        return answer.head.status, answer.head.headers, data
+
+    async def post(self, msg, **headers):
+        return await self.ask("POST", msg, **headers)
+
+    async def status(self, method, body=b"", target=None, **headers):
+        return (await self.ask(method, body, target, **headers))[0]
+
+    async def events(self, method, msg=b"", target=None, **headers):
+        answer = await self.send(method, msg, target, **headers)
+        assert answer.head.headers.get("content-type") == "text/event-stream", answer.head
+        return Events(answer)
+
+    async def open(self, **capabilities):
+        """Shake hands; later requests carry session and revision."""
+        status, headers, answer = await self.post(hello(self.revision, **capabilities))
+        assert status == 200 and answer["result"]["protocolVersion"] == self.revision
+        self.headers["mcp-session-id"] = headers["mcp-session-id"]
+        if m.REVISIONS[self.revision].version_header:
+            self.headers["mcp-protocol-version"] = self.revision
+        assert await self.status("POST", INITIALIZED) == 202
+        return self
+
+
+@contextlib.asynccontextmanager
+async def http_calling(app=None, *, opened=True, revision=NEWEST_SESSION, headers=None, **options):
+    """Serve an app and give (caller, server)."""
+    async with (app or demo()).http(port=0, **options) as server:
+        async with Caller(server.url, revision) as caller:
+            caller.headers.update(headers or {})
+            if opened:
+                await caller.open()
+            yield caller, server
+
+
+legacy_http = pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
+
+
+class TestRequestsOverHTTP:
+    """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
+
+    @legacy_http
+    def test_a_request_that_says_nothing_first_is_answered_with_json(self, revision):
+        async def main():
+            async with http_calling(revision=revision) as (caller, _):
+                status, headers, answer = await caller.post(call_of(7, "echo", {"text": "é"}))
+                assert status == 200 and headers["content-type"] == "application/json"
+                assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "é"
+
+        run(main())
+
+    @legacy_http
+    def test_what_is_said_first_makes_it_a_stream_that_ends_with_the_answer(self, revision):
+        async def main():
+            async with http_calling(revision=revision) as (caller, _):
+                msg = call_of(7, "count", {"to": 3})
+                events = await caller.events("POST", msg)
+                assert events.head.headers["cache-control"] == "no-cache, no-transform"
+                assert events.head.headers["x-accel-buffering"] == "no"
+                *said, answer = await events.messages()
+                assert [item["params"]["n"] for item in said] == [1, 2, 3]
+                assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "3"
+                events.answer.close()
+                assert len(caller.http.idle) == 1, "the connection can be used again"
+
+        run(main())
+
+    @legacy_http
+    def test_only_the_revision_with_polling_primes_the_stream(self, revision):
+        async def main():
+            async with http_calling(revision=revision) as (caller, _):
+                for method, msg in (("POST", call_of(7, "count", {"to": 1})), ("GET", b"")):
+                    events = await caller.events(method, msg)
+                    if revision == "2025-11-25":
+                        first = await events.next()
+                        assert first.data == "" and first.id and events.decoder.retry_ms == 1000
+                    if method == "POST":
+                        first = await events.next()
+                        assert json.loads(first.data)["params"] == {"n": 1} and first.id
+                    events.drop()
+
+        run(main())
+
+    @legacy_http
+    def test_notifications_and_responses_are_accepted_without_a_body(self, revision):
+        async def main():
+            async with http_calling(revision=revision) as (caller, _):
+                for msg in (
+                    INITIALIZED,
+                    {"jsonrpc": "2.0", "method": "acme/x", "params": {}},
+                    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
+                    {"jsonrpc": "2.0", "id": 99, "result": {}},
+                    {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "m"}},
+                ):
+                    status, headers, body = await caller.post(msg)
+                    assert (status, headers.get("content-type"), body) == (202, None, b"")
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "body, code",
+        [
+            (b"{", -32700), (b"\xff", -32700), (b"", -32700), (b'{"a":1,"a":2}', -32700),
+            (b"1", -32600), (b'"x"', -32600), (b"null", -32600), (b"{}", -32600),
+            (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+            (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
+            (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+            (b'{"jsonrpc":"2.0","id":1,"result":5}', -32600),
+            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602),
+            (b"[" * 200 + b"]" * 200, -32600), (b"1" * 5000, -32600), (b"[]", -32600),
+        ],
+    )  # fmt: skip
+    def test_what_is_no_message_is_a_bad_request(self, body, code):
+        async def main():
+            async with http_calling() as (caller, server):
+                status, _, answer = await caller.ask("POST", body, content_type="application/json")
+                assert (status, answer["error"]["code"], "id" in answer) == (400, code, False)
+                assert len(server.endpoint.sessions) == 1 and not server.endpoint.waiting
+
+        run(main())
+
+    def test_errors_of_requests_carry_their_id(self):
+        async def main():
+            async with http_calling() as (caller, _):
+                for msg, code in (
+                    ({"jsonrpc": "2.0", "id": "x", "method": "nonsense"}, -32601),
+                    (call_of("x", "nobody"), -32602),
+                    (hello(req_id="x"), -32600),
+                ):
+                    status, headers, answer = await caller.post(msg)
+                    assert (status, answer["id"], answer["error"]["code"]) == (200, "x", code)
+                    assert headers["content-type"] == "application/json"
+
+        run(main())
+
+    def test_an_id_that_is_in_use_is_served_all_the_same(self):
+        """Each answer goes where its question came from: CVE-2026-25536."""
+
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, _):
+                slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
+                await until(lambda: app.log)
+                assert (await caller.post(call_of(1, "echo", {"text": "b"})))[2]["id"] == 1
+                app.gate_of("g").set_result(None)
+                assert (await slow)[2]["result"]["content"][0]["text"] == "g"
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "method, target, headers, status",
+        [
+            ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 202), ("POST", "/mcp?x=1", {}, 202),
+            ("POST", "/", {}, 404), ("POST", "/mcpx", {}, 404), ("POST", "/mcp/x", {}, 404),
+            ("POST", "/MCP", {}, 404), ("POST", "/%6dcp", {}, 202),
+            ("PUT", "/mcp", {}, 405), ("HEAD", "/mcp", {}, 405), ("HEAD", "/mcp/", {}, 405),
+            ("PATCH", "/mcp/", {}, 405), ("TRACE", "/mcp", {}, 405), ("post", "/mcp", {}, 405),
+            ("HEAD", "/sse", {}, 405), ("POST", "/sse", {}, 405), ("GET", "/messages", {}, 405),
+            ("POST", "/mcp", {"content-type": "text/plain"}, 415),
+            ("POST", "/mcp", {"content-type": None}, 415),
+            ("POST", "/mcp", {"accept": "application/json"}, 406),
+            ("POST", "/mcp", {"accept": "text/event-stream"}, 406),
+            ("POST", "/mcp", {"accept": None}, 202), ("POST", "/mcp", {"accept": "*/*"}, 202),
+            ("GET", "/mcp", {"accept": "application/json"}, 406),
+            ("GET", "/sse", {"accept": "application/json"}, 406),
+            ("POST", "/mcp", {"mcp-protocol-version": "1999-01-01"}, 400),
+            ("GET", "/mcp", {"mcp-protocol-version": "1999-01-01"}, 400),
+            ("DELETE", "/mcp", {"mcp-protocol-version": "1999-01-01"}, 400),
+            ("POST", "/mcp", {"mcp-protocol-version": None}, 202),
+            ("POST", "/mcp", {"mcp-session-id": None}, 400),
+            ("GET", "/mcp", {"mcp-session-id": None}, 400),
+            ("DELETE", "/mcp", {"mcp-session-id": None}, 400),
+            ("POST", "/mcp", {"mcp-session-id": "unknown"}, 404),
+            ("GET", "/mcp", {"mcp-session-id": "unknown"}, 404),
+            ("DELETE", "/mcp", {"mcp-session-id": "unknown"}, 404),
+            ("DELETE", "/mcp", {}, 204),
+            ("OPTIONS", "/mcp", {}, 204), ("OPTIONS", "/nowhere", {}, 404),
+            ("GET", "/mcp", {"last-event-id": "1-2"}, 400),
+            ("GET", "/mcp", {"last-event-id": "0123456789abcdef-2"}, 400),
+        ],
+    )  # fmt: skip
+    def test_statuses(self, method, target, headers, status):
+        async def main():
+            async with http_calling() as (caller, _):
+                body = INITIALIZED if method in ("POST", "PUT") else b""
+                got, fields, answer = await caller.ask(method, body, target, **headers)
+                assert got == status
+                if status == 405:  # RFC 9110 §15.5.6
+                    assert "POST" in fields["allow"] or target == "/sse"
+                    assert method not in fields["allow"]
+                if status >= 400 and method != "HEAD":
+                    assert answer["error"]["message"] and "id" not in answer
+
+        run(main())
+
+    def test_a_session_that_says_another_revision_is_unharmed(self):
+        async def main():
+            async with http_calling() as (caller, _):
+                assert (
+                    await caller.status("POST", INITIALIZED, mcp_protocol_version="2025-06-18")
+                    == 202
+                )
+
+        run(main())
+
+
+class TestBatchesOverHTTP:
+    """spec 2025-03-26: basic/transports#sending-messages-to-the-server"""
+
+    def batch(self, *messages, revision="2025-03-26"):
+        async def main():
+            async with http_calling(revision=revision) as (caller, server):
+                answer = await caller.post(list(messages))
+                assert not server.endpoint.waiting
+                return answer
+
+        return run(main())
+
+    def test_requests_are_answered_in_one_array(self):
+        status, headers, answers = self.batch(
+            call_of(1, "echo", {"text": "a"}), INITIALIZED, call_of("2", "nobody")
+        )
+        assert status == 200 and headers["content-type"] == "application/json"
+        assert {answer["id"]: "error" in answer for answer in answers} == {1: False, "2": True}
+
+    def test_notifications_and_responses_alone_are_accepted(self):
+        status, _, body = self.batch(INITIALIZED, {"jsonrpc": "2.0", "id": 5, "result": {}})
+        assert (status, body) == (202, b"")
+
+    def test_what_is_no_message_is_answered(self):
+        status, _, answers = self.batch(1, "x", INITIALIZED)
+        assert status == 200 and [answer["error"]["code"] for answer in answers] == [-32600] * 2
+
+    def test_an_empty_batch_is_a_bad_request(self):
+        assert self.batch()[0] == 400
+
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+    def test_later_revisions_refuse_them(self, revision):
+        status, _, answer = self.batch(call_of(1, "echo", {"text": "a"}), revision=revision)
+        assert status == 400 and "batch" in answer["error"]["message"]
+
+    def test_initialize_in_a_batch_opens_nothing(self):
+        async def main():
+            async with http_calling(opened=False) as (caller, server):
+                assert (await caller.post([hello()]))[0] == 400
+                assert not server.endpoint.sessions
+
+        run(main())
+
+    def test_a_batch_that_says_something_first_becomes_a_stream(self):
+        async def main():
+            async with http_calling(revision="2025-03-26") as (caller, _):
+                batch = [call_of(1, "count", {"to": 2}), call_of(2, "echo", {"text": "x"})]
+                *said, answers = await (await caller.events("POST", batch)).messages()
+                assert [item["params"]["n"] for item in said] == [1, 2]
+                assert sorted(answer["id"] for answer in answers) == [1, 2]
+
+        run(main())
+
+    def test_a_batch_of_which_everything_is_cancelled_ends(self):
+        async def main():
+            app = demo()
+            async with http_calling(app, revision="2025-03-26") as (caller, _):
+                slow = asyncio.ensure_future(caller.post([call_of(1, "wait", {"gate": "g"})]))
+                await until(lambda: app.log)
+                cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+                await caller.post({**cancel, "params": {"requestId": 1}})
+                assert (await slow)[::2] == (200, b"")
+
+        run(main())
+
+    def test_its_requests_know_headers_and_principal(self):
+        async def main():
+            auth = {"authorization": "Bearer t"}
+            async with http_calling(revision="2025-03-26", headers=auth, token={"t": "ann"}) as (
+                caller,
+                _,
+            ):
+                answers = (await caller.post([call_of(1, "who")], x_test="here"))[2]
+                assert answers[0]["result"]["content"][0]["text"] == '["ann","here"]'
+
+        run(main())
+
+
+class TestSessions:
+    """spec 2025-11-25: basic/transports#session-management"""
+
+    def test_ids_are_visible_ascii_and_cannot_be_guessed(self):
+        async def main():
+            async with http_calling(opened=False) as (caller, server):
+                ids = set()
+                for _ in range(50):
+                    _, headers, _ = await caller.post(hello())
+                    ids.add(headers["mcp-session-id"])
+                assert len(ids) == 50 and all(re.fullmatch(r"[\x21-\x7e]{22,}", id) for id in ids)
+                assert set(server.endpoint.sessions) == ids
+                caller.headers["mcp-session-id"] = min(ids)
+                _, headers, _ = await caller.post(call_of(1, "echo", {"text": "x"}))
+                assert "mcp-session-id" not in headers, "it is told once"
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "msg",
+        [
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize"},
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 5}},
+            {"jsonrpc": "2.0", "method": "initialize", "params": {}},
+            {"jsonrpc": "2.0", "id": [], "method": "initialize", "params": {}},
+        ],
+    )
+    def test_a_failed_handshake_leaves_no_session(self, msg):
+        async def main():
+            async with http_calling(opened=False) as (caller, server):
+                _, headers, answer = await caller.post(msg)
+                assert "error" in answer and "mcp-session-id" not in headers
+                assert not server.endpoint.sessions
+                assert len(server.server.conversations) == 0
+
+        run(main())
+
+    def test_delete_ends_it_and_what_runs_in_it(self):
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, server):
+                stream = await caller.events("GET")
+                slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
+                await until(lambda: app.log)
+                assert (await caller.ask("DELETE"))[::2] == (204, b"")
+                assert await stream.message() is None
+                assert (await slow)[::2] == (200, b"")
+                assert app.log == ["g begins", "g cancelled"]
+                for method in ("POST", "GET", "DELETE"):
+                    body = INITIALIZED if method == "POST" else b""
+                    assert await caller.status(method, body) == 404
+                assert not server.endpoint.sessions and not app.conversations
+                assert not server.endpoint.streams and not server.endpoint.waiting
+
+        run(main())
+
+    def test_a_session_belongs_to_its_principal(self):
+        """CVE-2026-52869: with another valid token it does not even exist."""
+
+        async def main():
+            for token in ({"a": "ann", "b": "bob"}, ["a", "b"]):
+                auth = {"authorization": "Bearer a"}
+                async with http_calling(token=token, headers=auth) as (caller, server):
+                    session = caller.headers["mcp-session-id"]
+                    stream = await caller.events("GET")
+                    for method in ("POST", "GET", "DELETE"):
+                        body = INITIALIZED if method == "POST" else b""
+                        got = await caller.status(method, body, authorization="Bearer b")
+                        assert got == 404
+                        assert await caller.status(method, body, authorization=None) == 401
+                    where = f"/messages?session_id={session}"
+                    assert (
+                        await caller.status("POST", INITIALIZED, where, authorization="Bearer b")
+                        == 404
+                    )
+                    assert len(server.endpoint.sessions) == 1
+                    assert await caller.status("POST", INITIALIZED) == 202
+                    stream.drop()
+
+        run(main())
+
+    def test_idle_ones_expire_and_used_ones_do_not(self):
+        async def main():
+            app = demo()
+            async with http_calling(app, session_seconds=100) as (idle, server):
+                endpoint = server.endpoint
+                async with Caller(server.url) as busy, Caller(server.url) as reader:
+                    await busy.open()
+                    await reader.open()
+                    stream = await reader.events("GET")
+                    slow = asyncio.ensure_future(busy.post(call_of(1, "wait", {"gate": "g"})))
+                    await until(lambda: app.log)
+                    for session in endpoint.sessions.values():
+                        session.used -= 101
+                    endpoint._sweep()
+                    await until(lambda: len(endpoint.sessions) == 2)
+                    assert await idle.status("POST", INITIALIZED) == 404
+                    app.gate_of("g").set_result(None)
+                    assert (await slow)[0] == 200
+                    # what was in use until a moment ago is not idle yet
+                    for session in endpoint.sessions.values():
+                        session.used -= 99
+                    stream.drop()
+                    await until(lambda: not endpoint.streams)
+                    endpoint._sweep()
+                    assert len(endpoint.sessions) == 2
+                    assert await reader.status("POST", INITIALIZED) == 202
+
+        run(main())
+
+    def test_busy_sessions_at_the_front_do_not_keep_others_alive(self):
+        async def main():
+            async with http_calling(opened=False, session_seconds=100) as (caller, server):
+                endpoint = server.endpoint
+                for _ in range(300):
+                    await caller.post(hello())
+                sessions = list(endpoint.sessions.values())
+                for number, session in enumerate(sessions):
+                    session.used -= 200
+                    if number < 150:
+                        session.conversation.peer.incoming[1] = types.SimpleNamespace(task=None)
+                endpoint._sweep()
+                await until(lambda: len(endpoint.sessions) == 150)
+                assert list(endpoint.sessions.values()) == sessions[:150]
+                for session in sessions[:150]:
+                    session.conversation.peer.incoming.clear()
+
+        run(main())
+
+    def test_their_number_is_bounded_and_the_least_used_goes(self):
+        async def main():
+            async with http_calling(max_sessions=3) as (first, server):
+                async with contextlib.AsyncExitStack() as stack:
+                    others = [await stack.enter_async_context(Caller(server.url)) for _ in range(3)]
+                    for other in others[:2]:
+                        await other.open()
+                    assert (
+                        await first.status("POST", INITIALIZED) == 202
+                    )  # now the second is oldest
+                    await others[2].open()
+                    assert len(server.endpoint.sessions) == 3
+                    assert await others[0].status("POST", INITIALIZED) == 404
+                    assert await first.status("POST", INITIALIZED) == 202
+                    # nobody is thrown out who is busy
+                    streams = [await each.events("GET") for each in (first, *others[1:])]
+                    assert (await others[0].post(hello(), mcp_session_id=None))[0] == 503
+                    for stream in streams:
+                        stream.drop()
+
+        run(main())
+
+    def test_abandoned_sessions_cost_nothing_in_the_end(self):
+        """CVE-2026-59951: sessions kept for ever."""
+
+        async def main():
+            app = demo()
+            async with http_calling(app, opened=False, max_sessions=20) as (caller, server):
+                for _ in range(300):
+                    await caller.post(hello())
+                await until(lambda: not server.endpoint.tasks.running)
+                assert len(server.endpoint.sessions) == 20 == len(app.conversations)
+
+        run(main())
+
+    def test_an_idle_session_is_small(self):
+        """DESIGN section 6: at most 4 KiB."""
+        import tracemalloc
+
+        async def main():
+            async with demo().http(port=0) as server:
+                endpoint = server.endpoint
+                request = m.HTTPRequest("POST", "/mcp", "", {}, b"", "127.0.0.1")
+
+                def open_one():
+                    session = endpoint.open_session(request, None)
+                    session.conversation.session.move("initialize")
+                    session.conversation.session.client_info = {"name": "x", "version": "1"}
+                    session.conversation.session.move("result")
+
+                open_one()
+                gc.collect()
+                tracemalloc.start()
+                before = tracemalloc.get_traced_memory()[0]
+                for _ in range(1000):
+                    open_one()
+                gc.collect()
+                size = (tracemalloc.get_traced_memory()[0] - before) / 1000
+                tracemalloc.stop()
+                assert size <= 4096
+
+        run(main())
+
+    def test_without_sessions_every_request_stands_alone(self):
+        """`sessions=False`"""
+
+        async def main():
+            app = demo()
+            async with http_calling(app, opened=False, sessions=False) as (caller, server):
+                status, headers, answer = await caller.post(hello("2025-06-18"))
+                assert status == 200 and "mcp-session-id" not in headers
+                assert answer["result"]["protocolVersion"] == "2025-06-18"
+                assert await caller.status("POST", INITIALIZED) == 202
+                for _ in range(2):
+                    _, headers, answer = await caller.post(call_of(1, "echo", {"text": "x"}))
+                    assert answer["result"]["content"][0]["text"] == "x"
+                events = await caller.events(
+                    "POST", call_of(1, "count", {"to": 2}), mcp_protocol_version="2025-11-25"
+                )
+                assert "mcp-session-id" not in events.head.headers
+                assert (await events.next()).id == "", "nobody can come back for it"
+                assert len(await events.messages()) == 2
+                # what no header says is the revision before the header: batches and all
+                status, _, answers = await caller.post([call_of(1, "echo", {"text": "x"})])
+                assert status == 200 and len(answers) == 1
+                for method in ("GET", "DELETE"):
+                    status, headers, _ = await caller.ask(method)
+                    assert (status, headers["allow"]) == (405, "POST, OPTIONS")
+                assert not server.endpoint.sessions and not app.conversations
+
+        run(main())
+
+
+class TestStreams:
+    """spec 2025-11-25: basic/transports#listening-for-messages-from-the-server"""
+
+    def test_what_no_request_caused_comes_on_the_standalone_stream_only(self):
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, _):
+                stream = await caller.events("GET")
+                post = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True}))
+                assert (await post.message())["params"]["data"] == "before"
+                app.tools_changed()
+                method = "notifications/tools/list_changed"
+                assert await stream.message() == {"jsonrpc": "2.0", "method": method}
+                app.gate_of("g").set_result(None)
+                assert [item["id"] for item in await post.messages()] == [1]
+                stream.drop()
+
+        run(main())
+
+    def test_a_second_reader_is_refused_while_the_first_lives(self):
+        """CVE-2026-33946: the session's id alone must not take a stream away."""
+
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, _):
+                first = await caller.events("GET")
+                assert await caller.status("GET") == 409
+                for guess in ("0-0", "0000000000000000-0", f"{'f' * 16}-1"):
+                    assert await caller.status("GET", last_event_id=guess) == 400
+                app.tools_changed()
+                assert await first.message()
+                # who has read it is the same reader on a new connection
+                second = await caller.events("GET", last_event_id=first.decoder.last_id)
+                assert await first.next() is None
+                app.prompts_changed()
+                app.tools_changed()
+                assert (await second.message())["method"] == "notifications/tools/list_changed"
+                second.drop()
+
+        run(main())
+
+    def test_after_a_cut_a_reader_gets_what_it_missed_once(self):
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, server):
+                first = await caller.events("GET")
+                for number in range(3):
+                    server.endpoint.loop.call_soon(app.tools_changed)
+                    assert await first.message(), number
+                seen = first.decoder.last_id
+                first.drop()
+                await until(lambda: not server.endpoint.streams)
+                for _ in range(2):
+                    app.tools_changed()
+                [session] = server.endpoint.sessions.values()
+                await until(lambda: session.listening.last == 5)
+                second = await caller.events("GET", last_event_id=seen)
+                assert await second.message() and await second.message()
+                assert second.decoder.last_id.endswith("-5")
+                second.drop()
+                await until(lambda: not server.endpoint.streams)
+                # what nobody has read goes to the first who comes, with or without an id
+                app.tools_changed()
+                await until(lambda: session.listening.last == 6)
+                third = await caller.events("GET")
+                assert await third.message() and third.decoder.last_id.endswith("-6")
+                third.drop()
+
+        run(main())
+
+    def test_a_quiet_stream_gets_comments(self):
+        async def main():
+            async with http_calling() as (caller, server):
+                stream = await caller.events("GET")
+                await stream.next()
+                [ours] = server.endpoint.streams
+                server.endpoint._sweep()
+                assert not server.endpoint.tasks.running
+                ours.written -= m.KEEP_ALIVE_SECONDS + 1
+                server.endpoint._sweep()
+                assert await stream.answer.piece() == b":\n\n"
+                server.endpoint._sweep()
+                assert ours.written > server.endpoint.loop.time() - 1
+                stream.drop()
+
+        run(main())
+
+    def test_an_answer_that_takes_long_becomes_a_stream(self):
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, server):
+                answer = asyncio.ensure_future(
+                    caller.events("POST", call_of(1, "wait", {"gate": "g"}))
+                )
+                await until(lambda: server.endpoint.waiting and app.log)
+                server.endpoint._sweep()
+                assert not answer.done()
+                [reply] = server.endpoint.waiting
+                reply.since -= m.KEEP_ALIVE_SECONDS + 1
+                server.endpoint._sweep()
+                events = await answer
+                app.gate_of("g").set_result(None)
+                assert [item["id"] for item in await events.messages()] == [1]
+                assert not server.endpoint.waiting and not server.endpoint.streams
+
+        run(main())
+
+    def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self):
+        async def main():
+            async with http_calling(opened=False) as (caller, _):
+                await caller.open(elicitation={})
+                events = await caller.events("POST", call_of(1, "ask"))
+                asked = await events.message()
+                assert asked["method"] == "elicitation/create"
+                answer = {"action": "accept", "content": {"value": True}}
+                reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
+                assert await caller.status("POST", reply) == 202
+                [last] = await events.messages()
+                assert last["result"]["content"][0]["text"] == "accept True"
+
+        run(main())
+
+    def test_a_lost_connection_cancels_nothing(self):
+        """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
+
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, server):
+                for req_id, say in ((1, True), (2, False)):
+                    gate = f"g{req_id}"
+                    msg = call_of(req_id, "wait", {"gate": gate, "say": say, "after": True})
+                    if say:
+                        events = await caller.events("POST", msg)
+                        await events.message()
+                        seen = events.decoder.last_id
+                        events.drop()
+                    else:
+                        task = asyncio.ensure_future(caller.post(msg))
+                        await until(lambda: f"{gate} begins" in app.log)  # noqa: B023
+                        task.cancel()
+                        await asyncio.wait([task])
+                    await until(lambda: not server.endpoint.streams)
+                    app.gate_of(gate).set_result(None)
+                    await until(lambda: f"{gate} ends" in app.log)  # noqa: B023
+                    if say:
+                        events = await caller.events("GET", last_event_id=seen)
+                        said, answer = await events.messages()
+                        assert said["params"]["data"] == "after" and answer["id"] == 1
+                await until(lambda: not server.listener.tasks.running)
+
+        run(main())
+
+    @pytest.mark.parametrize("say", [False, True])
+    def test_a_cancelled_request_ends_its_post_without_an_answer(self, say):
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, server):
+                msg = call_of(1, "wait", {"gate": "g", "say": say})
+                post = asyncio.ensure_future(caller.events("POST", msg))
+                await until(lambda: app.log)
+                params = {"requestId": 1}
+                cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+                assert await caller.status("POST", cancel) == 202
+                assert len(await (await post).messages()) == say
+                assert app.log == ["g begins", "g cancelled"]
+                assert not server.endpoint.waiting and not server.endpoint.streams
+                assert (await caller.post(call_of(1, "echo", {"text": "x"})))[0] == 200
+
+        run(main())
+
+    def test_a_stream_closed_on_purpose_is_polled(self):
+        """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
+
+        async def main():
+            app = demo()
+            async with http_calling(app) as (caller, _):
+                standalone = await caller.events("GET")  # is no obstacle
+                events = await caller.events("POST", call_of(1, "poll", {"gate": "g"}))
+                assert await events.message() is None
+                assert events.decoder.retry_ms == 5 and events.decoder.last_id
+                app.gate_of("g").set_result(None)
+                again = await caller.events("GET", last_event_id=events.decoder.last_id)
+                [answer] = await again.messages()
+                assert answer["id"] == 1 and app.log == [True]
+                standalone.drop()
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "options", [{"revision": "2025-06-18"}, {"sessions": False, "opened": False}]
+    )
+    def test_where_nobody_would_come_back_the_stream_stays_open(self, options):
+        async def main():
+            app = demo()
+            async with http_calling(app, **options) as (caller, _):
+                app.gate_of("g").set_result(None)
+                assert (await caller.post(call_of(1, "poll", {"gate": "g"})))[0] == 200
+                assert app.log == [False]
+
+        run(main())
+
+
+class TestResuming:
+    """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
+
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+    def test_a_cut_at_any_byte_neither_loses_nor_doubles_anything(self, revision):
+        async def main():
+            async with http_calling(revision=revision) as (caller, server):
+                body = json.dumps(call_of(1, "count", {"to": 3})).encode()
+                fields = {"host": caller.url.authority, "accept": JSON_BOTH, **caller.headers}
+                fields["content-type"] = "application/json"
+                request = m.encode_request("POST", "/mcp", fields, body)
+
+                async def cut(size):
+                    """Read so many bytes of the answer; return the events that were whole."""
+                    decoder, events = m.ResponseDecoder("POST"), m.SSEDecoder()
+                    async with await Wire.open(server.url) as wire:
+                        wire.send(request)
+                        data = await wire.reader.readexactly(size)
+                        return sum(map(events.feed, decoder.feed(data)), []), events.last_id
+
+                async with await Wire.open(server.url) as wire:
+                    wire.send(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+                    whole = len((await wire.everything()).replace(b"connection: close\r\n", b""))
+                lost = 0
+                for size in range(whole + 1):
+                    events, last_id = await cut(size)
+                    if last_id:
+                        again = await caller.events("GET", last_event_id=last_id)
+                        while (event := await again.next()) is not None:
+                            events.append(event)
+                        again.answer.close()
+                        found = [json.loads(event.data) for event in events if event.data]
+                        assert [item.get("params", item.get("id")) for item in found] == [
+                            {"n": 1}, {"n": 2}, {"n": 3}, 1,
+                        ], f"cut after {size} bytes"  # fmt: skip
+                        assert len({event.id for event in events}) == len(events)
+                    else:
+                        lost = size
+                assert 0 < lost < whole / 2, "before the first id there is nothing to come back to"
+                [session] = server.endpoint.sessions.values()
+                await until(lambda: not server.listener.tasks.running)
+                assert len(session.streams) <= m.MAX_KEPT_STREAMS + 1
+
+        run(main())
+
+    def test_a_stream_may_be_cut_again_and_again(self):
+        async def main():
+            async with http_calling() as (caller, _):
+                events = await caller.events("POST", call_of(1, "count", {"to": 20}))
+                found = []
+                while True:
+                    msg = await events.message()
+                    found.append(msg)
+                    last_id = events.decoder.last_id if not events.found else None
+                    if "id" in msg:
+                        break
+                    if last_id:
+                        events.drop()
+                        events = await caller.events("GET", last_event_id=last_id)
+                assert [msg.get("params", {}).get("n") for msg in found] == [*range(1, 21), None]
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "limit, value, kept", [("MAX_KEPT_EVENTS", 5, 5), ("MAX_KEPT_BYTES", 500, None)]
+    )
+    def test_the_log_is_bounded_and_says_so(self, limit, value, kept, monkeypatch):
+        monkeypatch.setattr(m, limit, value)
+
+        async def main():
+            async with http_calling() as (caller, server):
+                events = await caller.events("POST", call_of(1, "count", {"to": 20}))
+                ids = []
+                while (event := await events.next()) is not None:
+                    ids.append(event.id)
+                assert len(ids) == 21 or len(ids) == 22
+                [session] = server.endpoint.sessions.values()
+                [stream] = session.streams.values()
+                assert len(stream.events) == (kept or len(stream.events)) < 21
+                assert stream.size <= m.MAX_KEPT_BYTES
+                oldest = stream.last - len(stream.events)
+                name = stream.name
+                again = await caller.events("GET", last_event_id=f"{name}-{oldest}")
+                assert len(await again.messages()) == len(stream.events)
+                for gone in (oldest - 1, 0, stream.last + 1):
+                    status, _, answer = await caller.ask("GET", last_event_id=f"{name}-{gone}")
+                    assert status == 400 and "no longer kept" in answer["error"]["message"]
+
+        run(main())
+
+    def test_the_newest_event_is_kept_whatever_its_size(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_KEPT_BYTES", 10)
+
+        async def main():
+            async with http_calling() as (caller, server):
+                events = await caller.events("POST", call_of(1, "count", {"to": 2}))
+                await events.messages()
+                [session] = server.endpoint.sessions.values()
+                [stream] = session.streams.values()
+                again = await caller.events("GET", last_event_id=f"{stream.name}-2")
+                assert len(await again.messages()) == 1
+
+        run(main())
+
+    def test_finished_streams_are_bounded_in_number_and_size(self, monkeypatch):
+        async def main():
+            async with http_calling() as (caller, server):
+                [session] = server.endpoint.sessions.values()
+                for _ in range(30):
+                    await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
+                assert len(session.streams) == m.MAX_KEPT_STREAMS + 1
+                monkeypatch.setattr(m, "MAX_KEPT_BYTES", 1)
+                await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
+                assert len(session.streams) == 1
+
+        run(main())
+
+    def test_a_reader_that_is_overtaken_is_cut_off_and_nothing_waits_for_it(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_KEPT_EVENTS", 3)
+
+        async def main():
+            async with http_calling() as (caller, server):
+                [session] = server.endpoint.sessions.values()
+                stream = await caller.events("GET")
+                await stream.next()
+                stream.answer.stream[1].transport.pause_reading()
+                big = {"jsonrpc": "2.0", "method": "acme/big", "params": {"x": "x" * 3_000_000}}
+                tasks = [asyncio.ensure_future(session.announce(big)) for _ in range(9)]
+                await until(lambda: session.listening.last == 9)
+                await until(lambda: sum(task.done() for task in tasks) >= 8)
+                stream.answer.stream[1].transport.resume_reading()
+                found = await stream.messages()
+                assert 1 <= len(found) < 9, "some are lost, and the stream says so by ending"
+                assert await caller.status("GET", last_event_id=stream.decoder.last_id) == 400
+                fresh = await caller.events("GET")
+                assert (await fresh.message())["method"] == "acme/big"
+                fresh.drop()
+                await asyncio.wait(tasks)
+
+        run(main())
+
+    def test_events_that_come_during_a_slow_replay_keep_their_order(self):
+        async def main():
+            async with http_calling() as (caller, server):
+                [session] = server.endpoint.sessions.values()
+                first = await caller.events("GET")
+                start = (await first.next()).id
+                first.drop()
+                await until(lambda: not server.endpoint.streams)
+
+                def say(number):
+                    params = {"n": number, "x": "x" * 100_000}
+                    return session.announce(
+                        {"jsonrpc": "2.0", "method": "acme/n", "params": params}
+                    )
+
+                for number in range(8):
+                    await say(number)
+                again = await caller.events("GET", last_event_id=start)
+                again.answer.stream[1].transport.pause_reading()
+                more = [asyncio.ensure_future(say(number)) for number in range(8, 10)]
+                await asyncio.sleep(0)
+                again.answer.stream[1].transport.resume_reading()
+                assert [(await again.message())["params"]["n"] for _ in range(10)] == list(
+                    range(10)
+                )
+                await asyncio.wait(more)
+                again.drop()
+
+        run(main())
+
+
+class TestSecurity:
+    """One gate in front of every route. users-and-competitors.md 4.4, rule 1"""
+
+    ROUTES = [("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("OPTIONS", "/mcp"),
+              ("GET", "/sse"), ("POST", "/messages"), ("GET", "/open"), ("GET", "/closed"),
+              ("GET", "/nowhere")]  # fmt: skip
+
+    def app(self):
+        app = demo()
+
+        @app.route("GET", "/open", public=True)
+        async def open_page(request):
+            return "for everybody"
+
+        @app.route("POST", "/open")
+        async def not_open(request):
+            return "for some"
+
+        @app.route("GET", "/closed")
+        def closed_page(request):
+            return {"query": request.query}
+
+        return app
+
+    @pytest.mark.parametrize("method, target", ROUTES)
+    def test_foreign_hosts_and_origins_come_nowhere(self, method, target):
+        async def main():
+            async with http_calling(self.app(), opened=False) as (caller, server):
+                body = hello() if method == "POST" else b""
+                for headers in (
+                    {"host": "evil.example"},
+                    {"origin": "http://evil.example"},
+                    {"origin": "null"},
+                    {"host": f"evil.example:{caller.url.port}", "origin": "http://evil.example"},
+                ):
+                    status, fields, answer = await caller.ask(method, body, target, **headers)
+                    assert status == 403 and "allowed_" in answer["error"]["message"]
+                    assert "access-control-allow-origin" not in fields
+                assert not server.endpoint.sessions
+
+        run(main())
+
+    @pytest.mark.parametrize("method, target", ROUTES)
+    def test_preflight_is_answered_before_authentication(self, method, target):
+        async def main():
+            async with http_calling(self.app(), opened=False, token="t") as (caller, _):
+                status, fields, _ = await caller.ask(
+                    "OPTIONS", b"", target, origin="http://localhost:3000",
+                    access_control_request_method=method,
+                    access_control_request_headers="mcp-session-id,authorization,mcp-param-x",
+                )  # fmt: skip
+                if target == "/nowhere":
+                    assert status == 404
+                    return
+                assert status == 204
+                assert fields["access-control-allow-origin"] == "http://localhost:3000"
+                assert method in fields["access-control-allow-methods"]
+                assert "mcp-param-x" in fields["access-control-allow-headers"]
+
+        run(main())
+
+    def test_a_page_can_read_every_answer_also_refusals(self):
+        async def main():
+            async with http_calling(token="t", opened=False) as (caller, _):
+                origin = "http://localhost:3000"
+                for auth, wanted in ((None, 401), ("Bearer t", 200)):
+                    status, fields, _ = await caller.post(
+                        hello(), origin=origin, authorization=auth
+                    )
+                    assert (status, fields["access-control-allow-origin"]) == (wanted, origin)
+                    assert "Mcp-Session-Id" in fields["access-control-expose-headers"]
+                caller.headers.update({"authorization": "Bearer t", "origin": origin})
+                await caller.open()
+                stream = await caller.events("GET")
+                assert stream.head.headers["access-control-allow-origin"] == origin
+                stream.drop()
+
+        run(main())
+
+    def test_who_has_no_right_token_is_told_so_everywhere_but_on_public_pages(self):
+        async def main():
+            async with http_calling(self.app(), opened=False, token=["one", "two"]) as (
+                caller,
+                server,
+            ):
+                for method, target in self.ROUTES:
+                    body = hello() if method == "POST" else b""
+                    for auth in (
+                        None,
+                        "Bearer three",
+                        "Bearer",
+                        "Basic one",
+                        "Bearer oneone",
+                        "one",
+                    ):
+                        status, fields, _ = await caller.ask(
+                            method, body, target, authorization=auth
+                        )
+                        if target in ("/open", "/nowhere") or method == "OPTIONS":
+                            assert status in (200, 204, 404)
+                        else:
+                            assert (status, fields["www-authenticate"]) == (401, "Bearer")
+                assert await caller.status("POST", b"{}", "/open") == 401, (
+                    "another method of the path"
+                )
+                assert await caller.status("GET", b"", "/open/") == 200
+                assert not server.endpoint.sessions
+                for token in ("one", "two"):
+                    assert (
+                        await caller.status("POST", hello(), authorization=f"bearer {token}") == 200
+                    )
+
+        run(main())
+
+    def test_no_token_at_all_fits_an_empty_list(self):
+        async def main():
+            async with http_calling(opened=False, token=[]) as (caller, _):
+                for auth in (None, "Bearer x"):
+                    assert await caller.status("POST", hello(), authorization=auth) == 401
+
+        run(main())
+
+    def test_verify_says_who_it_is(self):
+        async def verify(token):
+            return {"good": "ann", "kept": None}.get(token)
+
+        async def main():
+            for check in (verify, {"good": "ann"}.get):
+                async with http_calling(opened=False, verify=check, token={"fixed": "bob"}) as (
+                    caller,
+                    _,
+                ):
+                    for token, name in (
+                        ("good", "ann"),
+                        ("fixed", "bob"),
+                        ("kept", None),
+                        ("x", None),
+                    ):
+                        auth = {"authorization": f"Bearer {token}"}
+                        if name is None:
+                            assert await caller.status("POST", hello(), **auth) == 401
+                            continue
+                        caller.headers = dict(auth)
+                        await caller.open()
+                        answer = (await caller.post(call_of(1, "who"), x_test="yes"))[2]
+                        assert answer["result"]["structuredContent"] == {"result": [name, "yes"]}
+
+        run(main())
+
+    def test_a_verifier_that_fails_lets_nobody_in(self, caplog):
+        async def verify(token):
+            raise KeyError("secret")
+
+        async def main():
+            async with http_calling(opened=False, verify=verify) as (caller, _):
+                status, _, body = await caller.post(hello(), authorization="Bearer x")
+                assert status == 500 and b"secret" not in body
+
+        run(main())
+
+    def test_an_open_door_is_pointed_out(self, caplog):
+        async def main(**options):
+            caplog.clear()
+            async with demo().http(port=0, **options) as server:
+                assert server.url.endswith("/mcp")
+            return [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+        [said] = run(main(host="0.0.0.0"))
+        assert "0.0.0.0" in said and "token=" in said and "127.0.0.1" in said
+        assert run(main(host="0.0.0.0", token="t")) == []
+        assert run(main()) == run(main(host="localhost")) == []
+
+    def test_pages_beside_the_endpoint(self, caplog):
+        app = self.app()
+        values = {"text": "é", "bytes": b"\xff", "json": [1], "all": (404, "text/html", "<p>"),
+                  "split": (200, "a\r\nb: c", ""), "none": None}  # fmt: skip
+
+        @app.route("get", "/value/")
+        async def value(request):
+            return values[request.query]
+
+        async def main():
+            async with http_calling(app, opened=False) as (caller, _):
+                for query, wanted in (
+                    ("text", (200, "text/plain; charset=utf-8", "é".encode())),
+                    ("bytes", (200, "text/plain; charset=utf-8", b"\xff")),
+                    ("json", (200, "application/json", [1])),
+                    ("all", (404, "text/html", b"<p>")),
+                    ("none", (200, "application/json", None)),
+                    ("split", (500, None, b"")),
+                    ("missing", (500, None, b"")),
+                ):
+                    status, fields, body = await caller.ask("GET", b"", f"/value?{query}")
+                    assert (status, fields.get("content-type"), body) == wanted
+                assert await caller.ask("HEAD", b"", "/open")
+                status, fields, body = await caller.ask("GET", b"", "/closed?a=b")
+                assert body == {"query": "a=b"}
+                status, fields, _ = await caller.ask("DELETE", b"", "/closed")
+                assert (status, fields["allow"]) == (405, "GET, HEAD, OPTIONS")
+
+        run(main())
+
+
+class TestRunningOverHTTP:
+    """Ways to begin, and to end in good order."""
+
+    def test_stopping_lets_running_requests_finish_and_ends_streams(self):
+        async def main():
+            app = demo()
+            async with app.http(port=0, grace=5) as server, Caller(server.url) as caller:
+                await caller.open()
+                stream = await caller.events("GET")
+                said = await caller.events("POST", call_of(1, "wait", {"gate": "a", "say": True}))
+                plain = asyncio.ensure_future(caller.post(call_of(2, "wait", {"gate": "b"})))
+                await until(lambda: len(app.log) == 2)
+                stopping = asyncio.ensure_future(server.__aexit__(None, None, None))
+                assert await stream.messages() == []
+                app.gate_of("a").set_result(None)
+                app.gate_of("b").set_result(None)
+                assert [msg.get("id") for msg in await said.messages()] == [None, 1]
+                assert (await plain)[2]["id"] == 2
+                await stopping
+                with pytest.raises(m.ConnectionClosed):
+                    await caller.post(hello())
+                server.endpoint.sessions.clear()
+
+        run(main())
+
+    def test_stopping_cancels_what_is_late_within_the_grace_period(self):
+        async def main():
+            app = demo()
+            for options in ({}, {"sessions": False, "opened": False}):
+                app.log.clear()
+                async with http_calling(app, grace=0.05, **options) as (caller, server):
+                    slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "never"})))
+                    await until(lambda: app.log)
+                    began = time.monotonic()
+                    await server.__aexit__(None, None, None)
+                    assert time.monotonic() - began < 1.5
+                    with contextlib.suppress(m.ConnectionClosed):
+                        await slow
+                    assert app.log == ["never begins", "never cancelled"]
+                    server.__class__ = type("Stopped", (), {"__aexit__": None})
+
+        with contextlib.suppress(TypeError):
+            run(main())
+
+    def test_the_ways_to_serve(self, tmp_path):
+        async def talk(url, **options):
+            async with m.Client(url, **options) as client:
+                return await client.call("echo", {"text": "hi"})
+
+        app = demo()
+        handle = app.start_in_thread("http", port=0)
+        try:
+            assert run(talk(handle.url)) == "hi"
+        finally:
+            handle.stop()
+
+        async def main():
+            found = asyncio.get_running_loop().create_future()
+            path = str(tmp_path / "s")
+            serving = asyncio.ensure_future(
+                app.serve_on("http", found.set_result, uds=path, path="/x/")
+            )
+            url = await found
+            assert url == "http://localhost/x"
+            assert await talk(url, uds=path) == "hi"
+            serving.cancel()
+            await asyncio.wait([serving])
+            assert not os.path.exists(path)
+
+        run(main())
+
+    def test_run_serves_until_a_signal(self):
+        code = (
+            "import sys; sys.path.insert(0, %r); import mcp_lite as m\n"
+            "app = m.Server('x')\n"
+            "@app.tool\ndef one() -> int: return 1\n"
+            "app.run('http', port=0)" % str(HERE)
+        )
+        with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as child:
+            line = child.stderr.readline().decode()
+            url = line.split()[-1]
+            assert "serves http://127.0.0.1:" in line
+
+            async def main():
+                async with m.Client(url) as client:
+                    return await client.call("one")
+
+            assert run(main()) == 1
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(10) == 0
+
+    def test_tls_from_end_to_end(self, certificate):
+        async def main():
+            async with demo().http(port=0, ssl=certificate) as server:
+                assert server.url.startswith("https://127.0.0.1:")
+                async with m.Client(server.url, ssl=certificate[0]) as client:
+                    assert await client.call("count", {"to": 3}) == 3
+                with pytest.raises(m.ConnectionClosed, match="certificate"):
+                    asyncio.get_running_loop().set_exception_handler(lambda *args: None)
+                    await m.Client(server.url).connect()
+
+        run(main())
+
+    def test_an_open_stream_is_small(self):
+        """DESIGN section 6: at most 40 KiB."""
+        import tracemalloc
+
+        async def main():
+            async with http_calling(opened=False) as (caller, server):
+                wires = [await Wire.open(server.url) for _ in range(40)]
+                ids = []
+                for _ in wires:
+                    await caller.post(hello(), mcp_session_id=None)
+                ids = list(server.endpoint.sessions)
+                gc.collect()
+                tracemalloc.start()
+                before = tracemalloc.get_traced_memory()[0]
+                for wire, id in zip(wires, ids):
+                    wire.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n")
+                    wire.send(f"Mcp-Session-Id: {id}\r\n\r\n".encode())
+                await until(lambda: len(server.endpoint.streams) == 40)
+                gc.collect()
+                size = (tracemalloc.get_traced_memory()[0] - before) / 40
+                tracemalloc.stop()
+                assert size <= 40 * 1024
+                for wire in wires:
+                    wire.drop()
+
+        run(main())
+
+
+class TestFirstRevision:
+    """HTTP+SSE, spec 2024-11-05: basic/transports#http-with-sse"""
+
+    def test_everything_comes_on_the_one_stream(self):
+        async def main():
+            app = demo()
+            async with http_calling(app, opened=False) as (caller, server):
+                events = await caller.events("GET", b"", "/sse")
+                first = await events.next()
+                assert first.event == "endpoint" and first.data.startswith("/messages?session_id=")
+                where = first.data
+                status, _, body = await caller.ask("POST", hello("2024-11-05"), where)
+                assert (status, body) == (202, b"Accepted")
+                answer = await events.message()
+                assert answer["result"]["protocolVersion"] == "2024-11-05"
+                assert await caller.status("POST", INITIALIZED, where) == 202
+                await caller.ask("POST", call_of(1, "count", {"to": 2}), where)
+                assert [(await events.message()).get("id") for _ in range(3)] == [None, None, 1]
+                app.tools_changed()
+                assert "list_changed" in (await events.message())["method"]
+                await caller.ask("POST", call_of(2, "who"), where, x_test="yes")
+                assert "yes" in (await events.message())["result"]["content"][0]["text"]
+                await caller.ask("POST", b"{", where)
+                assert (await events.message())["error"]["code"] == -32700
+                assert (
+                    await caller.status("POST", INITIALIZED, where, content_type="text/plain")
+                    == 415
+                )
+                assert await caller.status("POST", INITIALIZED, "/messages") == 404
+                assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
+                await caller.ask("POST", call_of(3, "wait", {"gate": "g"}), where)
+                await until(lambda: app.log)
+                events.drop()
+                await until(lambda: not server.endpoint.sessions)
+                assert await caller.status("POST", INITIALIZED, where) == 404
+                await until(lambda: app.log == ["g begins", "g cancelled"])
+
+        run(main())
+
+    def test_it_can_be_switched_off(self):
+        async def main():
+            async with http_calling(opened=False, legacy_sse=False) as (caller, _):
+                assert await caller.status("GET", b"", "/sse") == 404
+                assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
+
+        run(main())
+
+    def test_our_client_falls_back_to_it(self):
+        async def main():
+            async with demo().http(port=0) as server:
+                url = server.url.replace("/mcp", "/sse")
+                async with m.Client(url, revision="2024-11-05") as client:
+                    assert client.revision == "2024-11-05"
+                    assert await client.call("echo", {"text": "old"}) == "old"
+                    assert await client.call("count", {"to": 2}) == "2"
+                    await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
+                await until(lambda: not server.endpoint.sessions)
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "events, match",
+        [
+            (b"", "ended its stream"),
+            (b"event: endpoint\ndata: http://elsewhere.example/x\n\n", "endpoint elsewhere"),
+            (b"event: endpoint\ndata: ftp://x/\n\n", "URL|endpoint"),
+            (b"data: {}\n\n", "ended its stream"),
+        ],
+    )
+    def test_a_bad_endpoint_is_an_error(self, events, match):
+        async def old(wire):
+            head, _ = await one_request(wire)
+            if head.method == "POST":
+                wire.send(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            else:
+                wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + events)
+            wire.writer.close()
+
+        async def main():
+            async with scripted(old) as url:
+                with pytest.raises((m.MCPError, ValueError), match=match):
+                    await m.Client(url).connect()
+
+        run(main())
+
+
+class ASGI:
+    """An ASGI server in a function: one request, fed and read in process."""
+
+    def __init__(self, app, method="POST", path="/mcp", body=b"", *, root="", pieces=1, **headers):
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        fields = {"host": "localhost", "accept": JSON_BOTH, **headers}
+        if body:
+            fields.setdefault("content_type", "application/json")
+        self.scope = {
+            "type": "http", "method": method, "path": path, "root_path": root,
+            "query_string": b"", "client": ("127.0.0.1", 5),
+            "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in fields.items() if v],
+        }  # fmt: skip
+        step = -(-len(body) // pieces) or 1
+        self.todo = [body[i : i + step] for i in range(0, len(body), step)] or [b""]
+        self.gone = asyncio.get_running_loop().create_future()
+        self.got, self.done = [], False
+        self.status, self.headers, self.body = None, {}, b""
+        self.task = asyncio.ensure_future(app(self.scope, self.receive, self.send))
+
+    async def receive(self):
+        if self.todo:
+            body = self.todo.pop(0)
+            return {"type": "http.request", "body": body, "more_body": bool(self.todo)}
+        await asyncio.wait([self.gone])
+        return {"type": "http.disconnect"}
+
+    async def send(self, message):
+        if self.gone.done():
+            raise OSError("the client is gone")
+        if message["type"] == "http.response.start":
+            assert self.status is None
+            self.status = message["status"]
+            self.headers = {k.decode(): v.decode() for k, v in message["headers"]}
+        else:
+            assert self.status is not None and not self.done
+            self.body += message["body"]
+            self.done = not message["more_body"]
+
+    def disconnect(self):
+        self.gone.set_result(None)
+
+    async def answer(self):
+        """Wait until the application returns: (status, headers, JSON or bytes)."""
+        await self.task
+        assert self.done or self.gone.done()
+        kind = self.headers.get("content-type")
+        body = json.loads(self.body) if kind == "application/json" else self.body
+        return self.status, self.headers, body
+
+
+@contextlib.asynccontextmanager
+async def asgi_app(app, **options):
+    """The app as an ASGI application whose lifespan is held open."""
+    asgi = app.asgi_with(**options)
+    events, said = asyncio.Queue(), asyncio.Queue()
+    events.put_nowait({"type": "lifespan.startup"})
+    task = asyncio.ensure_future(asgi({"type": "lifespan"}, events.get, said.put))
+    assert (await said.get())["type"] == "lifespan.startup.complete"
+    try:
+        yield asgi
+    finally:
+        events.put_nowait({"type": "lifespan.shutdown"})
+        assert (await said.get())["type"] == "lifespan.shutdown.complete"
+        await task
+
+
+class TestASGI:
+    """The same endpoint under any ASGI server."""
+
+    def test_a_session_in_process(self):
+        async def main():
+            app = demo()
+            async with asgi_app(app) as asgi:
+                status, headers, answer = await ASGI(asgi, body=hello(), pieces=7).answer()
+                assert status == 200 and answer["result"]["serverInfo"]["name"] == "demo"
+                assert headers["content-length"]
+                session = {"mcp_session_id": headers["mcp-session-id"]}
+                assert (await ASGI(asgi, body=INITIALIZED, **session).answer())[0] == 202
+                call = ASGI(asgi, body=call_of(1, "count", {"to": 2}), **session)
+                status, headers, body = await call.answer()
+                assert headers["content-type"] == "text/event-stream"
+                events = [event for event in m.SSEDecoder().feed(body) if event.data]
+                assert [json.loads(event.data).get("id") for event in events] == [None, None, 1]
+                for request, wanted in (
+                    (ASGI(asgi, "PUT"), 405),
+                    (ASGI(asgi, path="/x"), 404),
+                    (ASGI(asgi, body=hello(), host="evil.example"), 403),
+                    (ASGI(asgi, body=hello(), host="evil.example, localhost"), 403),
+                    (ASGI(asgi, body=hello(), content_type="text/plain"), 415),
+                    (ASGI(asgi, "DELETE", **session), 204),
+                    (ASGI(asgi, "DELETE", **session), 404),
+                    (ASGI(asgi, body=b"{"), 400),
+                ):
+                    assert (await request.answer())[0] == wanted
+
+        run(main())
+
+    def test_a_body_is_bounded(self):
+        async def main():
+            async with asgi_app(demo(), max_body=1000) as asgi:
+                for size, wanted in ((1000, 400), (1001, 413)):
+                    for pieces in (1, 10):
+                        request = ASGI(asgi, body=b" " * size, pieces=pieces)
+                        assert (await request.answer())[0] == wanted
+
+        run(main())
+
+    def test_a_client_that_goes_away_cancels_nothing(self):
+        """Not even where the ASGI server cancels the application."""
+
+        async def main():
+            for way in ("disconnect", "cancel"):
+                app = demo()
+                async with asgi_app(app) as asgi:
+                    _, headers, _ = await ASGI(asgi, body=hello()).answer()
+                    session = {"mcp_session_id": headers["mcp-session-id"]}
+                    msg = call_of(1, "wait", {"gate": "g", "say": True, "after": True})
+                    call = ASGI(asgi, body=msg, **session)
+                    await until(lambda: b"before" in call.body)  # noqa: B023
+                    if way == "disconnect":
+                        call.disconnect()
+                        await call.answer()
+                    else:
+                        call.task.cancel()
+                        await asyncio.wait([call.task])
+                    app.gate_of("g").set_result(None)
+                    await until(lambda: "g ends" in app.log)  # noqa: B023
+                    events = m.SSEDecoder()
+                    events.feed(call.body)
+                    again = ASGI(asgi, "GET", last_event_id=events.last_id, **session)
+                    _, _, body = await again.answer()
+                    found = [json.loads(event.data) for event in m.SSEDecoder().feed(body)]
+                    assert [msg.get("id") for msg in found] == [None, 1]
+
+        run(main())
+
+    def test_the_standalone_stream_ends_with_its_reader_and_with_the_server(self):
+        async def main():
+            app = demo()
+            async with asgi_app(app) as asgi:
+                _, headers, _ = await ASGI(asgi, body=hello()).answer()
+                session = {"mcp_session_id": headers["mcp-session-id"]}
+                await ASGI(asgi, body=INITIALIZED, **session).answer()
+                first = ASGI(asgi, "GET", **session)
+                await until(lambda: first.status)
+                assert (await ASGI(asgi, "GET", **session).answer())[0] == 409
+                first.disconnect()
+                await first.answer()
+                second = ASGI(asgi, "GET", **session)
+                await until(lambda: second.status == 200)
+                app.tools_changed()
+                await until(lambda: b"list_changed" in second.body)
+            assert (await second.answer())[0] == 200 and second.done
+
+        run(main())
+
+    def test_mounted_somewhere(self):
+        """Both ways in which frameworks tell the path; no lifespan is told of."""
+
+        async def main():
+            app = demo()
+            asgi = app.asgi_with()
+            for root, path in (
+                ("", "/mcp"),
+                ("/api", "/api/mcp"),
+                ("/api", "/mcp"),
+                ("/api", "/api"),
+                ("/api/", "/api/"),
+                ("/mcp", "/mcp"),
+                ("/mcp", "/mcp/"),
+                ("/a", "/a/mcp/"),
+            ):
+                request = ASGI(asgi, path=path, root=root, body=hello())
+                assert (await request.answer())[0] == 200, (root, path)
+            assert (await ASGI(asgi, path="/apix/mcp", root="/api", body=hello()).answer())[
+                0
+            ] == 404
+            sse = ASGI(asgi, "GET", "/api/sse", root="/api")
+            await until(lambda: sse.body)
+            assert b"data: /api/messages?session_id=" in sse.body
+            sse.disconnect()
+            await sse.answer()
+            await asgi.close()
+
+        run(main())
+
+    def test_the_lifespan_is_entered_once_and_before_any_request(self):
+        async def main():
+            gate, log = asyncio.get_running_loop().create_future(), []
+
+            @contextlib.asynccontextmanager
+            async def lifespan(server):
+                log.append("begins")
+                await gate
+                yield 5
+                log.append("ends")
+
+            app = m.Server("x", lifespan=lifespan)
+
+            @app.tool
+            async def five(ctx: m.Context) -> int:
+                return ctx.lifespan
+
+            asgi = app.asgi_with(sessions=False)
+            calls = [ASGI(asgi, body=call_of(1, "five")) for _ in range(3)]
+            await until(lambda: log)
+            gate.set_result(None)
+            for call in calls:
+                assert (await call.answer())[2]["result"]["content"][0]["text"] == "5"
+            await asgi.close()
+            assert log == ["begins", "ends"]
+
+        run(main())
+
+    def test_a_lifespan_that_fails_is_told_and_tried_again(self):
+        async def main():
+            tries = []
+
+            @contextlib.asynccontextmanager
+            async def lifespan(server):
+                tries.append(1)
+                if len(tries) < 2:
+                    raise ValueError("no database")
+                yield
+
+            asgi = m.Server("x", lifespan=lifespan).asgi_with()
+            said = []
+
+            async def receive():
+                return {"type": "lifespan.startup"}
+
+            async def send(message):
+                said.append(message)
+
+            await asgi({"type": "lifespan"}, receive, send)
+            assert said == [{"type": "lifespan.startup.failed", "message": "no database"}]
+            assert (await ASGI(asgi, body=hello()).answer())[0] == 200
+            await asgi.close()
+            with pytest.raises(RuntimeError, match="websocket"):
+                await asgi({"type": "websocket"}, receive, send)
+
+        run(main())
+
+    def test_a_page_that_fails_is_a_500(self, caplog):
+        async def main():
+            app = demo()
+
+            @app.route("GET", "/bad")
+            async def bad(request):
+                raise ValueError("secret")
+
+            async with asgi_app(app) as asgi:
+                status, _, body = await ASGI(asgi, "GET", "/bad").answer()
+                assert (status, body) == (500, b"")
+
+        run(main())
+
+    def test_writes_keep_their_order_under_a_slow_server(self):
+        async def main():
+            app = demo()
+            async with asgi_app(app) as asgi:
+                _, headers, _ = await ASGI(asgi, body=hello()).answer()
+
+                class Slow(ASGI):
+                    async def send(self, message):
+                        for _ in range(dice.randint(0, 5)):
+                            await asyncio.sleep(0)
+                        await super().send(message)
+
+                dice = rng("slow asgi")
+                session = {"mcp_session_id": headers["mcp-session-id"]}
+                for _ in range(5):
+                    call = Slow(asgi, body=call_of(1, "count", {"to": 20}), **session)
+                    _, _, body = await call.answer()
+                    found = [json.loads(e.data) for e in m.SSEDecoder().feed(body) if e.data]
+                    assert [msg.get("params", {}).get("n") for msg in found] == [
+                        *range(1, 21),
+                        None,
+                    ]
+
+        run(main())
+
+
+def http_answer(body, **result):
+    """The bytes of a JSON answer to the request in `body`."""
+    msg = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": result}
+    return framed("application/json", json.dumps(msg).encode())
+
+
+def framed(kind, data, status="200 OK", more=""):
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n{more}\r\n"
+    return head.encode() + data
+
+
+def greeting(body, more=""):
+    """The bytes of the answer to `initialize`."""
+    result = {"protocolVersion": json.loads(body)["params"]["protocolVersion"]}
+    result.update(capabilities={"tools": {}}, serverInfo={"name": "s", "version": "1"})
+    msg = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": result}
+    return framed("application/json", json.dumps(msg).encode(), more=more)
+
+
+NO_BODY = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+NOT_HERE = b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+SESSION = "Mcp-Session-Id: s1\r\n"
+
+
+class Scripted:
+    """A server by hand: `on_call(wire, head, msg)` answers what is not handshake."""
+
+    def __init__(self, on_call, *, more=SESSION, on_get=None):
+        self.on_call, self.more, self.on_get = on_call, more, on_get
+        self.seen = []  # (method, headers, message)
+
+    async def __call__(self, wire):
+        while True:
+            head, body = await one_request(wire)
+            msg = json.loads(body) if body else None
+            self.seen.append((head.method, head.headers, msg))
+            if head.method == "GET" and self.on_get is not None:
+                await self.on_get(wire, head)
+            elif head.method != "POST":
+                wire.send(NOT_HERE)
+            elif msg.get("method") == "initialize":
+                more = self.more() if callable(self.more) else self.more
+                wire.send(greeting(body, more))
+            elif "id" not in msg or "method" not in msg:
+                wire.send(NO_BODY)
+            else:
+                await self.on_call(wire, head, msg)
+
+    def methods(self):
+        return [msg["method"] if msg else method for method, _, msg in self.seen]
+
+
+def talk(script, work, **options):
+    """Run `await work(client)` against a scripted server."""
+
+    async def main():
+        async with scripted(script) as url:
+            async with m.Client(
+                url, revision=options.pop("revision", NEWEST_SESSION), **options
+            ) as c:
+                return await work(c)
+
+    return run(main())
+
+
+def sse(msg, id=None):
+    return m.encode_event(json.dumps(msg), id=id)
+
+
+class TestClientOverHTTP:
+    """spec 2025-11-25: basic/transports, the client's side"""
+
+    def test_json_and_event_answers(self):
+        async def on_call(wire, head, msg):
+            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"n": len(script.seen)}}
+            if msg["method"] == "acme/json":
+                wire.send(framed("Application/JSON; charset=utf-8", json.dumps(answer).encode()))
+            else:
+                log = {"jsonrpc": "2.0", "method": "acme/x"}
+                wire.send(framed("text/event-stream", b": hi\n\n" + sse(log) + sse(answer)))
+
+        async def work(client):
+            assert (await client.request("acme/json"))["n"]
+            assert (await client.request("acme/events"))["n"]
+
+        script = Scripted(on_call)
+        talk(script, work)
+        for method, headers, msg in script.seen:
+            if method == "POST":
+                assert headers["content-type"] == "application/json"
+                assert (
+                    "application/json" in headers["accept"]
+                    and "text/event-stream" in headers["accept"]
+                )
+            opening = msg is not None and msg["method"] == "initialize"
+            assert headers.get("mcp-session-id") == (None if opening else "s1")
+            assert headers.get("mcp-protocol-version") == (None if opening else NEWEST_SESSION)
+            assert headers["accept-encoding"] == "identity"
+        assert script.methods() == [
+            "initialize", "notifications/initialized", "GET", "acme/json", "acme/events", "DELETE",
+        ]  # fmt: skip
+
+    def test_without_a_session_there_is_nothing_to_delete(self):
+        script = Scripted(None, more="")
+        talk(script, lambda client: asyncio.sleep(0))
+        assert "DELETE" not in script.methods()
+        assert all("mcp-session-id" not in headers for _, headers, _ in script.seen)
+
+    @pytest.mark.parametrize(
+        "status", ["405 Method Not Allowed", "404 Not Found", "400 Bad Request"]
+    )
+    def test_a_server_without_a_standalone_stream_is_fine(self, status):
+        async def on_get(wire, head):
+            wire.send(framed("text/plain", b"no", status))
+
+        async def on_call(wire, head, msg):
+            wire.send(http_answer(json.dumps(msg)))
+
+        script = Scripted(on_call, on_get=on_get)
+        talk(script, lambda client: client.ping())
+        assert script.methods().count("GET") == 1, "it is not asked again"
+
+    @pytest.mark.parametrize("how", ["static", "callable", "async"])
+    def test_headers(self, how):
+        calls = []
+
+        def fresh():
+            calls.append(1)
+            return {"Authorization": f"Bearer {len(calls)}"}
+
+        async def later():
+            return fresh()
+
+        given = {"static": {"Authorization": "Bearer 1"}, "callable": fresh, "async": later}[how]
+
+        async def on_call(wire, head, msg):
+            wire.send(http_answer(json.dumps(msg)))
+
+        script = Scripted(on_call)
+        talk(script, lambda client: client.ping(), headers=given)
+        sent = [headers["authorization"] for _, headers, _ in script.seen]
+        wanted = [f"Bearer {n}" for n in range(1, len(sent) + 1)]
+        assert sent == (["Bearer 1"] * len(sent) if how == "static" else wanted)
+
+    def test_headers_that_cannot_be_had_fail_the_request_at_once(self):
+        async def on_call(wire, head, msg):
+            wire.send(http_answer(json.dumps(msg)))
+
+        broken = []
+
+        def headers():
+            if broken:
+                raise KeyError("token")
+            return {}
+
+        async def work(client):
+            broken.append(1)
+            with pytest.raises(m.ConnectionClosed, match="KeyError"):
+                await client.ping()
+            broken.clear()
+            assert await client.ping() >= 0
+
+        talk(Scripted(on_call), work, headers=headers)
+
+    @pytest.mark.parametrize(
+        "answer, kind, match",
+        [
+            (
+                framed("text/html", b"<html>\nlogin", "502 Bad Gateway"),
+                m.ConnectionClosed,
+                "http://127.*/ answered 502 Bad Gateway: <html>$",
+            ),
+            (framed("text/plain", b"", "500 Oops"), m.ConnectionClosed, "answered 500 Oops$"),
+            (framed("text/plain", b"no", "401 Unauthorized"), m.AuthError, "401 Unauthorized: no"),
+            (framed("text/plain", b"no", "403 Forbidden"), m.AuthError, "403"),
+            (
+                framed(
+                    "application/json",
+                    b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"}}',
+                    "400 Bad",
+                ),
+                m.RemoteError,
+                "bad .*HTTP 400",
+            ),
+            (
+                framed("text/html", b"<p>hello\nyou"),
+                m.ConnectionClosed,
+                "answered with text/html: <p>hello$",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+                m.ConnectionClosed,
+                "no content type: hi",
+            ),
+            (framed("application/json", b"<p>"), m.ConnectionClosed, "not JSON.*<p>"),
+            (framed("application/json", b"{}"), m.MCPError, "without a response|malformed"),
+            (framed("application/json", b"[]"), m.MCPError, "without a response"),
+            (
+                framed("application/json", b'{"jsonrpc":"2.0","id":999,"result":{}}'),
+                m.ConnectionClosed,
+                "without a response",
+            ),
+            (framed("text/event-stream", b""), m.ConnectionClosed, "without a response"),
+            (framed("text/event-stream", b"data: {\n\n"), m.ProtocolError, "not JSON"),
+            (framed("text/event-stream", b"data: 1"), m.ConnectionClosed, "without a response"),
+            (NO_BODY, m.ConnectionClosed, "no content type"),
+            (
+                STREAM.replace(b"\r\n\r\n", b"\r\nContent-Length: 9\r\n\r\ndata"),
+                m.ConnectionClosed,
+                "without",
+            ),
+            (b"garbage\r\n\r\n", m.ConnectionClosed, "not HTTP"),
+            (b"", m.ConnectionClosed, "ended before the answer"),
+        ],
+    )
+    def test_what_is_no_answer_fails_the_request_with_a_reason(self, answer, kind, match):
+        async def on_call(wire, head, msg):
+            wire.send(answer)
+            wire.writer.close()
+
+        async def work(client):
+            with pytest.raises(kind, match=match):
+                await client.request("acme/x")
+
+        talk(Scripted(on_call), work)
+
+    def test_giant_events_and_bodies_end(self, monkeypatch):
+        monkeypatch.setattr(m.SSEDecoder.__init__, "__defaults__", ("", 10_000))
+        monkeypatch.setattr(m.HTTPAnswer.body, "__defaults__", (10_000,))
+
+        async def on_call(wire, head, msg):
+            events = msg["method"] == "acme/events"
+            kind = b"text/event-stream" if events else b"application/json"
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n\r\ndata: ")
+            while True:
+                wire.send(b"x" * 10_000)
+                await wire.writer.drain()
+
+        async def work(client):
+            for method in ("acme/events", "acme/json"):
+                with pytest.raises(m.LimitExceeded, match="longer than 10000"):
+                    await client.request(method)
+
+        talk(Scripted(on_call), work)
+
+    def test_a_stream_that_is_cut_is_resumed_after_its_last_event(self):
+        """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
+        said = []
+
+        async def on_call(wire, head, msg):
+            note = {"jsonrpc": "2.0", "method": "notifications/message"}
+            note["params"] = {"level": "info", "data": 1}
+            wire.send(STREAM + b"retry: 1\n\n" + sse(note, "a-1") + b'id: a-2\ndata: {"half')
+            script.open_id = msg["id"]
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            last = head.headers.get("last-event-id")
+            if last is None:
+                wire.send(NOT_HERE)
+            elif last == "a-1" and script.methods().count("GET") == 2:
+                wire.writer.close()  # no answer at all
+                await wire.reader.read()
+            elif last == "a-1":
+                note = {"jsonrpc": "2.0", "method": "notifications/message"}
+                note["params"] = {"level": "info", "data": 2}
+                wire.send(STREAM + sse(note, "a-2"))
+                wire.writer.close()
+            else:
+                assert last == "a-2"
+                answer = {"jsonrpc": "2.0", "id": script.open_id, "result": {"done": True}}
+                wire.send(framed("text/event-stream", sse(answer, "a-3")))
+
+        async def work(client):
+            assert await client.request("acme/x") == {"done": True}
+
+        script = Scripted(on_call, on_get=on_get)
+        talk(script, work, log=lambda level, data, logger: said.append(data))
+        assert said == [1, 2] and script.methods().count("acme/x") == 1
+
+    def test_it_gives_up_after_some_attempts(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_RESUMES", 2)
+
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            if "last-event-id" not in head.headers:
+                wire.send(NOT_HERE)
+            else:
+                wire.send(STREAM)
+                wire.writer.close()
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match="without a response"):
+                await client.request("acme/x")
+
+        script = Scripted(on_call, on_get=on_get)
+        talk(script, work)
+        assert script.methods().count("GET") == 3
+
+    def test_the_retry_field_is_respected(self):
+        times = []
+
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 60\nid: a\ndata:\n\n")
+            script.open_id = msg["id"]
+            times.append(time.monotonic())
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            if "last-event-id" not in head.headers:
+                wire.send(NOT_HERE)
+                return
+            times.append(time.monotonic())
+            answer = {"jsonrpc": "2.0", "id": script.open_id, "result": {}}
+            wire.send(framed("text/event-stream", sse(answer)))
+
+        script = Scripted(on_call, on_get=on_get)
+        talk(script, lambda client: client.request("acme/x"))
+        assert times[1] - times[0] >= 0.055
+
+    def test_an_expired_session_is_renewed_once_for_all_requests(self):
+        """spec 2025-11-25: basic/transports#session-management"""
+        opened = []
+
+        def more():
+            opened.append(1)
+            return f"Mcp-Session-Id: s{len(opened)}\r\n"
+
+        async def on_call(wire, head, msg):
+            if head.headers["mcp-session-id"] == "s1":
+                wire.send(framed("text/plain", b"gone", "404 Not Found"))
+            else:
+                wire.send(http_answer(json.dumps(msg), n=msg["params"]["n"]))
+
+        async def work(client):
+            jobs = [client.request("acme/x", {"n": number}) for number in range(20)]
+            assert [answer["n"] for answer in await asyncio.gather(*jobs)] == list(range(20))
+            assert (await client.request("acme/x", {"n": 5}))["n"] == 5
+
+        script = Scripted(on_call, more=more)
+        talk(script, work)
+        assert len(opened) == 2
+        assert script.seen[-1][0] == "DELETE" and script.seen[-1][1]["mcp-session-id"] == "s2"
+
+    def test_requests_wait_while_the_session_is_renewed(self):
+        """What was sent without a session would be refused."""
+        opened, gate = [], []
+
+        async def on_call(wire, head, msg):
+            if head.headers["mcp-session-id"] == "s1":
+                wire.send(framed("text/plain", b"gone", "404 Not Found"))
+            else:
+                wire.send(http_answer(json.dumps(msg)))
+
+        async def serve(wire):
+            while True:
+                head, body = await one_request(wire)
+                msg = json.loads(body) if body else None
+                if msg and msg.get("method") == "initialize":
+                    opened.append(1)
+                    if len(opened) == 2:
+                        gate.append(asyncio.get_running_loop().create_future())
+                        await gate[0]
+                    wire.send(greeting(body, f"Mcp-Session-Id: s{len(opened)}\r\n"))
+                elif not msg:
+                    wire.send(NOT_HERE)
+                elif "id" in msg:
+                    await on_call(wire, head, msg)
+                else:
+                    wire.send(NO_BODY)
+
+        async def work(client):
+            first = asyncio.ensure_future(client.request("acme/x"))
+            await until(lambda: gate)
+            second = asyncio.ensure_future(client.request("acme/x"))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            gate[0].set_result(None)
+            assert await first == await second == {}
+
+        talk(serve, work)
+        assert len(opened) == 2
+
+    def test_a_session_that_expires_again_at_once_is_an_error(self):
+        async def on_call(wire, head, msg):
+            wire.send(framed("text/plain", b"gone", "404 Not Found"))
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match="session"):
+                await client.request("acme/x")
+
+        script = Scripted(on_call)
+        talk(script, work)
+        assert script.methods().count("initialize") == 2
+        assert script.methods().count("acme/x") == 2
+
+    def test_404_without_a_session_is_just_an_error(self):
+        async def on_call(wire, head, msg):
+            wire.send(framed("text/plain", b"what?", "404 Not Found"))
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match="404 Not Found: what"):
+                await client.request("acme/x")
+
+        script = Scripted(on_call, more="")
+        talk(script, work)
+        assert script.methods().count("initialize") == 1
+
+    def test_the_standalone_stream_is_kept_alive_and_resumed(self):
+        heard = []
+
+        async def on_get(wire, head):
+            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+            last = head.headers.get("last-event-id")
+            gets.append(last)
+            if last is None:
+                wire.send(STREAM + b"retry: 1\n" + sse(changed, "x-1"))
+                wire.writer.close()
+            elif len(gets) == 2:
+                wire.send(framed("text/plain", b"busy", "503 Service Unavailable"))
+            elif len(gets) == 3:
+                wire.send(framed("text/plain", b"too old", "400 Bad Request"))
+            else:
+                wire.send(STREAM + sse(changed, "x-2"))
+                await wire.reader.read()
+
+        gets = []
+
+        async def work(client):
+            await until(lambda: len(heard) == 2 and len(gets) >= 4)
+
+        def changed():
+            heard.append(1)
+            if len(heard) == 2:
+                gets.append("stop")
+
+        talk(Scripted(None, on_get=on_get), work, on_tools_changed=changed)
+        assert gets[:3] == [None, "x-1", "x-1"] and gets[3] is None
+
+    def test_an_abandoned_request_closes_its_connection_and_is_cancelled(self):
+        async def on_call(wire, head, msg):
+            assert await wire.reader.read() == b""
+            closed.append(msg["id"])
+
+        closed = []
+
+        async def work(client):
+            with pytest.raises(m.RequestTimeout):
+                await client.request("acme/slow", timeout=0.05)
+            await until(lambda: closed)
+            await until(lambda: "notifications/cancelled" in script.methods())
+            [cancelled] = [msg for _, _, msg in script.seen if msg and "cancelled" in msg["method"]]
+            assert cancelled["params"]["requestId"] == closed[0]
+
+        script = Scripted(on_call)
+        talk(script, work)
+
+    def test_giving_up_one_request_of_a_batch_leaves_the_others(self):
+        async def on_call(wire, head, msgs):
+            await gate
+            answers = [{"jsonrpc": "2.0", "id": msg["id"], "result": {}} for msg in msgs]
+            wire.send(framed("application/json", json.dumps(answers).encode()))
+
+        async def main():
+            nonlocal gate
+            gate = asyncio.get_running_loop().create_future()
+
+            async def serve(wire):
+                head, body = await one_request(wire)
+                await on_call(wire, head, json.loads(body))
+
+            async with scripted(serve) as url:
+                transport = m.HTTPTransport(url)
+                failed = []
+                transport.failed = lambda req_id, exc: failed.append(req_id)
+                await transport.write([m.request(1, "a"), m.request(2, "b")])
+                await until(lambda: transport.http.busy)
+                transport.abandon(1)
+                await asyncio.sleep(0)
+                gate.set_result(None)
+                [answers] = await transport.read()
+                assert [answer["id"] for answer in answers] == [1, 2] and not failed
+                await transport.close()
+
+        gate = None
+        run(main())
+
+    def test_a_server_that_floods_is_slowed_down(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_INBOX", 10)
+
+        async def flood(wire):
+            await one_request(wire)
+            wire.send(STREAM)
+            while True:
+                wire.send(sse({"jsonrpc": "2.0", "method": "acme/x"}) * 100)
+                await wire.writer.drain()
+
+        async def main():
+            async with scripted(flood) as url:
+                transport = m.HTTPTransport(url)
+                await transport.write(m.request(1, "a"))
+                for _ in range(5):
+                    await until(lambda: len(transport.inbox) == 10)
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                    assert len(await transport.read()) == 10
+                await transport.close()
+
+        run(main())
+
+    def test_closing_ends_the_session_also_when_two_close(self):
+        async def main():
+            app = demo()
+            async with app.http(port=0) as server:
+                client = m.Client(server.url)
+                await client.connect()
+                assert len(server.endpoint.sessions) <= 1
+                await asyncio.gather(client.close(), client.close())
+                await until(lambda: not server.endpoint.sessions)
+
+        run(main())
+
+    def test_closing_does_not_wait_for_a_server_that_is_gone(self, monkeypatch):
+        monkeypatch.setattr(m, "GRACE_SECONDS", 0.05)
+
+        async def silent(wire):
+            await wire.reader.read()
+
+        async def main():
+            async with scripted(silent) as url:
+                transport = m.HTTPTransport(url)
+                transport.session_id = "s1"
+                await transport.close()
+
+        run(main())
+
+    def test_connecting_to_nobody_says_where(self):
+        async def main():
+            with pytest.raises(m.ConnectionClosed, match="cannot reach http://127.0.0.1:1/mcp"):
+                await m.Client("http://127.0.0.1:1/mcp").connect()
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "url", ["http://", "http://user:pw@x/", "http://x/#a", "http://x:99999/"]
+    )
+    def test_urls_that_cannot_be(self, url):
+        with pytest.raises(ValueError):
+            m.HTTPTransport(url)
+
+    def test_a_client_and_a_server_that_is_restarted(self):
+        """python-sdk#3556"""
+
+        async def main():
+            app = demo()
+            async with app.http(port=0) as server:
+                port = server.listener._server.sockets[0].getsockname()[1]
+                client = m.Client(server.url, revision=NEWEST_SESSION)
+                await client.connect()
+                assert await client.call("echo", {"text": "a"}) == "a"
+            async with app.http(port=port) as server:
+                assert await client.call("echo", {"text": "b"}) == "b"
+                assert len(server.endpoint.sessions) == 1
+                await client.close()
 
         run(main())
 ###############################################################################
@@ -8503,6 +10847,10 @@ async def ask(ctx: Context) -> str:
 async def think(ctx: Context) -> str:
     return (await ctx.sample("why?"))["content"]["text"]
 
+@app.tool
+async def visit(ctx: Context) -> str:
+    return (await ctx.elicit_url("Please pay", "https://example.com/pay")).action
+
 @app.resource("shop://sign")
 def sign() -> str:
     return "open"
@@ -8536,12 +10884,34 @@ for line in sys.stdin:
 """
 
 
+# A server of something else, which answers everything with an error.
+CLI_REFUSER = """
+import json, sys
+for line in sys.stdin:
+    msg = json.loads(line)
+    if "id" in msg:
+        error = {"code": -32601, "message": "Method not found"}
+        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "error": error}), flush=True)
+"""
+
+
 @pytest.fixture
 def shop(tmp_path):
     """Give the path of a server."""
     path = tmp_path / "shop.py"
     path.write_text(CLI_SERVER)
     return str(path)
+
+
+@pytest.fixture(params=["stdio", "http"])
+def wire(request, shop):
+    """Give a target that reaches the shop over each wire."""
+    if request.param == "stdio":
+        yield shop
+        return
+    served = m.load_app(shop).start_in_thread("http", port=0)
+    yield served.url
+    served.stop()
 
 
 @pytest.fixture
@@ -8747,7 +11117,7 @@ class TestTrace:
         monkeypatch.setenv("TERM", "xterm")
         message = (">", "x", {"id": 1, "method": "ping"})
         coloured = self.view(message, stream=Terminal())
-        assert '\x1b[36m"id"\x1b[0m: \x1b[33m1\x1b[0m' in coloured
+        assert '\x1b[36m"id": \x1b[0m\x1b[33m1\x1b[0m' in coloured
         assert m.plain(coloured).splitlines()[1:] == self.view(message).splitlines()[1:]
         monkeypatch.setenv("NO_COLOR", "1")
         assert "\x1b" not in self.view(message, stream=Terminal())
@@ -8764,17 +11134,25 @@ class TestTrace:
             show(">", "x", {"id": number, "method": "ping"})
         assert len(show.asked) == m.MAX_IN_FLIGHT
 
-    def test_any_program_is_traced_to_a_file_by_the_environment(self, tmp_path, shop):
+    @pytest.mark.parametrize(
+        "era, steps",
+        [
+            (
+                "2025-11-25",
+                ["initialize", "initialize", "notifications/initialized", "ping", "ping"],
+            ),
+            ("2026-07-28", 4 * ["server/discover"]),
+        ],
+    )
+    def test_any_program_is_traced_to_a_file_by_the_environment(self, tmp_path, shop, era, steps):
         path = tmp_path / "trace"
-        script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite; mcp_lite.main(['ping', {shop!r}])"
+        script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite; mcp_lite.main(['ping', '--revision', {era!r}, {shop!r}])"
         env = {**os.environ, "MCP_LITE_TRACE": str(path), "PYTHONWARNINGS": "error"}
         done = subprocess.run(
             [sys.executable, "-c", script], env=env, timeout=30, capture_output=True
         )
         assert (done.returncode, done.stderr) == (0, b"")
-        assert re.findall("(?:-->|<--) (?:result of )?([a-z/]+)", path.read_text()) == [
-            "initialize", "initialize", "notifications/initialized", "ping", "ping",
-        ]  # fmt: skip
+        assert re.findall("(?:-->|<--) (?:result of )?([a-z/]+)", path.read_text()) == steps
 
 
 class TestValuesFromWords:
@@ -8840,7 +11218,7 @@ class TestVerbs:
 
     def test_info_shows_all_that_is_offered(self, cli, shop):
         status, out, err = cli("info", shop)
-        assert out.startswith("shop 2.1, revision 2025-11-25\n")
+        assert out.startswith("shop 2.1, revision 2026-07-28 (modern)\n")
         assert "\nAsk nicely.\n" in out
         for part in (
             "\nTOOLS\n",
@@ -8853,6 +11231,7 @@ class TestVerbs:
     def test_json_is_the_result_as_it_was_sent(self, cli, shop):
         status, out, err = cli("info", "--json", shop)
         assert json.loads(out)["instructions"] == "Ask \x1b[31mnicely\x1b[0m."
+        assert (json.loads(out)["revision"], json.loads(out)["era"]) == ("2026-07-28", "modern")
         assert "\x1b" not in out
         status, out, err = cli("call", "--json", "add", "a=2", shop)
         assert json.loads(out)["structuredContent"] == {"result": 2}
@@ -8903,39 +11282,51 @@ class TestVerbs:
         status, out, err = cli("call", "ask", shop)
         assert (status, out) == (0, "decline None\n")
         assert "The server asks: How many?" in err
-        status, out, err = cli("call", "think", shop)
-        assert status == 1
-        assert "User rejected sampling request" in err
+        for era, failed in (("2025-11-25", 1), ("2026-07-28", 3)):  # the tool, or its request
+            status, out, err = cli("call", "think", "--revision", era, shop)
+            assert (status, out) == (failed, "")
+            assert "User rejected sampling request" in err.splitlines()[-1]
 
     @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
-    def test_person_at_a_terminal_is_asked(self, shop):
+    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    def test_person_at_a_terminal_is_asked(self, shop, era):
         ours, theirs = os.openpty()
+
+        def answer(tool, typed):
+            os.write(ours, typed)
+            command = [sys.executable, m.__file__, "call", tool, "--revision", era, shop]
+            return subprocess.run(command, stdin=theirs, timeout=30, capture_output=True, text=True)
+
         try:
-            os.write(ours, b"many\n42\n")  # the first is no integer, so the question comes again
-            command = [sys.executable, m.__file__, "call", "ask", shop]
-            done = subprocess.run(command, stdin=theirs, timeout=30, capture_output=True, text=True)
+            done = answer("ask", b"many\n42\n")  # the first is no integer: asked again
             assert (done.returncode, done.stdout) == (0, "accept 42\n")
             assert done.stderr.count("value: integer > ") == 2
             assert "expected integer, got string" in done.stderr
-            os.write(ours, b"because\n")
-            command[3] = "think"
-            done = subprocess.run(command, stdin=theirs, timeout=30, capture_output=True, text=True)
+            done = answer("think", b"because\n")
             assert done.stdout == "because\n"
             assert "user: why?\n" in done.stderr
+            for typed, action in ((b"yes\n", "accept"), (b"no\n", "decline"), (b"\4", "decline")):
+                done = answer("visit", typed)
+                assert done.stdout == f"{action}\n"
+                assert "https://example.com/pay" in done.stderr
         finally:
             os.close(ours)
             os.close(theirs)
 
-    def test_trace_shows_every_message_and_keeps_stdout_clean(self, cli, shop):
-        status, out, err = cli("call", "copy", "password=hunter2", "--trace", shop)
+    @pytest.mark.parametrize(
+        "era, opening", [("2025-11-25", "initialize"), ("2026-07-28", "server/discover")]
+    )
+    def test_trace_shows_every_message_and_keeps_stdout_clean(self, cli, wire, era, opening):
+        secret = ["--header", "X-Pass: hunter2"] if "://" in wire else []
+        argv = ("call", "copy", "password=hunter2", "--trace", "--revision", era, *secret, wire)
+        status, out, err = cli(*argv)
         assert out == "done\n"
         assert "hunter2" not in err
-        steps = re.findall(
-            r"(-->|<--) (initialize|result of tools/call|tools/call|notifications/p)", err
-        )
-        assert steps[0] == ("-->", "initialize")
+        steps = re.findall(r"(-->|<--) (?:result of )?(\w+/\w+|initialize)", err)
+        assert steps[:2] == [("-->", opening), ("<--", opening)]
         assert ("-->", "tools/call") in steps
-        assert steps[-1] == ("<--", "result of tools/call")
+        assert ("<--", "notifications/progress") in steps
+        assert steps[-1] == ("<--", "tools/call")
         assert m._trace is None
 
     def test_options_reach_the_server_and_the_protocol(self, cli, tmp_path):
@@ -8958,6 +11349,35 @@ class TestVerbs:
 
     def test_log_level_is_asked_for(self, cli, shop):
         assert "disk" not in cli("call", "copy", "--log", "error", shop)[2]
+
+
+class TestWires:
+    """Whatever the revision, and however the server is reached, a person sees the same."""
+
+    @pytest.mark.parametrize("era", m.REVISIONS)
+    def test_every_verb_does_the_same(self, cli, wire, era):
+        def say(*argv):
+            return cli(*argv, "--revision", era, wire)
+
+        word = "modern" if m.REVISIONS[era].modern else "legacy"
+        assert say("info")[1].startswith(f"shop 2.1, revision {era} ({word})\n")
+        assert "add(a: integer, b: integer = 0)" in say("tools")[1]
+        assert say("call", "add", "a=1", "b=2")[:2] == (0, "3\n")
+        status, out, err = say("call", "copy")
+        assert (status, out) == (0, "done\n")
+        assert "progress: 20/20" in err and "warning: disk is full\n" in err
+        status, out, err = say("call", "fail")
+        assert (status, out, err.splitlines()[-1]) == (1, "", "error: out of stock")
+        assert say("resources")[1].startswith("shop://sign")
+        assert say("templates")[1] == "shop://item/{id}\n"
+        assert say("read", "shop://item/7")[1] == "item 7\n"
+        assert say("prompts")[1] == "offer(item, tone?)\n"
+        assert say("prompt", "offer", "item=tea")[1] == "user: Praise tea, low\n"
+        assert say("complete", "offer", "tone=l", "item=tea")[1] == "loud\nlow\n"
+        assert re.fullmatch(r"an answer took \d+\.\d ms\n", say("ping")[1])
+        if era >= "2025-06-18":
+            assert say("call", "ask")[1] == "decline None\n"
+        assert "did you mean add?" in say("call", "ad")[2]
 
 
 class TestTargets:
@@ -8995,6 +11415,8 @@ class TestTargets:
             (["tools", "--bogus", "SHOP"], "--bogus"),
             (["serve", "nothing.py"], "no such Python file"),
             (["serve", "--", "SHOP"], "as in: mcp_lite serve"),
+            (["serve", "--http", "here", "SHOP"], "it takes PORT, or HOST:PORT"),
+            (["tools", "http://127.0.0.1:port/mcp"], "port"),
         ],
     )
     def test_wrong_command_line_is_status_2_and_says_what_is_right(self, cli, shop, argv, problem):
@@ -9009,9 +11431,16 @@ class TestTargets:
             (["tools", "--", "no-such-program-anywhere"], "no-such-program-anywhere"),
             (["tools", "--cwd", "no-such-folder", "--", sys.executable], "no-such-folder"),
             (
-                ["ping", "--timeout", "0.2", "--", sys.executable, "-c", "input(); input()"],
+                ["ping", "--timeout", "0.2", "--revision", "2025-11-25", "--",
+                 sys.executable, "-c", "import sys; sys.stdin.read()"],
                 "did not answer",
             ),
+            (["tools", "--", sys.executable, "-c", "print('usage: x')"], '"usage: x"'),
+            (["tools", "--", sys.executable, "-c", CLI_REFUSER], "did not take our handshake"),
+            (["tools", "--revision", "2026-07-28", "--", sys.executable, "-c", CLI_LIAR, "{}"],
+             "does not speak revision 2026-07-28"),
+            (["prompts", "--", sys.executable, "-c", CLI_LIAR, "{}"], "'prompts'"),
+            (["tools", "http://127.0.0.1:1/mcp"], "cannot reach http://127.0.0.1:1/mcp"),
             (["read", "shop://none", "SHOP"], "Resource not found"),
         ],
     )
@@ -9047,6 +11476,25 @@ class TestTargets:
 
 class TestServe:
     """`serve FILE.py[:APP]`"""
+
+    def test_server_on_a_port_asks_for_its_token_and_ends_on_a_signal(self, cli, shop):
+        command = [sys.executable, m.__file__, "serve", shop, "--http", "0", "--token", "opensesame"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        with server:
+            url = re.fullmatch(r"shop serves (http://127\.0\.0\.1:\d+/mcp)\n", server.stderr.readline())[1]
+            status, out, err = cli("call", "add", "a=1", url)
+            assert (status, out) == (3, "")
+            assert "401" in err and "bearer token" in err
+            for right in (["--token", "opensesame"], ["--header", "authorization: Bearer opensesame"]):
+                assert cli("call", "add", "a=1", *right, url)[:2] == (0, "1\n")
+            server.terminate()
+            assert server.wait(20) == 0
+
+    def test_port_that_is_taken_is_status_3(self, shop):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            done = shell("serve", shop, "--http", f"localhost:{taken.getsockname()[1]}")
+        assert done.returncode == 3
+        assert done.stderr.decode().startswith("error: cannot serve on localhost:")
 
     def test_served_file_shares_this_very_module(self, cli, tmp_path):
         path = tmp_path / "plain_app.py"
@@ -9463,6 +11911,109 @@ class Mounted(Door):
         return msgs[-1]
 
 
+def answer_to(msg, outcome):
+    """Return the message that answers a request: a result, or the code of an error."""
+    if isinstance(outcome, int):
+        outcome = {"code": outcome, "message": "no"}
+    if "code" in outcome:
+        return {"jsonrpc": "2.0", "id": msg["id"], "error": outcome}
+    if msg["method"] == "server/discover":
+        every = {"tools": {}, "prompts": {}, "resources": {"subscribe": True}, "logging": {}}
+        outcome = {"supportedVersions": [STATELESS], "capabilities": every, **outcome}
+    if msg["method"] == "initialize":
+        outcome = {"capabilities": {"tools": {}}, "protocolVersion": SESSIONS, **outcome}
+    own = {"tools/list": "tools", "resources/read": "contents", "prompts/get": "messages",
+           "tools/call": "content"}.get(msg["method"], "resultType")  # fmt: skip
+    whole = {"resultType": "complete", own: "complete" if own == "resultType" else [], **outcome}
+    return {"jsonrpc": "2.0", "id": msg["id"], "result": whole}
+
+
+class Script(m.Transport):
+    """The channel to a server that is a function from a message to the messages it causes."""
+
+    name = "the script"
+
+    def __init__(self, react):
+        self.react, self.sent, self.inbox = react, [], asyncio.Queue()
+        self.ended = False
+
+    async def read(self):
+        item = await self.inbox.get()
+        return [] if item is None else [item]
+
+    async def write(self, msg):
+        if self.ended:
+            raise m.ConnectionClosed("the script is over")
+        self.sent.append(msg)
+        for answer in self.react(msg) or ():
+            self.put(answer)
+
+    def put(self, msg):
+        self.inbox.put_nowait(None if msg is None else m.encode(msg))
+
+    async def close(self):
+        self.ended = True
+        self.put(None)
+
+
+@contextlib.asynccontextmanager
+async def fake_http(serve):
+    """Give the URL of an HTTP server that answers serve(head, msg): an outcome of answer_to().
+
+    It may also be (status, content type, text), or an async function of the writer.
+    """
+    busy = set()
+
+    async def connected(reader, writer):
+        busy.add(asyncio.current_task())
+        try:
+            await respond(reader, writer)
+        except asyncio.CancelledError:
+            pass  # asyncio would complain of it
+        finally:
+            writer.close()
+            busy.discard(asyncio.current_task())
+
+    async def respond(reader, writer):
+        while True:
+            try:
+                block = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            except (asyncio.IncompleteReadError, OSError):
+                return
+            first, *lines = block.split("\r\n")[:-2]
+            head = {name.lower(): value for name, _, value in (x.partition(": ") for x in lines)}
+            head[":method"] = first.split()[0]
+            body = await reader.readexactly(int(head.get("content-length", 0)))
+            msg = json.loads(body) if body else {"method": "", "id": 0}
+            outcome = serve(head, msg)
+            if callable(outcome):
+                await outcome(writer)
+                return
+            status, kind = 200, "application/json"
+            if isinstance(outcome, tuple):
+                status, kind, text = outcome
+            elif "id" not in msg:
+                status, text = 202, ""
+            else:
+                text = json.dumps(answer_to(msg, outcome))
+                code = json.loads(text).get("error", {}).get("code")
+                status = {-32601: 404, None: 200}.get(code, 400)
+            data = text.encode()
+            fields = f"content-type: {kind}\r\ncontent-length: {len(data)}"
+            writer.write(f"HTTP/1.1 {status} X\r\n{fields}\r\n\r\n".encode() + data)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.close()
+        for task in list(busy):
+            task.cancel()
+        if busy:
+            await asyncio.wait(busy)
+        await server.wait_closed()
+
+
 each_door = pytest.mark.parametrize("door", [Pipe, Web, Mounted], ids=["pipe", "http", "asgi"])
 
 
@@ -9476,7 +12027,7 @@ def small_app(**options):
 
     @app.tool
     async def where(
-        region: typing.Annotated[typing.Optional[str], m.Header("Region")] = None, count: int = 0
+        region: typing.Annotated[str, m.Header("Region")] = "none", count: int = 0
     ) -> str:
         return f"{region} {count}"
 
@@ -9541,7 +12092,8 @@ LADDER = {
     "unknown method": ({}, {}, {"method": "no/such"}, -32601, 404),
     "unknown tool": ({}, {}, {"params.name": "nowhere"}, -32602, 400),
     "name is missing": ({}, {}, {"params.name": WITHOUT}, -32602, 400),
-    "a capability that was not declared": ({}, {}, {"params.name": "samples"}, -32021, 400),
+    "a capability that was not declared": (
+        {}, {}, {"params.name": "samples", "params.arguments": {}}, -32021, 400),
     "mirrored argument without its header": (
         {}, {}, {"params.name": "where", "params.arguments": {"region": "eu"}}, -32020, 400),
     "mirrored argument before the schema": (
@@ -9558,6 +12110,11 @@ ON_A_PIPE = {
     "method header in capitals": 0, "no name header": 0, "another name header": 0,
     "name header in capitals": 0, "name header is broken Base64": 0, "name header beyond ASCII": 0,
     "mirrored argument without its header": 0, "mirrored argument before the schema": 0,
+}  # fmt: skip
+# What is for admit() and for the handlers to find out.
+BEYOND_THE_LADDER = {
+    "unknown method", "unknown tool", "name is missing", "a capability that was not declared",
+    "mirrored argument without its header", "mirrored argument before the schema",
 }  # fmt: skip
 
 
@@ -9586,17 +12143,23 @@ class TestLadder:
 
     @pytest.mark.parametrize("row", LADDER)
     def test_pure_ladder_tells_the_first_fault(self, row):
-        msg, changes = spoilt(row)
-        code = LADDER[row][3]
-        if row in ("no _meta at all", "no version"):
-            assert not m.is_modern(msg)  # but the header says it
-        with contextlib.ExitStack() as stack:
-            # What comes after the ladder is for admit(), and the handler.
-            if not row.startswith(("unknown method", "unknown tool", "name is", "a cap", "mirr")):
-                caught = stack.enter_context(pytest.raises(m.RPCError))
-            m.climb(msg, http_head(msg, changes))
-        if "caught" in dir():
-            assert caught.value.code == code
+        msg, headers = spoilt(row)
+        try:
+            m.climb(msg, http_head(msg, headers))
+        except m.RPCError as exc:
+            assert exc.code == LADDER[row][3]
+        else:
+            assert row in BEYOND_THE_LADDER
+
+    @pytest.mark.parametrize("row", LADDER)
+    def test_pure_ladder_without_headers_goes_on_to_the_next_fault(self, row):
+        msg, _ = spoilt(row)
+        try:
+            m.climb(msg, None)
+        except m.RPCError as exc:
+            assert exc.code == ON_A_PIPE.get(row, LADDER[row][3])
+        else:
+            assert row in BEYOND_THE_LADDER or row in ON_A_PIPE
 
     @each_door
     def test_every_door_tells_the_same(self, door, caplog):
@@ -9685,12 +12248,12 @@ class TestLadder:
         assert answer["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}
 
     @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
-    @pytest.mark.parametrize("body", [
-        {"jsonrpc": "2.0", "id": 4, "method": 5},
-        {"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": [1]},
-        {"jsonrpc": "1.0", "id": 4, "method": "tools/list", "params": {}},
+    @pytest.mark.parametrize("body, code", [
+        ({"jsonrpc": "2.0", "id": 4, "method": 5}, -32600),
+        ({"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": [1]}, -32602),
+        ({"jsonrpc": "1.0", "id": 4, "method": "tools/list", "params": {}}, -32600),
     ])  # fmt: skip
-    def test_what_is_no_request_is_refused_with_its_id(self, door, body):
+    def test_what_is_no_request_is_refused_with_its_id(self, door, body, code):
         """basic/index#error-responses: "MUST include the same ID" where it can be read."""
 
         async def go():
@@ -9698,7 +12261,7 @@ class TestLadder:
                 answer = await way.ask(body, {"mcp-protocol-version": STATELESS})
                 return answer["id"], answer["error"]["code"], way.status
 
-        assert run(go()) == (4, -32600, 400)
+        assert run(go()) == (4, code, 400)
 
     def test_responses_and_batches_of_a_modern_client_are_refused(self):
         """streamable-http#sending-messages: "a single JSON-RPC request or notification"."""
@@ -9708,14 +12271,11 @@ class TestLadder:
                 head = {"mcp-protocol-version": STATELESS}
                 answer = {"jsonrpc": "2.0", "id": 4, "result": {}}
                 for body in (answer, [stateless(1, "tools/list")]):
-                    async with Post(way.url, None, head) as post:
-                        post.writer.close()
-                    wire = Post(way.url, None, head)
+                    wire = way.post({}, head)
                     wire.body = json.dumps(body).encode()
-                    wire.sending = http_head({}, head)
                     async with wire as post:
                         await post.begin()
-                        assert post.status == 400
+                        assert post.status == 400, body
 
         run(go())
 
@@ -9745,6 +12305,1880 @@ class TestLadder:
                     async with way.post(None, head, method=method) as post:
                         await post.begin()
                         assert post.status in (400, 405), method
+
+        run(go())
+
+
+class TestResults:
+    """Whatever is answered says what it is, who said it, and how long it may be kept."""
+
+    @each_door
+    def test_every_result_says_what_it_is_and_who_said_it(self, door):
+        """basic/index#result-responses, basic/index#_meta: resultType, serverInfo."""
+        app = small_app()
+
+        @app.method("acme/x")
+        async def custom(ctx, params):
+            return {"n": 1, "_meta": {"acme/y": 2}}
+
+        @app.middleware
+        async def wrap(ctx, call_next):
+            return {**await call_next(ctx), "extra": True}
+
+        asks = [
+            stateless(1, "server/discover"), stateless(2, "tools/list"),
+            stateless(3, "prompts/list"), stateless(4, "resources/list"),
+            stateless(5, "resources/templates/list"), stateless(6, "resources/read", uri="note://a"),
+            stateless(7, "prompts/get", name="greet", arguments={"name": "a"}),
+            calling(8, "add", {"a": 1}), calling(9, "add", {"a": "no"}), calling(10, "samples"),
+            stateless(11, "acme/x"),
+            stateless(12, "completion/complete", ref={"type": "ref/prompt", "name": "greet"},
+                      argument={"name": "name", "value": "a"}),
+        ]  # fmt: skip
+
+        async def go():
+            async with door(app) as way:
+                return [(await way.ask(msg))["result"] for msg in asks]
+
+        results = run(go())
+        info = "io.modelcontextprotocol/serverInfo"
+        kinds = [result["resultType"] for result in results]
+        assert kinds == ["input_required" if msg["id"] == 10 else "complete" for msg in asks]
+        assert all(result["_meta"][info] == {"name": "eras", "version": "9"} for result in results)
+        assert all(result["extra"] for result in results if result["resultType"] == "complete")
+        assert results[10]["_meta"]["acme/y"] == 2
+
+    def test_legacy_results_say_none_of_it(self):
+        async def go():
+            async with m.Client(small_app(), revision=SESSIONS) as c:
+                return await c.call_tool("add", {"a": 1}), await c.request("tools/list")
+
+        for result in run(go()):
+            assert not {"resultType", "_meta", "ttlMs", "cacheScope"} & result.keys()
+
+    def test_server_speaks_of_a_missing_resource_as_the_revision_does(self):
+        """server/resources#error-handling: -32602, and before -32002; with the URI."""
+
+        async def go(revision):
+            async with m.Client(small_app(), revision=revision) as c:
+                with pytest.raises(m.RemoteError) as caught:
+                    await c.read("note://nowhere")
+                return caught.value.code, caught.value.data
+
+        assert run(go(STATELESS)) == (-32602, {"uri": "note://nowhere"})
+        assert run(go(SESSIONS)) == (-32002, {"uri": "note://nowhere"})
+
+    def test_hints_are_the_servers_the_lists_or_the_resources(self):
+        """server/utilities/caching#cacheable-model"""
+        ttl = {"tools/list": 5, "resources/read": 7}
+        app = m.Server(ttl_ms=ttl, cache_scope={"tools/list": "public"})
+        app.tool(lambda: 1, name="x")
+        app.prompt(lambda: "x", name="x")
+        app.add_resource("a://plain", "text")
+        app.add_resource("a://own", "text", ttl_ms=9, cache_scope="public")
+
+        @app.resource("a://outer")
+        async def outer(ctx: m.Context) -> str:
+            return (await ctx.read_resource("a://own"))[0]["text"]
+
+        @app.resource("a://{asks}")
+        async def asks(asks: str, ctx: m.Context) -> str:
+            return str((await ctx.elicit("?")).action)
+
+        async def go():
+            found = {}
+            async with Pipe(app) as way:
+                for method in ("server/discover", "tools/list", "prompts/list", "resources/list",
+                               "resources/templates/list"):  # fmt: skip
+                    found[method] = (await way.ask(stateless(1, method)))["result"]
+                for uri in ("a://plain", "a://own", "a://outer"):
+                    found[uri] = (await way.ask(stateless(1, "resources/read", uri=uri)))["result"]
+                ask = stateless(1, "resources/read", ANYTHING, uri="a://b")
+                answer = await way.ask(ask)
+                found["asked"] = answer["result"]
+                retry = again(ask, 2, answer, {"elicitation-1": accept()})
+                found["answered"] = (await way.ask(retry))["result"]
+                found["call"] = (await way.ask(calling(1, "x")))["result"]
+            return {what: (item.get("ttlMs"), item.get("cacheScope")) for what, item in found.items()}
+
+        assert run(go()) == {
+            "server/discover": (0, "private"), "tools/list": (5, "public"),
+            "prompts/list": (0, "private"), "resources/list": (0, "private"),
+            "resources/templates/list": (0, "private"), "a://plain": (7, "private"),
+            "a://own": (9, "public"), "a://outer": (7, "private"), "asked": (None, None),
+            "answered": (0, "private"), "call": (None, None),
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("wrong", [
+        {"ttl_ms": -1}, {"ttl_ms": {"tools/list": -1}}, {"ttl_ms": "5"}, {"ttl_ms": 1.5},
+        {"cache_scope": "Public"}, {"cache_scope": {"tools/list": "all"}},
+    ])  # fmt: skip
+    def test_hints_that_would_mean_nothing_are_refused(self, wrong):
+        """server/utilities/caching#time-to-live-ttl-field: "MUST provide a ttlMs >= 0"."""
+        with pytest.raises(ValueError, match="give"):
+            m.Server(**wrong)
+        if not isinstance(next(iter(wrong.values())), dict):
+            with pytest.raises(ValueError, match="give"):
+                m.Server().add_resource("a://b", "text", **wrong)
+
+    def test_all_pages_have_the_same_scope_and_the_same_order_each_time(self):
+        """server/utilities/caching#interaction-with-pagination, server/tools#capabilities"""
+        app = m.Server(page_size=3, cache_scope="public")
+        names = [f"t{n}" for n in range(8)]
+        for name in names:
+            app.tool(lambda: 1, name=name)
+
+        async def go():
+            async with Pipe(app) as way:
+                for _ in range(3):
+                    found, cursor = [], {}
+                    while cursor is not None:
+                        page = (await way.ask(stateless(1, "tools/list", **cursor)))["result"]
+                        assert page["cacheScope"] == "public"
+                        found += [tool["name"] for tool in page["tools"]]
+                        cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
+                    assert found == names
+
+        run(go())
+
+    @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
+    def test_streams_are_not_buffered_by_proxies(self, door):
+        """streamable-http#receiving-messages: X-Accel-Buffering: no"""
+
+        async def go():
+            async with door(small_app()) as way:
+                msg = calling(1, "talks", meta={OF_MCP + "logLevel": "debug"})
+                assert said(await way.ask(msg)) == "done"
+                return way.head
+
+        head = run(go())
+        assert head["content-type"] == "text/event-stream"
+        assert head["x-accel-buffering"] == "no"
+
+    def test_events_have_no_ids_since_nobody_can_come_back(self):
+        """streamable-http#receiving-messages: "Resumable SSE streams ... are not supported"."""
+
+        async def go():
+            async with Web(small_app()) as way:
+                msg = calling(1, "talks", meta={OF_MCP + "logLevel": "debug"})
+                async with way.post(msg) as post:
+                    await post.begin()
+                    whole = b""
+                    while piece := await post.read():
+                        whole += piece
+                    return whole
+
+        assert b"id:" not in run(go()).replace(b'"id":', b"")
+
+    @pytest.mark.parametrize("level, heard", [
+        (None, []), ("debug", ["one", "two"]), ("error", ["two"]), ("emergency", []),
+    ])  # fmt: skip
+    def test_log_messages_come_only_at_the_level_that_the_request_names(self, level, heard):
+        """server/utilities/logging#per-request-log-level: "MUST NOT emit" otherwise."""
+
+        async def go():
+            async with Pipe(small_app()) as way:
+                meta = {OF_MCP + "logLevel": level} if level else {}
+                await way.ask(calling(1, "talks", meta=meta))
+                await way.ask(calling(2, "add", {"a": 1}))
+                return [msg["params"]["data"] for msg in way.heard]
+
+        assert run(go()) == heard
+
+    def test_quiet_streams_are_kept_alive_with_comments(self, monkeypatch):
+        """streamable-http#receiving-messages: a line that begins with a colon."""
+        monkeypatch.setattr(m, "KEEP_ALIVE_SECONDS", 0.0)
+        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.001)
+        app, gate = m.Server(), []
+
+        @app.tool
+        async def slow() -> str:
+            gate.append(asyncio.get_running_loop().create_future())
+            await gate[0]
+            return "done"
+
+        async def go():
+            async with Web(app) as way:
+                async with way.post(calling(1, "slow")) as post:
+                    assert (await post.take()).startswith(":")
+                    assert (await post.take()).startswith(":")
+                    gate[0].set_result(None)
+                    last = await post.take()
+                    while isinstance(last, str):
+                        last = await post.take()
+                    assert said(last) == "done"
+                listen = stateless(2, "subscriptions/listen", notifications={})
+                async with way.post(listen) as post:
+                    await post.take()
+                    assert (await post.take()).startswith(":")
+
+        run(go())
+
+
+class TestGivingUp:
+    """basic/patterns/cancellation: closing the response, or saying so, ends the work at once."""
+
+    def app(self):
+        app = m.Server()
+        app.began, app.ended = asyncio.Event(), asyncio.Event()
+        app.loop, app.released = asyncio.get_running_loop(), threading.Event()
+
+        @app.tool
+        async def forever(ctx: m.Context) -> str:
+            await ctx.report_progress(1)
+            app.began.set()
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                app.ended.set()
+
+        @app.tool
+        def in_a_thread(ctx: m.Context) -> str:
+            app.loop.call_soon_threadsafe(app.began.set)
+            deadline = time.monotonic() + 10
+            while not ctx.cancelled and time.monotonic() < deadline:
+                app.released.wait(0.001)
+            app.loop.call_soon_threadsafe(app.ended.set)
+
+        return app
+
+    @pytest.mark.parametrize("meta", [{}, {"progressToken": 5}], ids=["JSON", "stream"])
+    @pytest.mark.parametrize("tool", ["forever", "in_a_thread"])
+    def test_closing_the_response_cancels_the_handler(self, tool, meta):
+        """streamable-http#cancellation: "MUST be treated by the server as cancellation"."""
+
+        async def go():
+            app = self.app()
+            async with Web(app) as way:
+                async with way.post(calling(1, tool, meta=meta)) as post:
+                    await app.began.wait()
+                    if meta and tool == "forever":
+                        assert (await post.take())["method"] == "notifications/progress"
+                await app.ended.wait()
+                await way.ask(stateless(2, "tools/list"))  # the server lives
+
+        run(go())
+
+    @pytest.mark.parametrize("tool", ["forever", "in_a_thread"])
+    def test_an_asgi_servers_disconnect_cancels_the_handler(self, tool):
+        async def go():
+            app = self.app()
+            asked = [{"type": "http.request", "body": json.dumps(calling(1, tool)).encode()}]
+
+            async def receive():
+                if asked:
+                    return asked.pop()
+                await app.began.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(event):
+                raise AssertionError(f"nobody is there to read {event}")
+
+            async with Mounted(app) as way:
+                await way.call(calling(1, tool), None, receive, send)
+                await app.ended.wait()
+
+        run(go())
+
+    @pytest.mark.parametrize("tool", ["forever", "in_a_thread"])
+    def test_on_a_pipe_the_client_says_so_and_gets_no_answer(self, tool):
+        """stdio#cancellation: "MUST NOT send any further messages for it"."""
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                await way.send(calling("a", tool))
+                await app.began.wait()
+                await way.send(m.notification("notifications/cancelled", {"requestId": "a"}))
+                await app.ended.wait()
+                await way.ask(stateless("b", "tools/list"))
+                assert way.heard == []
+
+        run(go())
+
+    def test_giving_up_a_call_closes_only_its_own_response(self):
+        async def go():
+            app = self.app()
+            async with Web(app) as way, m.Client(way.url) as c:
+                assert c.revision == STATELESS
+                call = asyncio.ensure_future(c.call("forever"))
+                await app.began.wait()
+                call.cancel()
+                await app.ended.wait()
+                assert [tool["name"] for tool in await c.list_tools()] == ["forever", "in_a_thread"]
+
+        run(go())
+
+
+# What an annotation of the value `bad` makes invalid: property schema, beside a right one of name R.
+BAD_MIRRORS = {
+    "empty": {"a": {"type": "string", "x-mcp-header": ""}},
+    "with a space": {"a": {"type": "string", "x-mcp-header": "My Region"}},
+    "with a colon": {"a": {"type": "string", "x-mcp-header": "a:b"}},
+    "with a line break": {"a": {"type": "string", "x-mcp-header": "a\r\nb"}},
+    "beyond ASCII": {"a": {"type": "string", "x-mcp-header": "Größe"}},
+    "no text": {"a": {"type": "string", "x-mcp-header": 5}},
+    "twice": {"a": {"type": "string", "x-mcp-header": "r"},
+              "b": {"type": "string", "x-mcp-header": "R"}},
+    "of a number": {"a": {"type": "number", "x-mcp-header": "R"}},
+    "of an object": {"a": {"type": "object", "x-mcp-header": "R"}},
+    "of an array": {"a": {"type": "array", "x-mcp-header": "R"}},
+    "of null": {"a": {"type": "null", "x-mcp-header": "R"}},
+    "of no type": {"a": {"x-mcp-header": "R"}},
+    "inside items": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "R"}}},
+    "inside anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "R"}]}},
+    "inside not": {"a": {"not": {"type": "string", "x-mcp-header": "R"}}},
+    "below items": {"a": {"items": {"properties": {"b": {"type": "string", "x-mcp-header": "R"}}}}},
+}  # fmt: skip
+# spec: basic/transports/streamable-http#value-encoding
+ENCODED = [
+    ("us-west1", "us-west1"),
+    ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+    (" padded ", "=?base64?IHBhZGRlZCA=?="),
+    ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+    ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+    ("us west 1", "us west 1"),
+    ("", ""),
+    ("a\tb", "=?base64?YQli?="),
+]
+
+
+class TestMirroring:
+    """streamable-http#request-metadata: headers repeat the body, for whoever reads only those."""
+
+    @pytest.mark.parametrize("value, header", ENCODED)
+    def test_values_travel_as_the_page_shows(self, value, header):
+        assert m.encode_header_value(value) == header
+        assert m.decode_header_value(header) == value
+
+    @pytest.mark.parametrize("header", [
+        "=?base64?%%%?=", "=?base64?a?=", "=?base64?/w==?=", "\xe9", "a\x7f",
+    ])  # fmt: skip
+    def test_values_that_cannot_be_read_are_a_mismatch(self, header):
+        with pytest.raises(m.RPCError) as caught:
+            m.decode_header_value(header)
+        assert caught.value.code == -32020
+
+    @pytest.mark.parametrize("header", ["=?BASE64?YQ==?=", "=?base64?YQ==", "base64?YQ==?="])
+    def test_markers_are_exact(self, header):
+        assert m.decode_header_value(header) == header
+
+    def test_arbitrary_texts_survive_the_header(self):
+        dice = rng("header values")
+        for _ in range(500):
+            text = "".join(dice.choices("aB =?b64/\t\r\n\x00é世\U0001f600", k=dice.randint(0, 12)))
+            header = m.encode_header_value(text)
+            assert re.fullmatch(r"[\x20-\x7e]*", header) and header == header.strip(" ")
+            assert m.decode_header_value(header) == text
+
+    @pytest.mark.parametrize("what", BAD_MIRRORS)
+    def test_an_annotation_that_breaks_the_rules_is_invalid(self, what):
+        schema = {"type": "object", "properties": BAD_MIRRORS[what]}
+        with pytest.raises(m.SchemaError):
+            m.mirrors_of(schema)
+        with pytest.raises(m.SchemaError):
+            m.Server().add_tool(lambda **a: 1, name="x", input_schema=schema)
+
+    @pytest.mark.parametrize("keyword", ["$defs", "if", "then", "else", "additionalProperties"])
+    def test_an_annotation_beside_the_chain_of_properties_is_invalid(self, keyword):
+        marked = {"type": "string", "x-mcp-header": "R"}
+        schema = {"properties": {}, keyword: {"properties": {"a": marked}}}
+        with pytest.raises(m.SchemaError):
+            m.mirrors_of(schema)
+
+    def test_an_argument_may_be_called_like_the_keyword(self):
+        schema = {"properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}}
+        assert m.mirrors_of(schema) == []
+
+    @pytest.mark.parametrize("arguments, header, fine", [
+        ({"n": 42}, "42", True), ({"n": 42}, "42.0", True), ({"n": 42.0}, "42", True),
+        ({"n": 42}, "042", True), ({"n": -7}, "-7", True), ({"n": 42}, "43", False),
+        ({"n": 42}, "42.5", False), ({"n": 42}, "x", False), ({"n": 42}, None, False),
+        ({"n": None}, None, True), ({}, None, True), ({"n": None}, "42", False), ({}, "42", False),
+        ({"n": 2**53 - 1}, str(2**53 - 1), True), ({"n": 2**53 - 1}, str(2**53 - 2), False),
+        ({"b": True}, "true", True), ({"b": False}, "false", True), ({"b": True}, "True", False),
+        ({"b": True}, "1", False), ({"s": "a"}, "a", True), ({"s": "a"}, "A", False),
+        ({"s": "é"}, "=?base64?w6k=?=", True), ({"s": "é"}, "\xe9", False),
+        ({"s": ""}, "", True), ({"s": ""}, None, False), ({"s": "42"}, "42.0", False),
+        ({"o": {"p": "q"}}, "q", True), ({"o": {"p": "q"}}, "r", False), ({"o": {}}, None, True),
+        ({"o": None}, None, True), ({"o": "text"}, None, True), ({"o": {"p": {}}}, None, True),
+    ])  # fmt: skip
+    def test_server_compares_header_and_argument(self, arguments, header, fine):
+        """streamable-http#server-behavior-for-custom-headers: the table, and numbers as numbers."""
+        kind = {"n": "integer", "b": "boolean"}.get(next(iter(arguments), "n"), "string")
+        path = ("o", "p") if "o" in arguments else (next(iter(arguments), "n"),)
+        mirrors = [m.Mirror("mcp-param-x", path, kind)]
+        headers = {} if header is None else {"mcp-param-x": header}
+        if fine:
+            m.check_mirrors(mirrors, headers, arguments)
+        else:
+            with pytest.raises(m.RPCError) as caught:
+                m.check_mirrors(mirrors, headers, arguments)
+            assert caught.value.code == -32020
+
+    @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
+    def test_header_class_marks_an_argument(self, door):
+        """server/tools#x-mcp-header; `Annotated[str, Header("Region")]`"""
+
+        async def go():
+            async with door(small_app()) as way:
+                listed = (await way.ask(stateless(1, "tools/list")))["result"]["tools"]
+                found = [await way.ask(calling(2, "where", {"region": "eu"}), head) for head in (
+                    {"mcp-param-region": "eu"}, {"Mcp-Param-REGION": "eu"},
+                    {"mcp-param-region": "us"}, {}, {"mcp-param-region": "=?base64?ZXU=?="},
+                )]  # fmt: skip
+                other = await way.ask(calling(3, "where"), {"mcp-param-other": "forwarded"})
+                return listed, found, other
+
+        listed, found, other = run(go())
+        schema = next(tool for tool in listed if tool["name"] == "where")["inputSchema"]
+        assert schema["properties"]["region"]["x-mcp-header"] == "Region"
+        codes = [item["error"]["code"] if "error" in item else said(item) for item in found]
+        assert codes == ["eu 0", "eu 0", -32020, -32020, "eu 0"]
+        assert said(other) == "none 0"
+
+    def test_legacy_requests_need_no_mirrors(self):
+        async def go():
+            async with m.Client(small_app(), revision=SESSIONS) as c:
+                assert await c.call("where", {"region": "eu"}) == "eu 0"
+            async with Web(small_app()) as way, m.Client(way.url, revision=SESSIONS) as c:
+                assert await c.call("where", {"region": "eu"}) == "eu 0"
+
+        run(go())
+
+    def test_client_repeats_what_is_marked_and_nothing_else(self):
+        """streamable-http#client-behavior"""
+        seen = []
+
+        def serve(head, msg):
+            seen.append({k: v for k, v in head.items() if k.startswith("mcp-")})
+            properties = {
+                "s": {"type": "string", "x-mcp-header": "S"},
+                "n": {"type": "integer", "x-mcp-header": "N"},
+                "b": {"type": "boolean", "x-mcp-header": "B"},
+                "o": {"properties": {"p": {"type": "string", "x-mcp-header": "Deep"}}},
+                "plain": {"type": "string"},
+            }
+            tool = {"name": "tüte", "inputSchema": {"type": "object", "properties": properties}}
+            return {"tools": [tool], "content": []}
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                await c.list_tools()
+                for arguments in (
+                    {"s": "é", "n": 42, "b": False, "o": {"p": "q"}, "plain": "x"},
+                    {"s": None, "o": {}}, {"n": 42.0, "s": ""}, {},
+                ):  # fmt: skip
+                    await c.call_tool("tüte", arguments)
+                await c.read_resource("file:///a%20b/ü")
+                await c.get_prompt("x")
+
+        run(go())
+        name = "=?base64?dMO8dGU=?="
+        called = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
+        assert seen[0] == {"mcp-protocol-version": STATELESS, "mcp-method": "server/discover"}
+        assert [{k: v for k, v in head.items() if k not in called} for head in seen[2:6]] == [
+            {"mcp-param-s": "=?base64?w6k=?=", "mcp-param-n": "42", "mcp-param-b": "false",
+             "mcp-param-deep": "q"},
+            {}, {"mcp-param-n": "42", "mcp-param-s": ""}, {},
+        ]  # fmt: skip
+        assert all(called.items() <= head.items() for head in seen[2:6])
+        assert seen[6]["mcp-name"] == "=?base64?ZmlsZTovLy9hJTIwYi/DvA==?="
+        assert seen[7]["mcp-name"] == "x"
+
+    def test_client_leaves_out_invalid_tools_with_a_warning(self, caplog):
+        """streamable-http#schema-extension: "MUST exclude", "SHOULD log a warning"."""
+        bad = [{"name": f"bad {what}", "inputSchema": {"type": "object", "properties": properties}}
+               for what, properties in BAD_MIRRORS.items()]  # fmt: skip
+        good = {"name": "good", "inputSchema": {"type": "object"}}
+        legacy = []
+
+        def serve(head, msg):
+            if msg["method"] == "server/discover" and legacy:
+                return -32601
+            return {"tools": [*bad, good], "protocolVersion": SESSIONS, "serverInfo": {}}
+
+        async def names(target):
+            async with m.Client(target) as c:
+                return [tool["name"] for tool in await c.list_tools()]
+
+        async def go():
+            async with fake_http(serve) as url:
+                assert await names(url) == ["good"]
+                for tool in bad:
+                    assert f"{tool['name']!r} is left out" in caplog.text
+                legacy.append(1)
+                # What older servers mean by that keyword is theirs.
+                assert len(await names(url)) == len(bad) + 1
+                legacy.clear()
+            # Where there are no headers, nothing is wrong with them.
+            assert len(await names(Script(lambda msg: [answer_to(msg, serve({}, msg))]))) == len(bad) + 1
+
+        run(go())
+
+    def test_header_mismatch_reads_the_tools_again_and_retries_once(self):
+        """streamable-http#client-behavior: "SHOULD call tools/list ... then retry"."""
+
+        async def go(changes):
+            log, marks = [], []
+
+            def serve(head, msg):
+                log.append(msg["method"])
+                mark = {"x-mcp-header": "Region"} if marks else {}
+                properties = {"region": {"type": "string", **mark}}
+                tools = [{"name": "x", "inputSchema": {"type": "object", "properties": properties}}]
+                if msg["method"] == "tools/call":
+                    marks.append(1) if changes else None
+                    if not changes or head.get("mcp-param-region") != "eu":
+                        return -32020
+                hints = {"ttlMs": 60_000, "cacheScope": "public"}
+                return {"tools": tools, "content": [], **hints}
+
+            async with fake_http(serve) as url, m.Client(url) as c:
+                await c.list_tools()
+                try:
+                    await c.call_tool("x", {"region": "eu"})
+                    return log, "fine"
+                except m.RemoteError as exc:
+                    return log, exc.code
+
+        path = ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call"]
+        assert run(go(True)) == (path, "fine")
+        assert run(go(False)) == (path, -32020)
+
+
+class TestRounds:
+    """basic/patterns/mrtr: a request that asks ends, and is sent again with the answers."""
+
+    def app(self, **options):
+        app = m.Server(state_key="a key that is long enough", **options)
+        app.runs, app.count = [], 0
+
+        def buy():
+            app.count += 1
+            return {"order": app.count}
+
+        @app.tool
+        async def shop(ctx: m.Context, what: str = "tea") -> str:
+            app.runs.append(what)
+            size = await ctx.elicit("Size?", int, key="size")
+            order = await ctx.once(buy)
+            words = await ctx.sample("Say thanks", max_tokens=5)
+            return f"{what} {size.data} {order['order']} {words['content']['text']}"
+
+        return app
+
+    THANKS = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Thanks"}}
+
+    def test_asking_ends_the_request_and_answering_continues_it(self):
+        """mrtr#basic-workflow, mrtr#inputrequiredresult"""
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                ask = calling(1, "shop")
+                first = await way.ask(ask)
+                ask2 = again(ask, 2, first, {"size": accept(value=3)})
+                second = await way.ask(ask2)
+                assert app.count == 1 and second["result"]["requestState"] != (
+                    first["result"]["requestState"]
+                )
+                third = await way.ask(again(ask, 3, second, {"sampling-2": self.THANKS}))
+                return app, first, second, third, way.heard
+
+        app, first, second, third, heard = run(go())
+        asked = first["result"]["inputRequests"]
+        assert asked == {"size": {"method": "elicitation/create", "params": {
+            "mode": "form", "message": "Size?", "requestedSchema": {"type": "object", "properties": {
+                "value": {"type": "integer"}}, "required": ["value"]}}}}  # fmt: skip
+        assert second["result"]["inputRequests"] == {
+            "sampling-2": {"method": "sampling/createMessage", "params": {
+                "messages": [{"role": "user", "content": {"type": "text", "text": "Say thanks"}}],
+                "maxTokens": 5}},
+        }  # fmt: skip
+        assert said(third) == "tea 3 1 Thanks"
+        assert (app.runs, app.count, heard) == (["tea"] * 3, 1, [])
+
+    @pytest.mark.parametrize("responses", [
+        {}, None, [], "text", {"size": None}, {"size": 5}, {"size": []}, {"size": {}}, {"other": {}},
+        {"size": {"action": "yes"}}, {"size": {"action": "accept"}},
+        {"size": {"action": "accept", "content": {"value": "many"}}},
+        {"size": {"action": "accept", "content": {"values": 3}}},
+        {"size": {"action": "accept", "content": "3"}}, {"SIZE": {"action": "decline"}},
+    ])  # fmt: skip
+    def test_missing_and_wrong_answers_are_asked_for_again(self, responses):
+        """mrtr#error-handling: "a new InputRequiredResult requesting the missing information"."""
+
+        async def go():
+            async with Pipe(self.app()) as way:
+                ask = calling(1, "shop")
+                first = await way.ask(ask)
+                retry = again(ask, 2, first)
+                retry["params"]["inputResponses"] = responses
+                second = await way.ask(retry)
+                assert second["result"]["inputRequests"] == first["result"]["inputRequests"]
+                third = await way.ask(again(ask, 3, second, {"size": accept(value=3)}))
+                return list(third["result"]["inputRequests"])
+
+        assert run(go()) == ["sampling-2"]
+
+    def test_answers_to_what_was_not_asked_change_nothing(self):
+        """mrtr#error-handling: "SHOULD ignore any information it does not recognize"."""
+
+        async def go():
+            async with Pipe(self.app()) as way:
+                ask = calling(1, "shop")
+                first = await way.ask(ask)
+                more = {"size": accept(value=3), "colour": accept(value="red"), "": 5}
+                second = await way.ask(again(ask, 2, first, more))
+                # What was answered once stays: the order was made for it.
+                more = {"size": accept(value=9), "sampling-2": self.THANKS}
+                return said(await way.ask(again(ask, 3, second, more)))
+
+        assert run(go()) == "tea 3 1 Thanks"
+
+    @pytest.mark.parametrize("door", [Pipe, Web, Mounted], ids=["pipe", "http", "asgi"])
+    @pytest.mark.parametrize("spoil", [
+        lambda p: p.update(requestState=p["requestState"] + "-TAMPERED"),
+        lambda p: p.update(requestState="A" + p["requestState"][1:]),
+        lambda p: p.update(requestState=p["requestState"][:-1]),
+        lambda p: p.update(requestState=p["requestState"].split(".")[0]),
+        lambda p: p.update(requestState=""),
+        lambda p: p.update(requestState="."),
+        lambda p: p.update(requestState="\u20ac"),
+        lambda p: p.update(requestState=5),
+        lambda p: p.update(requestState=[p["requestState"]]),
+        lambda p: p["arguments"].update(what="gold"),
+        lambda p: p.update(arguments={}),
+        lambda p: p.update(name="twin"),
+        lambda p: p.update(requestState=m.seal(b"another key", {"bound": [], "record": {}})),
+        lambda p: p.update(requestState="x" * (m.MAX_STATE_BYTES + 1)),
+    ])  # fmt: skip
+    def test_state_that_is_not_ours_is_refused(self, door, spoil):
+        """mrtr#server-requirements-basic-workflow: "MUST reject state that fails verification"."""
+
+        async def go():
+            app = self.app()
+            app.add_tool(app.tools["shop"].fn, name="twin")
+            async with door(app) as way:
+                ask = calling(1, "shop", {"what": "tea"})
+                retry = again(ask, 2, await way.ask(ask), {"size": accept(value=3)})
+                retry = json.loads(json.dumps(retry))
+                spoil(retry["params"])
+                return problem(await way.ask(retry)), way.status, app.count
+
+        assert run(go()) == (-32602, None if door is Pipe else 400, 0)
+
+    @pytest.mark.parametrize("method", ["prompts/get", "resources/read", "tools/list"])
+    def test_state_of_another_method_is_refused(self, method):
+        async def go():
+            app = self.app()
+            app.add_prompt(lambda: "x", name="shop")
+            app.add_resource("shop://", "x")
+            async with Pipe(app) as way:
+                state = (await way.ask(calling(1, "shop")))["result"]["requestState"]
+                params = {"name": "shop", "uri": "shop://", "arguments": {}, "requestState": state}
+                return problem(await way.ask(stateless(2, method, ANYTHING, **params)))
+
+        assert run(go()) == -32602
+
+    def test_state_lapses(self, monkeypatch):
+        """mrtr#server-requirements-basic-workflow: "a short expiry (TTL)"."""
+
+        async def go(seconds):
+            monkeypatch.setattr(m, "STATE_SECONDS", seconds)
+            async with Pipe(self.app()) as way:
+                ask = calling(1, "shop")
+                retry = again(ask, 2, await way.ask(ask), {"size": accept(value=3)})
+                answer = await way.ask(retry)
+                return answer["error"]["code"] if "error" in answer else "fine"
+
+        assert run(go(60)) == "fine"
+        assert run(go(-0.001)) == -32602
+
+    def test_state_of_another_principal_is_refused(self):
+        async def go():
+            async with Web(self.app(), token={"t1": "ann", "t2": "bob", "t3": "ann"}) as way:
+                head = {"authorization": "Bearer t1"}
+                ask = calling(1, "shop")
+                retry = again(ask, 2, await way.ask(ask, head), {"size": accept(value=3)})
+                found = []
+                for token in ("t2", "t3", "t1"):
+                    answer = await way.ask(retry, {"authorization": f"Bearer {token}"})
+                    found.append(answer["error"]["code"] if "error" in answer else "fine")
+                return found
+
+        assert run(go()) == [-32602, "fine", "fine"]
+
+    def test_state_is_limited_in_size(self, monkeypatch):
+        app, sizes = m.Server(), []
+        real = m.seal
+
+        @app.tool
+        async def big(ctx: m.Context, size: int) -> str:
+            await ctx.once(lambda: "x" * size)
+            await ctx.elicit("?")
+            return "done"
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = calling(1, "big", {"size": 10})
+                length = len((await way.ask(ask))["result"]["requestState"])
+                monkeypatch.setattr(m, "MAX_STATE_BYTES", length)
+                assert "result" in await way.ask(ask)
+                monkeypatch.setattr(m, "MAX_STATE_BYTES", length - 1)
+                assert problem(await way.ask(ask)) == -32603
+
+        run(go())
+
+    def test_what_is_asked_together_is_asked_in_one_round(self):
+        app, runs = m.Server(), []
+
+        @app.tool
+        async def gathers(ctx: m.Context) -> str:
+            runs.append(1)
+            answers = await asyncio.gather(
+                ctx.elicit("Name?", str), ctx.sample("Hi"), ctx.roots(), ctx.elicit("Age?", int)
+            )
+            return f"{answers[0].data} {answers[1]['model']} {len(answers[2])} {answers[3].data}"
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = calling(1, "gathers")
+                first = await way.ask(ask)
+                assert list(first["result"]["inputRequests"]) == [
+                    "elicitation-1", "sampling-2", "roots-3", "elicitation-4"]  # fmt: skip
+                part = {"elicitation-1": accept(value="Ann"), "roots-3": {"roots": []}}
+                second = await way.ask(again(ask, 2, first, part))
+                assert list(second["result"]["inputRequests"]) == ["sampling-2", "elicitation-4"]
+                rest = {"sampling-2": self.THANKS, "elicitation-4": accept(value=7)}
+                return said(await way.ask(again(ask, 3, second, rest)))
+
+        assert run(go()) == "Ann m 0 7" and len(runs) == 3
+
+    def test_keys_name_questions_and_must_differ(self):
+        """mrtr#server-requirements-basic-workflow: keys "MUST be unique"."""
+        app = m.Server()
+
+        @app.tool
+        async def twice(ctx: m.Context) -> str:
+            await asyncio.gather(ctx.elicit("1", key="k"), ctx.elicit("2", key="k"))
+
+        @app.tool
+        async def taken(ctx: m.Context) -> str:
+            await asyncio.gather(ctx.elicit("1", key="elicitation-2"), ctx.elicit("2"))
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = calling(1, "twice")
+                wrong = await way.ask(again(ask, 2, await way.ask(ask), {"k": accept()}))
+                right = (await way.ask(calling(2, "taken")))["result"]
+                return wrong["result"], right
+
+        wrong, right = run(go())
+        assert wrong["isError"] and "'k' names two questions" in wrong["content"][0]["text"]
+        assert list(right["inputRequests"]) == ["elicitation-2", "elicitation-3"]
+
+    @pytest.mark.parametrize("capabilities, tool, needs", [
+        ({}, "form", {"elicitation": {}}), ({"elicitation": {}}, "form", None),
+        ({"elicitation": {"form": {}}}, "form", None),
+        ({"elicitation": {"url": {}}}, "form", {"elicitation": {"form": {}}}),
+        ({"elicitation": {}}, "url", {"elicitation": {"url": {}}}),
+        ({"elicitation": {"url": {}}}, "url", None),
+        ({}, "sample", {"sampling": {}}), ({"sampling": {}}, "sample", None),
+        ({"sampling": {}}, "sample_tools", {"sampling": {"tools": {}}}),
+        ({"sampling": {"tools": {}}}, "sample_tools", None), ({}, "roots", {"roots": {}}),
+        ({"roots": {}}, "roots", None),
+    ])  # fmt: skip
+    @pytest.mark.parametrize("by_hand", [False, True], ids=["awaited", "by hand"])
+    def test_only_what_was_declared_is_asked(self, capabilities, tool, needs, by_hand):
+        """mrtr#server-requirements-basic-workflow: "MUST NOT send an inputRequests" otherwise."""
+        app = m.Server()
+        form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        wish = {"name": "t", "inputSchema": {"type": "object"}}
+        talk = {"messages": [], "maxTokens": 1}
+        hand = {
+            "form": ("elicitation/create", {"mode": "form", **form}),
+            "url": ("elicitation/create", {"mode": "url", "message": "?", "url": "x://y"}),
+            "sample": ("sampling/createMessage", talk),
+            "sample_tools": ("sampling/createMessage", {**talk, "tools": [wish]}),
+            "roots": ("roots/list", {}),
+        }
+
+        @app.tool
+        async def form_(ctx: m.Context) -> str:
+            if by_hand:
+                method, params = hand[tool]
+                return m.InputRequired({"q": {"method": method, "params": params}})
+            if tool == "form":
+                await ctx.elicit("?")
+            elif tool == "url":
+                await ctx.elicit_url("?", "x://y")
+            elif tool == "roots":
+                await ctx.roots()
+            else:
+                await ctx.sample([], max_tokens=1, tools=[wish] if tool == "sample_tools" else None)
+
+        async def go():
+            async with Pipe(app) as way:
+                return await way.ask(calling(1, "form_", capabilities=capabilities))
+
+        answer = run(go())
+        if needs is None:
+            (asked,) = answer["result"]["inputRequests"].values()
+            assert asked["method"] == hand[tool][0]
+        else:
+            assert problem(answer) == -32021
+            assert answer["error"]["data"] == {"requiredCapabilities": needs}
+
+    def test_prompts_and_resources_ask_too(self):
+        """mrtr#supported-requests"""
+        app = m.Server()
+
+        @app.prompt
+        async def tell(topic: str, ctx: m.Context) -> str:
+            return f"{topic} {(await ctx.elicit('Who?', str, key='who')).data}"
+
+        @app.resource("note://{name}")
+        def note(name: str, ctx: m.Context) -> str:
+            return f"{name} {ctx.elicit('Who?', str, key='who').data}"
+
+        async def go():
+            async with Pipe(app) as way:
+                asks = [stateless(1, "prompts/get", ANYTHING, name="tell", arguments={"topic": "a"}),
+                        stateless(3, "resources/read", ANYTHING, uri="note://a")]  # fmt: skip
+                found = []
+                for ask in asks:
+                    first = await way.ask(ask)
+                    assert not {"ttlMs", "cacheScope", "messages", "contents"} & first["result"].keys()
+                    retry = again(ask, 2, first, {"who": accept(value="Ann")})
+                    found.append((await way.ask(retry))["result"])
+                return found
+
+        prompt, resource = run(go())
+        assert prompt["messages"][0]["content"]["text"] == "a Ann"
+        assert resource["contents"][0]["text"] == "a Ann"
+
+    @pytest.mark.parametrize("what", ["completion", "list", "custom"])
+    def test_other_methods_cannot_ask(self, what, caplog):
+        """mrtr#supported-requests: "MUST NOT send InputRequiredResult" on any other."""
+        app = m.Server()
+        app.add_prompt(lambda a: "x", name="p")
+
+        @app.complete("p", "a")
+        async def complete(value: str, ctx: m.Context) -> list:
+            return [str(await ctx.roots())]
+
+        @app.method("acme/x")
+        async def custom(ctx, params):
+            return {"roots": await ctx.roots()}
+
+        @app.middleware
+        async def ask(ctx, call_next):
+            if ctx.method == "prompts/list":
+                await ctx.roots()
+            return await call_next(ctx)
+
+        asks = {
+            "completion": stateless(1, "completion/complete", ANYTHING,
+                ref={"type": "ref/prompt", "name": "p"}, argument={"name": "a", "value": ""}),
+            "list": stateless(1, "prompts/list", ANYTHING),
+            "custom": stateless(1, "acme/x", ANYTHING),
+        }  # fmt: skip
+
+        async def go():
+            async with Pipe(app) as way:
+                return problem(await way.ask(asks[what]))
+
+        assert run(go()) == -32603 and "cannot ask the client" in caplog.text
+
+    def test_middleware_may_ask_before_a_tool(self):
+        app, seen = m.Server(), []
+        app.tool(lambda: "done", name="x")
+
+        @app.middleware
+        async def sure(ctx, call_next):
+            try:
+                if ctx.method == "tools/call" and (await ctx.elicit("Sure?")).action != "accept":
+                    raise m.RPCError(-32000, "not sure")
+                return await call_next(ctx)
+            finally:
+                seen.append(ctx.method)
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = calling(1, "x")
+                first = await way.ask(ask)
+                yes = await way.ask(again(ask, 2, first, {"elicitation-1": accept()}))
+                no = await way.ask(again(ask, 3, first, {"elicitation-1": {"action": "cancel"}}))
+                return said(yes), problem(no)
+
+        assert run(go()) == ("done", -32000) and seen == ["tools/call"] * 3
+
+
+class TestSuspending:
+    """A run that ends to ask ends like a cancelled one, whatever the handler does about it."""
+
+    async def converse(self, app, tool, answers, **options):
+        """Return the text of a tool, and how often it was asked; `answers` go by key."""
+        async with Pipe(app, **options) as way:
+            ask, rounds = calling(1, tool), 0
+            answer = await way.ask(ask)
+            while answer.get("result", {}).get("resultType") == "input_required":
+                rounds += 1
+                wanted = answer["result"].get("inputRequests", {})
+                answer = await way.ask(again(ask, rounds + 1, answer, {
+                    key: answers.get(key, accept(value=key)) for key in wanted}))  # fmt: skip
+            return answer, rounds
+
+    def check(self, handler, text, rounds, **options):
+        app = m.Server(**options)
+        app.add_tool(handler, name="x")
+        answer, asked = run(self.converse(app, "x", {}))
+        assert (said(answer), asked) == (text, rounds)
+
+    def test_finally_blocks_and_contexts_run(self):
+        log = []
+
+        @contextlib.asynccontextmanager
+        async def opened():
+            log.append("open")
+            try:
+                yield
+            finally:
+                await asyncio.sleep(0)
+                log.append("close")
+
+        async def handler(ctx: m.Context) -> str:
+            try:
+                async with opened():
+                    return (await ctx.elicit("?", str)).data
+            finally:
+                log.append("end")
+
+        self.check(handler, "elicitation-1", 1)
+        assert log == ["open", "close", "end"] * 2
+
+    @pytest.mark.parametrize("then", ["return", "raise", "tool error"])
+    def test_what_a_handler_makes_of_the_cancellation_is_not_told(self, then, caplog):
+        async def handler(ctx: m.Context) -> str:
+            try:
+                return (await ctx.elicit("?", str)).data
+            except asyncio.CancelledError:
+                if then == "return":
+                    return "swallowed"
+                raise (ValueError if then == "raise" else m.ToolError)("swallowed") from None
+
+        self.check(handler, "elicitation-1", 1)
+
+    def test_except_exception_does_not_see_it_in_a_coroutine_or_a_thread(self):
+        caught = []
+
+        async def handler(ctx: m.Context) -> str:
+            try:
+                return (await ctx.elicit("?", str)).data
+            except Exception as exc:
+                caught.append(exc)
+
+        def in_thread(ctx: m.Context) -> str:
+            try:
+                return ctx.elicit("?", str).data
+            except Exception as exc:
+                caught.append(exc)
+
+        self.check(handler, "elicitation-1", 1)
+        self.check(in_thread, "elicitation-1", 1)
+        assert caught == []
+
+    def test_questions_in_finally_blocks_do_not_hang(self):
+        async def handler(ctx: m.Context) -> str:
+            try:
+                return (await ctx.elicit("1", str, key="a")).data
+            finally:
+                await ctx.elicit("2", str, key="b")
+
+        self.check(handler, "a", 1)
+
+    def test_asks_inside_wait_for(self):
+        async def handler(ctx: m.Context) -> str:
+            return (await asyncio.wait_for(ctx.elicit("?", str), 60)).data
+
+        self.check(handler, "elicitation-1", 1)
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="TaskGroup and timeout came with 3.11")
+    def test_asks_inside_task_groups_and_timeouts(self):
+        async def handler(ctx: m.Context) -> str:
+            async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+                one = group.create_task(ctx.elicit("1", str, key="a"))
+                two = group.create_task(ctx.elicit("2", str, key="b"))
+            three = await ctx.elicit("3", str, key="c")
+            return one.result().data + two.result().data + three.data
+
+        self.check(handler, "abc", 2)
+
+    def test_a_question_in_a_task_of_the_handlers_own_leaves_nothing_behind(self):
+        """run() fails if the task outlives the request."""
+        tasks = []
+
+        async def handler(ctx: m.Context) -> str:
+            tasks.append(asyncio.ensure_future(ctx.elicit("?", str)))
+            return (await asyncio.shield(tasks[-1])).data
+
+        self.check(handler, "elicitation-1", 1)
+        assert tasks[0].cancelled() and not tasks[1].cancelled()
+
+    def test_a_question_that_nobody_awaits_is_not_asked(self):
+        async def handler(ctx: m.Context) -> str:
+            self.task = asyncio.ensure_future(ctx.elicit("?", str))
+            await asyncio.sleep(0)
+            return "done"
+
+        self.check(handler, "done", 0)
+
+    def test_a_handler_asks_after_progress_and_logs(self):
+        app = m.Server()
+
+        @app.tool
+        async def x(ctx: m.Context) -> str:
+            await ctx.report_progress(1, 2, "begun")
+            await ctx.info("asking")
+            name = (await ctx.elicit("?", str)).data
+            await ctx.report_progress(2, 2)
+            return name
+
+        meta = {"progressToken": "p", OF_MCP + "logLevel": "info"}
+
+        async def go():
+            async with Web(app) as way:
+                ask = calling(1, "x", meta=meta)
+                first = await way.ask(ask)
+                heard, way.heard = way.heard, []
+                answer = said(await way.ask(again(ask, 2, first, {"elicitation-1": accept(value="A")})))
+                return heard, way.heard, answer, way.status
+
+        first, second, answer, status = run(go())
+        kinds = [msg["method"].rpartition("/")[2] for msg in first]
+        assert kinds == ["progress", "message"] and (answer, status) == ("A", 200)
+        assert [msg["params"].get("progress", "log") for msg in second] == [1, "log", 2]
+
+    def test_handlers_in_threads_ask_and_their_threads_are_freed(self):
+        """With one thread: a run that still held it would leave none for the next."""
+        log = []
+
+        def handler(ctx: m.Context) -> str:
+            try:
+                one = ctx.elicit("1", str, key="a").data
+                number = ctx.once(lambda: log.append("once") or 5)
+                return f"{one} {number} {ctx.elicit('2', str, key='b').data}"
+            finally:
+                log.append(threading.get_ident())
+
+        self.check(handler, "a 5 b", 2, threads=1)
+        assert log.count("once") == 1 and len(set(log)) == 2
+
+    def test_once_with_a_coroutine_function_in_a_thread(self):
+        async def count():
+            return 5
+
+        def handler(ctx: m.Context) -> str:
+            return f"{ctx.once(count)} {ctx.elicit('?', str, key='a').data}"
+
+        self.check(handler, "5 a", 1)
+
+    def test_a_host_that_runs_functions_in_a_thread_of_its_own_can_be_asked(self):
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+
+        async def call_sync(fn):
+            return await asyncio.get_running_loop().run_in_executor(pool, fn)
+
+        def handler(ctx: m.Context) -> str:
+            return ctx.elicit("1", str, key="a").data + ctx.elicit("2", str, key="b").data
+
+        with pool:
+            pool.submit(int).result()
+            self.check(handler, "ab", 2, call_sync=call_sync)
+
+    def test_once_is_called_once_for_each_turn(self):
+        log = []
+
+        def note(what):
+            log.append(what)
+            return what
+
+        async def handler(ctx: m.Context) -> str:
+            first = await ctx.once(note, 1)
+            await ctx.elicit("1", key="a")
+            second = await ctx.once(note, 2)
+            await ctx.elicit("2", key="b")
+            return f"{first} {second} {await ctx.once(note, 3)}"
+
+        self.check(handler, "1 2 3", 2)
+        assert log == [1, 2, 3]
+
+    def test_once_in_a_gather_keeps_each_result_in_its_place(self):
+        log = []
+
+        async def slow(what):
+            for _ in range(5 - what):
+                await asyncio.sleep(0)
+            log.append(what)
+            return what
+
+        async def handler(ctx: m.Context) -> str:
+            found = await asyncio.gather(ctx.once(slow, 1), ctx.once(slow, 2), ctx.once(slow, 3))
+            return f"{found} {(await ctx.elicit('1', str, key='a')).data}"
+
+        self.check(handler, "[1, 2, 3] a", 1)
+        assert sorted(log) == [1, 2, 3]
+
+    def test_what_once_has_begun_is_recorded_before_the_run_ends(self):
+        log, gate = [], []
+
+        async def charge():
+            log.append("begun")
+            for _ in range(20):
+                await asyncio.sleep(0)
+            log.append("ended")
+            return 5
+
+        async def handler(ctx: m.Context) -> str:
+            amount, name = await asyncio.gather(ctx.once(charge), ctx.elicit("?", str, key="a"))
+            return f"{amount} {name.data}"
+
+        self.check(handler, "5 a", 1)
+        assert log == ["begun", "ended"]
+
+    def test_once_that_fails_is_not_recorded(self):
+        log = []
+
+        def fails():
+            log.append(1)
+            if len(log) < 2:
+                raise OSError("not yet")
+            return len(log)
+
+        async def handler(ctx: m.Context) -> str:
+            try:
+                value = await ctx.once(fails)
+            except OSError:
+                value = "failed"
+            return f"{value} {(await ctx.elicit('?', str, key='a')).data}"
+
+        self.check(handler, "2 a", 1)
+
+    def test_once_records_json_and_the_handler_may_change_what_it_got(self):
+        async def handler(ctx: m.Context) -> str:
+            items = await ctx.once(lambda: (1, 2))
+            items.append(3)
+            text = await ctx.sample("?", key="s")
+            text["model"] += "!"
+            await ctx.elicit("?", key="a")
+            return f"{items} {text['model']}"
+
+        app = m.Server()
+        app.add_tool(handler, name="x")
+        answer, _ = run(self.converse(app, "x", {"s": TestRounds.THANKS}))
+        assert said(answer) == "[1, 2, 3] m!"
+
+    def test_once_must_not_ask_and_says_so(self):
+        async def handler(ctx: m.Context) -> str:
+            return await ctx.once(lambda: 1) and await ctx.once(ask, ctx)
+
+        async def ask(ctx):
+            return (await ctx.elicit("?", str)).data
+
+        app = m.Server()
+        app.add_tool(handler, name="x")
+
+        async def go(revision):
+            async with m.Client(app, revision=revision, elicit=lambda *a: "x") as c:
+                with pytest.raises(m.ToolError, match="ask before ctx.once"):
+                    await c.call("x")
+
+        for revision in (STATELESS, SESSIONS):
+            run(go(revision))
+
+    def test_once_inside_once_counts_as_one(self):
+        log = []
+
+        async def handler(ctx: m.Context) -> str:
+            async def outer():
+                return [await ctx.once(log.append, 1), 2]
+
+            first = await ctx.once(outer)
+            second = await ctx.once(lambda: 3)
+            await ctx.elicit("?", key="a")
+            return f"{first} {second}"
+
+        self.check(handler, "[None, 2] 3", 1)
+        assert log == [1]
+
+    def test_cancelled_while_it_is_being_suspended_there_is_no_answer(self):
+        app, began, ended = m.Server(), asyncio.Event(), []
+
+        @app.tool
+        async def x(ctx: m.Context) -> str:
+            try:
+                await ctx.elicit("?")
+            finally:
+                began.set()
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    ended.append(1)
+
+        async def go():
+            async with Pipe(app) as way:
+                await way.send(calling(1, "x"))
+                await began.wait()  # its finally block is running
+                await way.send(m.notification("notifications/cancelled", {"requestId": 1}))
+                await way.ask(stateless(2, "tools/list"))
+                return way.heard
+
+        assert run(go()) == [] and ended == [1]
+
+    def test_requests_that_race_do_not_mix(self):
+        app = m.Server()
+
+        @app.tool
+        async def x(n: int, ctx: m.Context) -> str:
+            one = await ctx.elicit(f"{n}", int, key="k")
+            two = await ctx.once(lambda: n * 100)
+            return f"{n} {one.data} {two} {(await ctx.elicit('', int, key='l')).data}"
+
+        async def one(way, n):
+            ask = calling(n, "x", {"n": n})
+            first = await way.ask(ask)
+            assert first["result"]["inputRequests"]["k"]["params"]["message"] == str(n)
+            second = await way.ask(again(ask, n, first, {"k": accept(value=n)}))
+            return said(await way.ask(again(ask, n, second, {"l": accept(value=n)})))
+
+        async def go():
+            async with Web(app) as way:
+                return await asyncio.gather(*(one(way, n) for n in range(30)))
+
+        assert run(go()) == [f"{n} {n} {n * 100} {n}" for n in range(30)]
+
+    @pytest.mark.parametrize("asks, fine", [(16, True), (17, False)])
+    @pytest.mark.parametrize("how", ["awaited", "by hand", "legacy, by hand"])
+    def test_a_client_answers_sixteen_rounds_and_no_more(self, asks, fine, how):
+        """mrtr: nothing bounds them; section 1 does."""
+        app, answered = m.Server(), []
+
+        @app.tool
+        async def x(ctx: m.Context) -> str:
+            if how == "awaited":
+                for _ in range(asks):
+                    await ctx.elicit("?", int)
+                return "done"
+            count = len(ctx.input_responses)
+            ask = {"method": "roots/list"}
+            return m.InputRequired({f"n{count}": ask}) if count < asks else "done"
+
+        def answer(*args):
+            answered.append(1)
+            return 5
+
+        async def go():
+            revision = SESSIONS if "legacy" in how else STATELESS
+            async with m.Client(app, revision=revision, elicit=answer, roots=lambda: answer() and []) as c:
+                return await c.call("x")
+
+        if fine:
+            assert run(go()) == "done"
+        else:
+            with pytest.raises(m.MCPError, match="more than 16 times"):
+                run(go())
+        assert len(answered) <= 17
+
+
+class TestRoundsByHand:
+    """`return InputRequired({...}, state=...)`, for whoever wants to see the rounds."""
+
+    def app(self):
+        app = m.Server()
+        ask = {"method": "elicitation/create", "params": {
+            "mode": "form", "message": "?", "requestedSchema": {
+                "type": "object", "properties": {"v": {"type": "string"}}}}}  # fmt: skip
+
+        @app.tool
+        async def two(ctx: m.Context) -> str:
+            answers, state = ctx.input_responses, ctx.request_state
+            if "a" not in answers:
+                return m.InputRequired({"a": ask}, state=("first", 1))
+            if "b" not in answers:
+                return m.InputRequired({"b": ask}, state={"was": state})
+            texts = [answers[name]["content"]["v"] for name in ("a", "b")]
+            return f"{texts} {state}"
+
+        @app.tool
+        def picky(ctx: m.Context) -> str:
+            answer = ctx.input_responses.get("a", {}).get("content", {}).get("v")
+            tries = (ctx.request_state or 0) + 1
+            return f"{answer} {tries}" if answer == "good" else m.InputRequired({"a": ask}, tries)
+
+        @app.tool
+        async def waits(ctx: m.Context) -> str:
+            tries = (ctx.request_state or 0) + 1
+            return f"{tries}" if tries == 3 else m.InputRequired({}, state=tries)
+
+        @app.tool
+        async def wrong(ctx: m.Context, what: int) -> str:
+            return m.InputRequired({"a": [
+                {"method": "tools/list", "params": {}}, {"params": {}}, "text", {},
+                {"method": "elicitation/create"}, {"method": "sampling/createMessage", "params": []},
+            ][what]})  # fmt: skip
+
+        return app
+
+    @pytest.mark.parametrize("revision", [STATELESS, SESSIONS])
+    @pytest.mark.parametrize("tool, expected", [
+        ("two", "['bad', 'good'] {'was': ['first', 1]}"), ("picky", "good 3"), ("waits", "3"),
+    ])  # fmt: skip
+    def test_one_handler_serves_both_eras(self, revision, tool, expected):
+        answers = iter(["bad", "good", "good"])
+
+        async def go():
+            elicit = lambda *args: {"v": next(answers)}  # noqa: E731
+            async with m.Client(self.app(), revision=revision, elicit=elicit) as c:
+                return await c.call(tool)
+
+        if tool == "picky":
+            expected = "good 3" if expected else ""
+        assert run(go()) == expected
+
+    def test_nothing_but_state_is_a_round_too(self):
+        """mrtr#server-requirements-basic-workflow: "at least one of inputRequests or requestState"."""
+
+        async def go():
+            async with Pipe(self.app()) as way:
+                ask = calling(1, "waits")
+                first = await way.ask(ask)
+                assert first["result"].keys() == {"resultType", "requestState", "_meta"}
+                retry = again(ask, 2, first)
+                del retry["params"]["inputResponses"]
+                second = await way.ask(retry)
+                return said(await way.ask(again(ask, 3, second)))
+
+        assert run(go()) == "3"
+
+    @pytest.mark.parametrize("what", range(6))
+    @pytest.mark.parametrize("revision", [STATELESS, SESSIONS])
+    def test_what_is_no_question_is_the_handlers_error(self, what, revision):
+        async def go():
+            app = self.app()
+            async with m.Client(app, revision=revision, elicit=bool, sample=bool, roots=[]) as c:
+                with pytest.raises(m.ToolError, match="no request for input"):
+                    await c.call("wrong", {"what": what})
+
+        run(go())
+
+    def test_answers_of_a_legacy_client_are_only_those_that_it_gave(self):
+        async def go():
+            async with m.Client(self.app(), revision=SESSIONS, elicit=lambda *a: {"v": "good"}) as c:
+                forged = {"name": "picky", "requestState": 5, "inputResponses": {"a": accept(v="x")}}
+                answer = await c.request("tools/call", {**forged, "arguments": {}})
+                return answer["content"][0]["text"]
+
+        assert run(go()) == "good 2"
+
+
+# The issue's headline: a tool that asks twice and counts its side effects, in a file, since the
+# server may be another process.
+ASKS_TWICE = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import mcp_lite as m
+
+def count(path):
+    with open(path, "a") as file:
+        file.write("x")
+    with open(path) as file:
+        return len(file.read())
+
+def make(path, key=None):
+    app = m.Server("twice", state_key=key)
+
+    @app.tool
+    async def awaits(ctx: m.Context) -> str:
+        name = await ctx.elicit("Name?", str)
+        number = await ctx.once(count, path)
+        size = await ctx.elicit("Size?", int)
+        return f"{{name.data}} {{number}} {{size.data}}"
+
+    @app.tool
+    def blocks(ctx: m.Context) -> str:
+        name = ctx.elicit("Name?", str)
+        number = ctx.once(count, path)
+        return f"{{name.data}} {{number}} {{ctx.elicit('Size?', int).data}}"
+
+    return app
+"""
+make_asking_twice = {}
+exec(ASKS_TWICE, make_asking_twice)
+
+
+class TestTheHeadline:
+    """One handler, both eras, every transport: the same result, and each side effect once."""
+
+    @pytest.mark.parametrize("revision", [SESSIONS, STATELESS])
+    @pytest.mark.parametrize("transport", ["memory", "stdio", "http"])
+    def test_a_tool_that_asks_twice(self, transport, revision, tmp_path):
+        path = str(tmp_path / "count")
+        app = make_asking_twice["make"](path)
+        run_it = ASKS_TWICE + "make(sys.argv[1]).run()"
+        asked = []
+
+        def elicit(message, schema):
+            asked.append(message)
+            return {"Name?": "Ann", "Size?": 3}[message]
+
+        async def use(target):
+            async with m.Client(target, revision=revision, elicit=elicit) as c:
+                assert c.revision == revision
+                return [await c.call("awaits"), await c.call("blocks")]
+
+        async def go():
+            if transport == "memory":
+                return await use(app)
+            if transport == "stdio":
+                return await use([sys.executable, "-W", "error", "-c", run_it, path])
+            async with app.http(port=0) as server:
+                return await use(server.url)
+
+        assert run(go()) == ["Ann 1 3", "Ann 2 3"]
+        assert asked == ["Name?", "Size?"] * 2
+        assert pathlib.Path(path).read_text() == "xx"
+
+    @pytest.mark.parametrize("tool", ["awaits", "blocks"])
+    def test_what_one_process_begins_another_finishes(self, tool, tmp_path):
+        """mrtr: "without requiring a shared storage layer"; only the key is shared."""
+        path = str(tmp_path / "count")
+        code = ASKS_TWICE + "make(sys.argv[1], sys.argv[2]).run()"
+
+        def ask(msg, key="the same key in all processes"):
+            command = [sys.executable, "-W", "error", "-c", code, path, key]
+            line = json.dumps(msg).encode() + b"\n"
+            ran = subprocess.run(command, input=line, stdout=subprocess.PIPE, timeout=20)
+            assert ran.returncode == 0
+            return json.loads(ran.stdout)
+
+        call = calling(1, tool)
+        first = ask(call)
+        second = ask(again(call, 2, first, {"elicitation-1": accept(value="Ann")}))
+        retry = again(call, 3, second, {"elicitation-2": accept(value=3)})
+        assert said(ask(retry)) == "Ann 1 3"
+        assert pathlib.Path(path).read_text() == "x"
+        assert problem(ask(retry, "another key")) == -32602
+
+    def test_two_servers_share_a_key_or_refuse_each_other(self, tmp_path):
+        async def go(one, two):
+            ones, twos = (make_asking_twice["make"](str(tmp_path / "count"), key) for key in (one, two))
+            async with Pipe(ones) as first, Pipe(twos) as second:
+                ask = calling(1, "awaits")
+                retry = again(ask, 2, await first.ask(ask), {"elicitation-1": accept(value="A")})
+                answer = await second.ask(retry)
+                return answer["error"]["code"] if "error" in answer else "fine"
+
+        assert run(go("a shared key", "a shared key")) == "fine"
+        assert run(go("a shared key", b"a shared key")) == "fine"
+        assert run(go(None, None)) == -32602
+        assert run(go("a shared key", "another key")) == -32602
+
+    @pytest.mark.parametrize("key", ["", b""])
+    def test_an_empty_key_is_refused(self, key):
+        """As from an environment variable that is not set: anybody could sign with it."""
+        with pytest.raises(ValueError, match="state_key is empty"):
+            m.Server(state_key=key)
+
+
+def kinds(msgs):
+    """Return the last words of the methods of notifications."""
+    return [msg["method"].replace("notifications/", "") for msg in msgs]
+
+
+class TestListening:
+    """basic/patterns/subscriptions"""
+
+    ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True,
+           "resourceSubscriptions": ["note://a"]}  # fmt: skip
+
+    def change_all(self, app):
+        app.tools_changed()
+        app.prompts_changed()
+        app.resources_changed()
+        app.resource_updated("note://a")
+        app.resource_updated("note://b")
+
+    @pytest.mark.parametrize("req_id", [1, "listen-1", 0, ""])
+    def test_acknowledged_first_then_only_what_was_asked_for_all_marked(self, req_id):
+        app = small_app()
+
+        async def go():
+            async with Pipe(app) as way:
+                wanted = {"toolsListChanged": True, "promptsListChanged": False,
+                          "resourceSubscriptions": ["note://a"], "acme": True}  # fmt: skip
+                await way.send(stateless(req_id, "subscriptions/listen", notifications=wanted))
+                msgs = [await way.take()]
+                self.change_all(app)
+                msgs += [await way.take(), await way.take()]
+                assert said(await way.ask(calling("next", "add", {"a": 1}))) == "1"
+                return msgs, way.heard
+
+        msgs, heard = run(go())
+        assert kinds(msgs) == [
+            "subscriptions/acknowledged", "tools/list_changed", "resources/updated"]  # fmt: skip
+        mark = {"io.modelcontextprotocol/subscriptionId": req_id}
+        assert all(msg["params"]["_meta"] == mark for msg in msgs) and heard == []
+        agreed = {"toolsListChanged": True, "resourceSubscriptions": ["note://a"]}
+        assert msgs[0]["params"]["notifications"] == agreed
+        assert msgs[2]["params"]["uri"] == "note://a"
+
+    @pytest.mark.parametrize("door", [Pipe, Web], ids=["pipe", "http"])
+    def test_what_the_server_does_not_have_is_not_agreed_to(self, door):
+        app = m.Server()
+        app.tool(lambda: 1, name="x")
+
+        async def go():
+            async with door(app) as way:
+                msg = stateless(1, "subscriptions/listen", notifications=self.ALL)
+                if door is Web:
+                    async with way.post(msg) as post:
+                        return await post.take()
+                await way.send(msg)
+                return await way.take()
+
+        assert run(go())["params"]["notifications"] == {"toolsListChanged": True}
+
+    @pytest.mark.parametrize("wanted", [
+        None, [], "all", {"toolsListChanged": "yes"}, {"toolsListChanged": 1},
+        {"resourceSubscriptions": "note://a"}, {"resourceSubscriptions": True},
+        {"resourceSubscriptions": [5]}, {"resourceSubscriptions": ["x"] * 1001},
+    ])  # fmt: skip
+    def test_filters_that_mean_nothing_are_refused(self, wanted):
+        async def go():
+            async with Pipe(small_app()) as way:
+                msg = stateless(1, "subscriptions/listen", notifications=wanted)
+                assert problem(await way.ask(msg)) == -32602 and not way.heard
+                most = {"resourceSubscriptions": ["x"] * 1000}
+                await way.send(stateless(2, "subscriptions/listen", notifications=most))
+                assert kinds([await way.take()]) == ["subscriptions/acknowledged"]
+
+        run(go())
+
+    def test_several_at_once_each_get_their_own(self):
+        app = small_app()
+
+        async def go():
+            async with Pipe(app) as way:
+                for req_id, what in enumerate(["toolsListChanged", "promptsListChanged"] * 2):
+                    wanted = {what: True}
+                    await way.send(stateless(req_id, "subscriptions/listen", notifications=wanted))
+                    assert kinds([await way.take()]) == ["subscriptions/acknowledged"]
+                self.change_all(app)
+                msgs = [await way.take() for _ in range(4)]
+                await way.send(m.notification("notifications/cancelled", {"requestId": 2}))
+                await way.ask(stateless("a", "tools/list"))
+                app.tools_changed()
+                last = await way.take()
+                await way.ask(stateless("b", "tools/list"))
+                return msgs, last, way.heard
+
+        msgs, last, heard = run(go())
+        mark = "io.modelcontextprotocol/subscriptionId"
+        found = sorted((msg["params"]["_meta"][mark], kinds([msg])[0]) for msg in msgs)
+        assert found == [(0, "tools/list_changed"), (1, "prompts/list_changed"),
+                         (2, "tools/list_changed"), (3, "prompts/list_changed")]  # fmt: skip
+        assert last["params"]["_meta"][mark] == 0 and heard == []
+
+    def test_closing_the_response_ends_it(self):
+        app = small_app()
+
+        async def go():
+            async with Web(app) as way:
+                msg = stateless(1, "subscriptions/listen", notifications=self.ALL)
+                async with way.post(msg) as post:
+                    await post.take()
+                    assert len(app.feeds) == 1
+                while app.feeds:
+                    await asyncio.sleep(0)
+
+        run(go())
+
+    def test_log_messages_and_progress_do_not_come_on_it(self):
+        """server/utilities/logging#per-request-log-level"""
+
+        async def go():
+            async with Web(small_app()) as way:
+                meta = {OF_MCP + "logLevel": "debug", "progressToken": 1}
+                msg = stateless(1, "subscriptions/listen", meta=meta, notifications=self.ALL)
+                async with way.post(msg) as post:
+                    await post.take()
+                    assert said(await way.ask(calling(2, "talks", meta=meta))) == "done"
+                    way.app.tools_changed()
+                    return await post.take()
+
+        assert kinds([run(go())]) == ["tools/list_changed"]
+
+    def test_over_http_a_stopping_server_ends_it_with_a_result(self):
+        """subscriptions#graceful-closure; what was announced before still arrives."""
+        app = small_app()
+
+        async def go():
+            server = await app.http(port=0).__aenter__()
+            way = Web(app)
+            way.url = server.url
+            async with way.post(stateless(7, "subscriptions/listen", notifications=self.ALL)) as post:
+                await post.take()
+                app.tools_changed()
+                stopping = asyncio.ensure_future(server.__aexit__(None, None, None))
+                msgs = [msg async for msg in post.stream]
+                await stopping
+                return msgs
+
+        changed, last = run(go())
+        assert kinds([changed]) == ["tools/list_changed"]
+        meta = last["result"].pop("_meta")
+        assert meta["io.modelcontextprotocol/subscriptionId"] == 7
+        assert (last["id"], last["result"]) == (7, {"resultType": "complete"})
+
+    def test_on_stdio_a_server_whose_input_ends_ends_it_with_a_result(self):
+        code = ASKS_TWICE + "make('x').run()"
+        line = json.dumps(stateless("s", "subscriptions/listen", notifications=self.ALL)).encode()
+        command = [sys.executable, "-W", "error", "-c", code]
+        ran = subprocess.run(command, input=line + b"\n", stdout=subprocess.PIPE, timeout=20)
+        first, last = map(json.loads, ran.stdout.splitlines())
+        assert kinds([first]) == ["subscriptions/acknowledged"]
+        assert last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
+
+    def test_a_slow_reader_is_told_each_thing_once(self):
+        """Whatever is announced while it does not read, no more is kept than there are things."""
+        app, gate, sent = small_app(), [], []
+
+        class Slow(m.Transport):
+            async def read(self):
+                if not sent:
+                    sent.append("asked")
+                    msg = stateless(1, "subscriptions/listen", notifications=TestListening.ALL)
+                    return [json.dumps(msg).encode()]
+                await gate[0]
+                return []
+
+            async def write(self, msg):
+                sent.append(msg)
+                await gate[0] if len(sent) == 3 else None
+
+        async def go():
+            gate.append(asyncio.get_running_loop().create_future())
+            serving = asyncio.ensure_future(app.serve(Slow()))
+            while len(sent) < 2:
+                await asyncio.sleep(0)
+            for _ in range(1000):
+                self.change_all(app)
+                await asyncio.sleep(0)
+            (feed,) = app.feeds
+            assert len(feed.waiting) <= 4
+            gate[0].set_result(None)
+            await serving
+
+        run(go())
+        assert sorted(kinds(sent[2:-1])) == sorted(
+            ["tools/list_changed"] * 2
+            + ["prompts/list_changed", "resources/list_changed", "resources/updated"]
+        )
+
+    def test_announcements_come_from_any_thread(self):
+        app = small_app()
+
+        async def go():
+            async with m.Client(app) as c, c.listen(tools=True) as changes:
+                thread = threading.Thread(target=app.tools_changed)
+                thread.start()
+                msg = await changes.__anext__()
+                thread.join()
+                return msg["method"]
+
+        assert run(go()) == "notifications/tools/list_changed"
+
+    def test_two_servers_on_one_bus_share_what_they_announce(self):
+        class Bus:
+            def __init__(self):
+                self.queues, self.published = [], []
+
+            def publish(self, event):
+                self.published.append(json.loads(json.dumps(event)))
+                for queue in self.queues:
+                    queue.put_nowait(json.loads(json.dumps(event)))
+
+            async def __aiter__(self):
+                queue = asyncio.Queue()
+                self.queues.append(queue)
+                while True:
+                    yield await queue.get()
+
+        async def go():
+            bus = Bus()
+            one, two = small_app(bus=bus), small_app(bus=bus)
+            assert bus.published == []  # nobody is there yet to be told of what is registered
+            async with m.Client(one) as c, m.Client(two) as d, m.Client(two, revision=SESSIONS) as e:
+                heard = asyncio.Event()
+                e.on("notifications/tools/list_changed")(lambda params: heard.set())
+                async with c.listen(tools=True) as ours, d.listen(tools=True, uris=["note://a"]) as theirs:
+                    one.add_tool(lambda: 1, name="new")
+                    one.resource_updated("note://a")
+                    found = [(await ours.__anext__())["method"]]
+                    found += [(await theirs.__anext__())["method"] for _ in range(2)]
+                    await heard.wait()
+                    assert len(bus.published) == 2
+                    return found
+
+        tools = "notifications/tools/list_changed"
+        assert run(go()) == [tools, tools, "notifications/resources/updated"]
+
+    def test_client_opens_it_again_after_a_loss_and_never_gives_up_while_it_works(self, monkeypatch):
+        """subscriptions#graceful-closure: a transport that closes without a result."""
+        monkeypatch.setattr(m, "RETRY_MS", 0)
+        opened, ids = [], []
+
+        def serve(head, msg):
+            if msg["method"] != "subscriptions/listen":
+                return {}
+            opened.append(msg["params"]["notifications"])
+            ids.append(msg["id"])
+
+            async def stream(writer):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+                meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": msg["id"]}}
+                agreed = {"notifications": msg["params"]["notifications"]}
+                for method, more in (("subscriptions/acknowledged", agreed), ("tools/list_changed", {})):
+                    item = m.notification("notifications/" + method, {**more, **meta})
+                    writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
+                if len(opened) == 9:
+                    last = m.result(msg["id"], {"resultType": "complete", **meta})
+                    writer.write(b"data: " + json.dumps(last).encode() + b"\n\n")
+
+            return stream
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                return [msg["method"] async for msg in c.listen(tools=True)]
+
+        assert run(go()) == ["notifications/tools/list_changed"] * 9
+        assert opened == [{"toolsListChanged": True}] * 9 and len(set(ids)) == 9
+
+    def test_client_gives_up_when_it_cannot_be_opened_again(self, monkeypatch, caplog):
+        monkeypatch.setattr(m, "RETRY_MS", 0)
+        opened = []
+
+        def serve(head, msg):
+            if msg["method"] != "subscriptions/listen":
+                return {}
+            opened.append(1)
+
+            async def stream(writer):
+                if len(opened) == 1:
+                    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+                    meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": msg["id"]}}
+                    params = {"notifications": {}, **meta}
+                    item = m.notification("notifications/subscriptions/acknowledged", params)
+                    writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
+
+            return stream
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                return [msg async for msg in c.listen(tools=True)]
+
+        assert run(go()) == [] and len(opened) == 1 + m.MAX_RESUMES
+        assert "will not tell of toolsListChanged" in caplog.text
+        assert "a subscription has ended" in caplog.text
+
+    @pytest.mark.parametrize("how", ["a result", "a cancellation", "an error", "another result"])
+    def test_client_hears_that_a_server_ends_it(self, how, caplog):
+        """subscriptions#graceful-closure; cancellation#behavior-requirements, which says otherwise."""
+        ends = {
+            "a result": lambda i: m.result(i, {"resultType": "complete"}),
+            "a cancellation": lambda i: m.notification("notifications/cancelled", {"requestId": i}),
+            "an error": lambda i: m.error(i, {"code": -32000, "message": "enough"}),
+            "another result": lambda i: m.result(i, {"resultType": "acme"}),
+        }
+
+        def react(msg):
+            if msg["method"] != "subscriptions/listen":
+                return [answer_to(msg, {})]
+            meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": msg["id"]}}
+            params = {**meta, **{"notifications": msg["params"]["notifications"]}}
+            return [
+                m.notification("notifications/subscriptions/acknowledged", params),
+                m.notification("notifications/tools/list_changed", meta), ends[how](msg["id"]),
+            ]  # fmt: skip
+
+        async def go():
+            async with m.Client(Script(react)) as c:
+                found = [msg["method"] async for msg in c.listen(tools=True)]
+                assert c.subscriptions == []
+                await c.list_tools()
+                return found
+
+        assert run(go()) == ["notifications/tools/list_changed"]
+
+    def test_what_belongs_to_another_subscription_is_not_given_out(self):
+        """subscriptions#receiving-notifications: "clients MUST use this field to correlate"."""
+
+        def react(msg):
+            if msg["method"] != "subscriptions/listen":
+                return [answer_to(msg, {})]
+            meta = {"io.modelcontextprotocol/subscriptionId": msg["id"]}
+            params = {"_meta": meta, "notifications": msg["params"]["notifications"]}
+            return [m.notification("notifications/subscriptions/acknowledged", params)]
+
+        def changed(req_id):
+            meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": req_id}}
+            return m.notification("notifications/tools/list_changed", {**meta, "of": req_id})
+
+        async def go():
+            script = Script(react)
+            async with m.Client(script) as c:
+                async with c.listen(tools=True) as one, c.listen(tools=True) as two:
+                    first, second = (msg["id"] for msg in script.sent[-2:])
+                    for req_id in (second, 999, first):
+                        script.put(changed(req_id))
+                    return [(await item.__anext__())["params"]["of"] - first for item in (one, two)], [
+                        len(item.updates) for item in (one, two)]  # fmt: skip
+
+        (first, second), left = run(go())
+        assert first == 0 and second > 0 and left == [0, 0]
+
+    def test_callbacks_of_a_client_hear_what_happens_right_after_connecting(self):
+        app, heard = small_app(), []
+
+        async def go(revision):
+            event = asyncio.Event()
+
+            def changed():
+                heard.append(revision)
+                event.set()
+
+            async with m.Client(app, revision=revision, on_tools_changed=changed) as c:
+                assert c.revision == revision
+                app.tools_changed()
+                await event.wait()
+
+        run(go(STATELESS))
+        run(go(SESSIONS))
+        assert heard == [STATELESS, SESSIONS]
+
+    def test_closing_a_client_ends_its_subscriptions(self):
+        app = small_app()
+
+        async def go():
+            async with Web(app) as way:
+                for target in (app, way.url):
+                    async with m.Client(target) as c:
+                        await c.listen(tools=True)
+                        assert len(app.feeds) == 1
+                    while app.feeds:
+                        await asyncio.sleep(0)
 
         run(go())
 

@@ -1,4 +1,6 @@
-"""Run `app.asgi` under real ASGI servers: python .ci/asgi, with uvicorn, hypercorn and starlette.
+"""Run `app.asgi` under real ASGI servers: python .ci/asgi
+
+This Python needs uvicorn, httptools, uvloop, hypercorn, granian and starlette.
 
 For each server: the official suite's server scenarios, our client's whole contract over both
 transports, and what checks.py does to it, alone and mounted in a Starlette application.
@@ -10,15 +12,16 @@ import re
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from processes import ROOT, Failed, free_port, run, serving
 
+HERE = pathlib.Path(__file__).resolve().parent
 UVICORN = "uvicorn --log-level warning --timeout-graceful-shutdown 3 --port PORT"
 SERVERS = {
     "uvicorn, h11": f"{UVICORN} --loop asyncio --http h11",
     "uvicorn, httptools, uvloop": f"{UVICORN} --loop uvloop --http httptools",
     "hypercorn": "hypercorn --graceful-timeout 3 --bind 127.0.0.1:PORT",
+    "granian": "granian --interface asgi --log-level warning --host 127.0.0.1 --port PORT",
 }
 ENDED = {0, -15}  # uvicorn ends itself by the signal that it was sent
 

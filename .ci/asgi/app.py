@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 
 from mcp_lite import Context, Server
 
-told = {"cancelled": 0, "lives": 0}
+told = {"cancelled": 0, "lives": 0, "flooded": 0}
 
 
 @contextlib.asynccontextmanager
@@ -45,6 +45,7 @@ async def flood(megabytes: int, ctx: Context) -> str:
     """Log as fast as the client reads."""
     for _ in range(megabytes * 4):
         await ctx.error("x" * 2**18)
+        told["flooded"] += 1
     return "flooded"
 
 

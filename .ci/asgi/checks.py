@@ -9,9 +9,13 @@ import pathlib
 import random
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/benchmarks"))
+from relay import Relay
+
 from mcp_lite import Client
 
 SESSIONFUL = "2025-11-25"
@@ -43,21 +47,16 @@ class Site:
         raise AssertionError(f"{what}: {state}")
 
 
-def cut(client):
-    """Break the connections that a client waits on, as a lost network would."""
-    for answer in list(client.transport.http.busy):
-        answer.writer.transport.abort()
-
-
 async def lost_readers(site):
     """Many clients read streams, and are gone from one moment to the next."""
     before = await site.state()
-    clients = [Client(site.mcp, revision=SESSIONFUL) for _ in range(CLIENTS)]
+    relays = [await Relay(site.mcp).open() for _ in range(CLIENTS)]
+    clients = [Client(relay.url, revision=SESSIONFUL) for relay in relays]
     await asyncio.gather(*(client.connect() for client in clients))
     await site.until(lambda now: now["streams"] == CLIENTS, "streams open")
-    for client in clients:
-        client.transport.session_id = None  # no DELETE: as if the process had been killed
-        await client.close()
+    for relay in relays:
+        relay.close()
+    await asyncio.gather(*(client.close() for client in clients))
 
     def gone(now):
         return now["streams"] == 0 and now["tasks"] <= before["tasks"] + 1 and (
@@ -68,7 +67,8 @@ async def lost_readers(site):
 
 async def resumed(site):
     """A call's connections are cut; its reports and its result arrive once."""
-    async with Client(site.mcp, revision=SESSIONFUL) as client:
+    relay = await Relay(site.mcp).open()
+    async with Client(relay.url, revision=SESSIONFUL) as client:
         reports, cuts = [], 0
 
         def progress(number, total, message):
@@ -76,10 +76,11 @@ async def resumed(site):
             reports.append(number)
             if random.random() < 0.1 and cuts < 4:
                 cuts += 1
-                cut(client)
+                relay.cut()
 
         assert await client.call("count", {"to": 50}, progress=progress) == "alive"
         assert reports == list(range(1, 51)), reports
+    relay.close()
 
 
 async def cancelled(site, revision):
@@ -95,25 +96,38 @@ async def cancelled(site, revision):
         await site.until(lambda now: now["cancelled"] > before["cancelled"], "call cancelled")
 
 
+def post(site, msg, **headers):
+    """POST a message; return the headers of the answer."""
+    fields = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    body = json.dumps({"jsonrpc": "2.0", **msg}).encode()
+    request = urllib.request.Request(site.mcp, body, {**fields, **headers})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return answer.headers
+
+
 async def slow_reader(site):
     """Who does not read makes the tool wait, not the memory grow."""
-    async with Client(site.mcp, revision=SESSIONFUL) as client:
-        await client.set_log_level("error")
-        before = await site.state()
-        headers = await client.transport.fields(
-            content_type="application/json", accept="application/json, text/event-stream"
-        )
-        params = {"name": "flood", "arguments": {"megabytes": 100}}
-        msg = {"jsonrpc": "2.0", "id": "flood", "method": "tools/call", "params": params}
-        answer = await client.transport.http.send(
-            "POST", client.transport.url.target, headers, json.dumps(msg).encode()
-        )
-        answer.reader._transport.pause_reading()
-        await asyncio.sleep(1)
-        now = await site.state()
-        assert now["mb"] - before["mb"] < 32, (before, now)
-        answer.writer.transport.abort()
-        await client.ping()
+    hello = {"protocolVersion": SESSIONFUL, "capabilities": {}}
+    hello["clientInfo"] = {"name": "slow", "version": "0"}
+    msg = {"id": 0, "method": "initialize", "params": hello}
+    session = (await asyncio.to_thread(post, site, msg))["mcp-session-id"]
+    before = await site.state()
+    params = {"name": "flood", "arguments": {"megabytes": 100}}
+    msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    body = json.dumps(msg).encode()
+    where = urllib.parse.urlsplit(site.mcp)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    writer.write(
+        f"POST {where.path} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Type: application/json\r\n"
+        f"Accept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+    )
+    assert b"200" in await reader.readline()
+    await asyncio.sleep(1)
+    now = await site.state()
+    assert now["mb"] - before["mb"] < 32 and 0 < now["flooded"] < 400, (before, now)
+    writer.transport.abort()
+    await asyncio.to_thread(post, site, {"id": 2, "method": "ping"}, **{"mcp-session-id": session})
 
 
 async def too_large(site):

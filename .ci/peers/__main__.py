@@ -1,8 +1,9 @@
-"""Let other implementations and ours talk to each other, over stdio and HTTP: python3 .ci/peers [WORD...]
+"""Let other implementations and ours talk to each other: python3 .ci/peers [WORD...]
 
-With words, only the pairs whose titles contain them all. Installs the others, pinned, below
-$MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs.
-What cannot be installed is skipped, aloud; with CI=true in the environment that is a failure.
+Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05. With words, only the pairs whose titles
+contain them all. Installs the others, pinned, below $MCP_LITE_CI_CACHE (default
+~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs. What cannot be installed is
+skipped, aloud; with CI=true in the environment that is a failure.
 """
 
 import concurrent.futures
@@ -14,10 +15,10 @@ import sys
 import time
 import venv
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from processes import ROOT, Failed, free_port, run, serving
 
+HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("MCP_LITE_CI_CACHE", "~/.cache/mcp-lite-ci")).expanduser()
 PYTHON_PEERS = {
     "sdk 1.30.0": "mcp==1.30.0",
@@ -108,13 +109,14 @@ def our_client(what):
 
 
 def pairs():
-    """Return (title, client, server, transport) of all that can be run here, and what is missing."""
+    """Return (title, client, server, transport) of what can be run here, and what is missing."""
     found, missing = [], []
     ours = ("our server", our_server)
 
     def add(client, server, *transports):
         for transport in transports:
-            found.append((f"{client[0]}, {server[0]}, {transport}", client[1], server[1], transport))
+            title = f"{client[0]}, {server[0]}, {transport}"
+            found.append((title, client[1], server[1], transport))
 
     add(("our client", our_client("contract")), ours, "stdio", HTTP, SSE)
     for name, requirement in PYTHON_PEERS.items():

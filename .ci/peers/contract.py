@@ -119,18 +119,23 @@ PROMPTS = [
 ]
 
 
+class Checks:
+    """Counts the checks, and stops at the first that fails."""
+
+    def __init__(self):
+        self.done = 0
+
+    def __call__(self, what, good, *given):
+        assert good, f"{what}: {given}"
+        self.done += 1
+
+
 async def exercise(client, seen, asks=True):
     """Run every check with a connected client; return how many there were.
 
     `asks` says that the server can ask the client, in this revision.
     """
-    done = 0
-
-    def check(what, good, *given):
-        nonlocal done
-        assert good, f"{what}: {given}"
-        done += 1
-
+    check = Checks()
     await client.ping()
     tools = {tool["name"]: tool for tool in await client.list("tools")}
     check("tools have schemas", all(t["inputSchema"]["type"] == "object" for t in tools.values()))
@@ -141,15 +146,24 @@ async def exercise(client, seen, asks=True):
     if not asks:
         print(f"   not asked by this server: {', '.join(ASKING)}")
         tools = {name: tool for name, tool in tools.items() if name not in ASKING}
+    await exercise_tools(client, seen, check, tools)
+    if asks:
+        asked = {"sampling/createMessage", "elicitation/create"}
+        check("server asked", asked <= set(seen.asked), seen.asked)
+    await exercise_resources(client, seen, check, tools)
+    await exercise_prompts(client, check)
+    await exercise_errors(client, check)
+    await client.ping()
+    return check.done
+
+
+async def exercise_tools(client, seen, check, tools):
     if "logging" in client.capabilities:  # the official SDK's servers log without saying so
         await client.set_level("debug")
     for name, arguments, blocks in CALLS:
         if name in tools:
             result = await client.call(name, arguments)
             check(name, not result.get("isError") and has(blocks, result["content"]), result)
-    if asks:
-        asked = {"sampling/createMessage", "elicitation/create"}
-        check("server asked", asked <= set(seen.asked), seen.asked)
     check("progress arrived", seen.progress == [0, 50, 100], seen.progress)
     check("log arrived", len(seen.log) >= 3, seen.log)
     if "test_trigger_tool_change" in tools:
@@ -161,6 +175,8 @@ async def exercise(client, seen, asks=True):
     failed = await client.call("test_error_handling", {})
     check("tool error", failed["isError"] and "intentionally" in failed["content"][0]["text"])
 
+
+async def exercise_resources(client, seen, check, tools):
     uris = {resource["uri"] for resource in await client.list("resources")}
     check("resources", {"test://static-text", "test://static-binary"} <= uris, uris)
     templates = {t["uriTemplate"] for t in await client.list("resourceTemplates")}
@@ -174,6 +190,8 @@ async def exercise(client, seen, asks=True):
         check("update told", await seen.hears("notifications/resources/updated"), seen.changed)
         await client.unsubscribe("test://watched-resource")
 
+
+async def exercise_prompts(client, check):
     prompts = {prompt["name"]: prompt for prompt in await client.list("prompts")}
     check("arguments", len(prompts["test_prompt_with_arguments"]["arguments"]) == 2, prompts)
     for name, arguments, kinds in PROMPTS:
@@ -182,6 +200,8 @@ async def exercise(client, seen, asks=True):
     result = await client.complete("test_prompt_with_arguments", "arg1", "test")
     check("completion", isinstance(result["values"], list), result)
 
+
+async def exercise_errors(client, check):
     # Where errors belong (a result or a JSON-RPC error, and which code) differs between
     # revisions and implementations; that they arrive as errors, and harm nothing, does not.
     for wrong in (
@@ -196,5 +216,3 @@ async def exercise(client, seen, asks=True):
             check("an error", result.get("isError"), result)
         except Refused as refused:
             check("an error", refused.code < 0 or refused.code == 0, refused)
-    await client.ping()
-    return done

@@ -1,4 +1,4 @@
-"""Our client against another's server: our_client.py contract|everything COMMAND ARGUMENT... | URL"""
+"""Our client against another's server: our_client.py contract|everything COMMAND... | URL"""
 
 import asyncio
 import pathlib

@@ -87,11 +87,12 @@ def resident_kb(pid):
 
 
 def cpu_us(pid):
-    """Return the CPU time of a process in microseconds, or nan where /proc does not exist."""
-    if not os.path.exists("/proc/self/stat"):
+    """Return the CPU time of a process in microseconds, or nan where /proc does not tell."""
+    try:
+        threads = list(pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e3 or float("nan")
+    except OSError:
         return float("nan")
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
 class Stdio:
@@ -365,18 +366,18 @@ def main():
     }
 
     by = "wrk" if load.WRK else "load.py, for want of wrk"
-    print(f"Python {sys.version.split()[0]}; medians of {size.rounds} rounds of {size.calls} calls "
-          f"over stdio, {size.seconds} s of HTTP by {by}; in brackets ratios to the floor\n")  # fmt: skip
+    print(f"Python {sys.version.split()[0]}; medians of {size.rounds} rounds: {size.calls} calls "
+          f"over stdio, {size.seconds} s of HTTP by {by}. In brackets: ratios to the floor.\n")
     show(medians)
     if not imports:
         return
     base, lite, memory, least = (statistics.median(column) for column in zip(*imports))
-    print(f"\nimport mcp_lite: {lite - base:.1f} ms over the {base:.1f} ms of `import asyncio, json`"
-          f" ({lite / base:.2f}; aim: at most 15 ms and 1.3)")  # fmt: skip
+    print(f"\nimport mcp_lite: {lite - base:.1f} ms over the {base:.1f} ms of `import asyncio, "
+          f"json` ({lite / base:.2f}; aim: at most 15 ms and 1.3)")
     idle = medians["lite"].get("memory, MB")
     if idle:
         print(f"memory, MB: {least:.1f} after `import asyncio, json`, {memory:.1f} with mcp_lite, "
-              f"{idle:.1f} as an idle server ({idle / least:.2f}; aim: at most 1.25)")  # fmt: skip
+              f"{idle:.1f} as an idle server ({idle / least:.2f}; aim: at most 1.25)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The servers that bench.py compares: servers.py floor|lite|sdk [PORT], over stdio, or HTTP on a port.
+"""The servers that bench.py compares: servers.py floor|lite|sdk [PORT]: stdio, or HTTP on a port.
 
 They stand apart from the benchmark, so that its imports do not count as theirs.
 """

@@ -21,7 +21,6 @@ import os
 import pathlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from relay import Relay
 
 CLIENTS, USERS = 3, 8  # processes, and users in each
 ASK_SECONDS = 3  # for an answer
@@ -41,12 +41,11 @@ MORE_OBJECTS, MORE_MB = 0.02, 8.0  # what may be left: a share of the objects; c
 # ---- The server ----------------------------------------------------------------------------------
 
 
-async def serve():
-    """Serve until SIGTERM; print the URL."""
+def make_server(counts):
+    """Return a server that counts what its tools do."""
     from mcp_lite import Context, Server
 
     app = Server("soak")
-    counts = collections.Counter()
 
     @app.tool
     async def echo(text: str) -> str:
@@ -95,6 +94,14 @@ async def serve():
     def item(number: int) -> str:
         return str(number)
 
+    return app
+
+
+async def serve():
+    """Serve until SIGTERM; print the URL."""
+    counts = collections.Counter()
+    app = make_server(counts)
+
     @app.route("GET", "/state")
     async def state(request) -> dict:
         now = {
@@ -129,7 +136,7 @@ class User:
 
     def __init__(self, url, rng):
         self.url, self.rng = url, rng
-        self.client = None
+        self.client = self.relay = None
         self.cut = False  # a connection was broken: errors are to be expected
 
     async def connect(self):
@@ -139,6 +146,8 @@ class User:
         url = self.url
         if self.rng.random() < 0.2:
             url, revision = url.replace("/mcp", "/sse"), "2024-11-05"
+        self.relay = await Relay(url).open()
+        url = self.relay.url
         self.client = Client(url, revision=revision, elicit=self.answer, timeout=20)
         await self.client.connect()
 
@@ -166,7 +175,8 @@ class User:
     async def call(self):
         for _ in range(20):
             text = f"{self.rng.random()}"
-            assert await self.client.call(self.rng.choice(["echo", "thread"]), {"text": text}) == text
+            tool = self.rng.choice(["echo", "thread"])
+            assert await self.client.call(tool, {"text": text}) == text
 
     async def large(self):
         text = "äx" * self.rng.randrange(200_000)
@@ -213,27 +223,28 @@ class User:
         self.cut = True
         call = asyncio.ensure_future(self.client.call("count", {"to": 60}, timeout=5))
         await asyncio.wait({call}, timeout=self.rng.random() / 5)
-        for answer in list(self.client.transport.http.busy):
-            answer.writer.transport.abort()
+        self.relay.cut()
         await call
 
     async def reconnect(self):
         client, self.client = self.client, None
         if client is not None:
             await client.close()
+        if self.relay is not None:
+            self.relay.close()
 
     async def leave(self):
         """Go without a word, as if killed."""
-        client, self.client = self.client, None
-        client.transport.session_id = None
-        await client.close()
+        self.relay.close()
+        await self.reconnect()
 
     async def garbage(self):
         host, port = self.url.split("/")[2].split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(self.rng.choice([
-            b"\0" * 100, b"GET / HTTP/1.1\r\n", b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{", b"GET /mcp HTTP/1.1\r\n\r\n",
+            b"\0" * 100, b"GET / HTTP/1.1\r\n", b"GET /mcp HTTP/1.1\r\n\r\n",
+            b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
         ]))  # fmt: skip
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(reader.read(1000), 0.2)
@@ -317,7 +328,8 @@ class Soak:
     def show(self, what, state):
         took = time.monotonic() - BEGAN
         numbers = "  ".join(f"{k} {v}" for k, v in state.items() if k != "counts")
-        print(f"{took:7.0f} s  {what}  {numbers}  calls {sum(state['counts'].values())}", flush=True)
+        calls = sum(state["counts"].values())
+        print(f"{took:7.0f} s  {what}  {numbers}  calls {calls}", flush=True)
 
     def quiet(self):
         """Kill all clients; return the server's state when nothing is left of them."""
@@ -340,8 +352,10 @@ class Soak:
     def judge(self):
         """Return what is wrong."""
         first, last = self.quiets[0], self.quiets[-1]
-        problems = [f"{key} grew from {first[key]} to {last[key]}"
-                    for key in ("sessions", "streams", "tasks", "fds") if last[key] > first[key]]  # fmt: skip
+        problems = []
+        for key in ("sessions", "streams", "tasks", "fds"):
+            if last[key] > first[key]:
+                problems.append(f"{key} grew from {first[key]} to {last[key]}")
         if last["sessions"] or last["streams"]:
             problems.append(f"left: {last['sessions']} sessions, {last['streams']} streams")
         if last["objects"] > first["objects"] * (1 + MORE_OBJECTS):
@@ -351,8 +365,7 @@ class Soak:
         for file, what in ((self.said, "the clients"), (self.log, "the server")):
             file.seek(0)
             said = file.read()
-            bad = [line for line in said.split("\n") if any(word in line for word in (
-                "Traceback", "unexpected", "never retrieved", "destroyed", "Warning", "Error"))]  # fmt: skip
+            bad = [line for line in said.split("\n") if any(word in line for word in BAD)]
             if bad:
                 problems.append(f"{what} said {len(bad)} bad things: " + "\n".join(bad[:10]))
                 problems.append(said[-4000:])
@@ -372,6 +385,7 @@ class Soak:
         return self.server.returncode
 
 
+BAD = ("Traceback", "unexpected", "never retrieved", "destroyed", "Warning", "Error")
 BEGAN = time.monotonic()
 
 
@@ -400,6 +414,11 @@ def main():
                 seconds -= QUIET_EVERY
                 soak.quiet()
             problems = soak.judge()
+        except BaseException:
+            for file in (said, log):
+                file.seek(0)
+                print(file.read()[-3000:])
+            raise
         finally:
             status = soak.stop()
         if status:

@@ -22,11 +22,14 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+from relay import Relay
 
 from mcp_lite import Client
 
+HERE = Path(__file__).resolve().parent
 WORKERS = "abc"
 SESSIONFUL = "2025-11-25"  # the newest revision with sessions, streams and resumption
 SESSIONS = 60
@@ -69,7 +72,8 @@ class Site:
     def start_nginx(self):
         """Run nginx.conf as it stands, but for the ports."""
         text = (HERE / "nginx.conf").read_text()
-        numbers = {"8000": self.port, **{f"800{n}": p for n, p in enumerate(self.ports.values(), 1)}}
+        ports = enumerate([self.port, *self.ports.values()], 8000)
+        numbers = {str(number): port for number, port in ports}
         text = re.sub(r"(?<=127\.0\.0\.1:)800\d", lambda found: str(numbers[found[0]]), text)
         paths = "".join(
             f"{what}_temp_path {self.folder}/{what};\n"
@@ -124,105 +128,113 @@ class Site:
         return problems
 
 
-def cut(client):
-    """Break the connections that a client waits on, as a lost network would."""
-    for answer in list(client.transport.http.busy):
-        answer.writer.transport.abort()
+class Session:
+    """A client in a session, and the network between it and nginx."""
 
+    def __init__(self, url, told):
+        self.relay = Relay(url)
+        self.told = told
+        self.cuts = 0
 
-async def follow(client, name):
-    """Let one session do everything; return how often its connections were cut."""
-    reports, cuts = [], 0
+    async def open(self):
+        await self.relay.open()
+        options = {"revision": SESSIONFUL, "elicit": self.elicit, "timeout": PATIENCE}
+        self.client = Client(self.relay.url, **options)
+        await self.client.connect()
+        self.worker = await self.whoami()
+        return self
 
-    def progress(number, total, message):
-        nonlocal cuts
-        reports.append(number)
-        if random.random() < 0.05:
-            cuts += 1
-            cut(client)
-
-    counted = await client.call("count", {"to": COUNT_TO}, progress=progress)
-    assert counted == f"{name} counted to {COUNT_TO}", counted
-    assert reports == list(range(1, COUNT_TO + 1)), reports
-    assert await client.call("book", {"seats": 2}) == "booked"
-    assert await client.call("whoami") == name
-    return cuts
-
-
-async def session(url, told):
-    """Open a session, use it, and leave it open; return the client and its worker's name."""
-
-    def elicit(message, schema):
-        told.append(message)
+    def elicit(self, message, schema):
+        self.told.append(message)
         return {"value": True}
 
-    client = Client(url, revision=SESSIONFUL, elicit=elicit, timeout=PATIENCE)
-    await client.connect()
-    return client, await client.call("whoami")
+    async def whoami(self):
+        return await self.client.call("whoami")
+
+    async def follow(self):
+        """Do everything, always with the same worker."""
+        reports = []
+
+        def progress(number, total, message):
+            reports.append(number)
+            if random.random() < 0.05:
+                self.cuts += 1
+                self.relay.cut()
+
+        counted = await self.client.call("count", {"to": COUNT_TO}, progress=progress)
+        assert counted == f"{self.worker} counted to {COUNT_TO}", counted
+        assert reports == list(range(1, COUNT_TO + 1)), reports
+        assert await self.client.call("book", {"seats": 2}) == "booked"
+        assert await self.whoami() == self.worker
+
+    async def close(self):
+        await self.client.close()
+        self.relay.close()
 
 
-async def announcements(clients):
+async def announcements(sessions):
     """Subscribe all, change something in each worker, and see that all hear of it once."""
     heard = collections.Counter()
-    for client, _ in clients:
+    for session in sessions:
 
-        def note(*_, client=client):
-            heard[client] += 1
+        def note(*_, session=session):
+            heard[session] += 1
 
-        await client.subscribe("bookings://count", note)
+        await session.client.subscribe("bookings://count", note)
     for name in WORKERS:
-        await next(client for client, worker in clients if worker == name).call("confirm")
+        await next(s for s in sessions if s.worker == name).client.call("confirm")
     until = time.monotonic() + PATIENCE
-    while len(heard) < len(clients) and time.monotonic() < until:
+    while len(heard) < len(sessions) and time.monotonic() < until:
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.2)
-    assert set(heard.values()) == {1} and len(heard) == len(clients), heard
+    assert set(heard.values()) == {1} and len(heard) == len(sessions), heard
 
 
 async def drive(site):
     """Do everything that the module's docstring says."""
     told = []
-    clients = await asyncio.gather(*(session(site.url, told) for _ in range(SESSIONS)))
-    spread = collections.Counter(name for _, name in clients)
+    sessions = await asyncio.gather(*(Session(site.url, told).open() for _ in range(SESSIONS)))
+    spread = collections.Counter(session.worker for session in sessions)
     assert set(spread) == set(WORKERS), spread
     print(f"{SESSIONS} sessions, by worker: {dict(sorted(spread.items()))}", flush=True)
 
-    cuts = await asyncio.gather(*(follow(client, name) for client, name in clients))
+    await asyncio.gather(*(session.follow() for session in sessions))
     assert len(told) == SESSIONS, told
-    print(f"{SESSIONS} calls of {COUNT_TO} reports each: all arrived once, in order, over {sum(cuts)} "
-          f"cut connections; {len(told)} questions answered", flush=True)  # fmt: skip
+    cuts = sum(session.cuts for session in sessions)
+    print(f"{SESSIONS} calls of {COUNT_TO} reports each: all arrived once, in order, although the "
+          f"network failed {cuts} times; {len(told)} questions answered", flush=True)  # fmt: skip
 
-    await announcements(clients)
-    print(f"{len(clients)} subscribers heard of the changes in their workers, once", flush=True)
+    await announcements(sessions)
+    print(f"{SESSIONS} subscribers heard of the changes in their workers, once", flush=True)
 
-    old, name = await session(site.url.replace("/mcp", "/sse"), told)
-    await old.call("book", {"seats": 1})
-    assert await old.call("whoami") == name
+    old = await Session(site.url.replace("/mcp", "/sse"), told).open()
+    await old.client.call("book", {"seats": 1})
+    assert await old.whoami() == old.worker
     await old.close()
     print("the transport of 2024-11-05 works, too", flush=True)
 
     site.kill("b")
-    orphans = [client for client, name in clients if name == "b"]
-    homes = collections.Counter(await asyncio.gather(*(c.call("whoami") for c in orphans)))
+    orphans = [session for session in sessions if session.worker == "b"]
+    others = [session for session in sessions if session.worker != "b"]
+    homes = collections.Counter(await asyncio.gather(*(s.whoami() for s in orphans)))
     assert "b" not in homes, homes
-    others = [(client, name) for client, name in clients if name != "b"]
-    assert await asyncio.gather(*(c.call("whoami") for c, _ in others)) == [n for _, n in others]
+    assert await asyncio.gather(*(s.whoami() for s in others)) == [s.worker for s in others]
     print(f"worker b was killed: its {len(orphans)} clients went on with {dict(homes)}, "
           "the others noticed nothing", flush=True)  # fmt: skip
 
     site.start_worker("b")
     until = time.monotonic() + PATIENCE  # nginx tries it again after three seconds
     while True:
-        client, name = await session(site.url, told)
-        again = [await client.call("whoami") for _ in range(3)]
-        await client.close()
-        assert again == [name] * 3, (name, again)
-        if name == "b":
+        session = await Session(site.url, told).open()
+        again = [await session.whoami() for _ in range(3)]
+        await session.close()
+        assert again == [session.worker] * 3, (session.worker, again)
+        if session.worker == "b":
             break
         assert time.monotonic() < until, "worker b gets no sessions"
         await asyncio.sleep(0.2)
     print("worker b is back, and gets new sessions", flush=True)
-    await asyncio.gather(*(client.close() for client, _ in clients))
+    await asyncio.gather(*(session.close() for session in sessions))
 
 
 def main():
