@@ -131,15 +131,12 @@ from typing import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Dict,
     Generator,
     Iterable,
-    List,
     Mapping,
     NamedTuple,
     Optional,
     Sequence,
-    Tuple,
     Union,
 )
 
@@ -600,7 +597,7 @@ def _one_encoder() -> Callable[[JSON], str]:
     make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
     if make is None:  # no C accelerator, as on PyPy
         return whole.encode
-    quote = json.encoder.encode_basestring  # type: ignore[attr-defined]
+    quote = json.encoder.encode_basestring
     once = make(None, whole.default, quote, None, ":", ",", False, False, False)
 
     def to_text(value: JSON) -> str:
@@ -1025,10 +1022,11 @@ def is_modern(msg: Msg) -> bool:
 #              nothing but SchemaError comes out, whatever goes in.
 #           4. What an annotation cannot say is an error when the function is registered, one that
 #              names the parameter and the remedy; not a surprise when a model calls it.
-# Plan.     A SchemaDocument finds its names, then turns each subschema into a Check by the table
-#           KEYWORDS. A check returns its failures, so that success costs nothing and a parent
-#           can count, merge or forget them. Then the other direction: signature_of() reads a
-#           function; schema_of(), converter_of() and to_json() know the same annotations.
+# Plan.     First the validator: a SchemaDocument finds the names in a schema, then makes a Check
+#           of each subschema, by the table KEYWORDS. Then relax(), for arguments that were nearly
+#           right. Then Python: an AnnotationReader finds the Shape of an annotation, which is its
+#           schema and what makes a Python value of JSON; to_json() is the way back, and
+#           signature_of() reads a whole function.
 # Not here. `format` and `content*` only annotate, the dialect's default; no dialects but 2020-12
 #           and draft-07; of ECMA 262's regular expressions, what Python's can say.
 
@@ -1037,47 +1035,11 @@ DRAFT_07 = "http://json-schema.org/draft-07/schema"
 
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
          bool: "boolean", type(None): "null"}  # fmt: skip
+#: What keywords speak of; `object` stands for what is no JSON at all.
+ANY, NUMBER, TEXT, ARRAY, OBJECT = (*KINDS, object), (int, float), (str,), (list,), (dict,)
 
-
-class Failure(NamedTuple):
-    """One way in which a value falls short; `expected` names the types or values that fit."""
-
-    path: str
-    message: str
-    expected: str = ""
-    hint: Callable[[], str] = str  # more for the message, at a price
-
-
-class SchemaScope(NamedTuple):
-    """A schema with a URI of its own (the root, or one with `$id`), and the names inside it."""
-
-    uri: str
-    root: Any
-    anchors: dict[str, Any]
-    dynamic: dict[str, Any]
-
-
-class CheckRun:
-    """What one validation may still spend, and the scopes that `$ref` has entered."""
-
-    __slots__ = ("depth", "scopes", "steps")
-
-    def __init__(self) -> None:
-        self.steps = MAX_VALIDATION_STEPS
-        self.depth = 0
-        self.scopes: tuple[SchemaScope, ...] = ()
-
-    def spend(self, steps: int) -> None:
-        """Pay for work before it is done."""
-        self.steps -= steps
-        if self.steps < 0:
-            raise SchemaError("", "takes too much work to check: simplify the schema or the value")
-
-
-#: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
-Seen = Optional["set[Any]"]
-#: (value, run, seen) -> what is wrong.
-Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
+#: A schema that is not just true or false.
+Schema = dict[str, Any]
 
 
 def kind_of(value: Any) -> str:
@@ -1088,7 +1050,12 @@ def kind_of(value: Any) -> str:
     """
     if isinstance(value, float) and value.is_integer():
         return "integer"
-    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
+    return KINDS.get(_json_class(value), "unknown")
+
+
+def _json_class(value: Any) -> type:
+    """Return the class that JSON would have: of subclasses, which it has not, their base."""
+    return next((base for base in type(value).__mro__ if base in KINDS), object)
 
 
 def canonical(value: JSON) -> str:
@@ -1127,200 +1094,47 @@ def join_path(step: str | int, path: str = "") -> str:
     return step + path if not path or path[0] == "[" else f"{step}.{path}"
 
 
-#: Keywords that hold a schema, a list of them, or an object of them.
-ONE_SCHEMA = ("items", "additionalItems", "additionalProperties", "contains", "propertyNames",
-              "not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
-SCHEMA_LIST = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-SCHEMA_MAP = ("$defs", "definitions", "properties", "patternProperties", "dependencies",
-              "dependentSchemas")  # fmt: skip
+class Failure(NamedTuple):
+    """One way in which a value falls short; `expected` names the types or values that fit."""
+
+    path: str
+    message: str
+    expected: str = ""
+    hint: Callable[[], str] = str  # more for the message, at a price
 
 
-class SchemaDocument:
-    """A schema being compiled: scan() finds the names in it, compile() makes the checks."""
+class CheckRun:
+    """What one validation may still spend, and the URIs of the scopes that it is in."""
 
-    def __init__(self, root: Any) -> None:
-        self.trail: list[str] = []  # where we are, for messages
-        self.size = 0  # subschemas found
-        self.scopes = {"": SchemaScope("", root, {}, {})}
-        self.dynamic = False  # somebody asks which scopes were entered
-        self.home: dict[int, SchemaScope] = {}  # by id() of the subschema
-        self.checks: dict[int, Check] = {}  # by id() of the subschema
-        self.waiting: list[tuple[Any, str]] = []  # targets of references, and how they were called
-        declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
-        dialect = declared.rstrip("#") if isinstance(declared, str) else ""
-        self.draft7 = dialect.replace("https:", "http:") == DRAFT_07
-        self.need(self.draft7 or dialect == DIALECT, f"$schema must be {DIALECT} or {DRAFT_07}#")
-        self.scan(root, self.scopes[""])
+    __slots__ = ("depth", "scopes", "steps")
 
-    def need(self, condition: Any, message: str) -> None:
-        """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
-        if not condition:
-            steps = [step.replace("~", "~0").replace("/", "~1") for step in self.trail]
-            raise SchemaError("/".join(["#", *steps])[:200], message)
+    def __init__(self) -> None:
+        self.steps = MAX_VALIDATION_STEPS
+        self.depth = 0
+        self.scopes: tuple[str, ...] = ()
 
-    def count(self, subschemas: int) -> None:
-        """Count subschemas, or what takes as long to compile."""
-        self.size += subschemas
-        self.need(self.size <= MAX_SUBSCHEMAS, f"has more than {MAX_SUBSCHEMAS} subschemas")
-
-    def scan(self, schema: Any, scope: SchemaScope) -> None:
-        """Note the scope of each subschema, and the anchors in it."""
-        todo = [(schema, scope, 0)]
-        while todo:
-            schema, scope, depth = todo.pop()
-            if not isinstance(schema, dict):
-                continue  # compile() complains where it is not a boolean
-            self.count(1)
-            self.need(depth <= MAX_SCHEMA_DEPTH, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
-            self.home[id(schema)] = scope = self._enter(schema, scope)
-            held = [schema.get(word) for word in ONE_SCHEMA]
-            for word in SCHEMA_LIST:
-                held += schema[word] if isinstance(schema.get(word), list) else ()
-            for word in SCHEMA_MAP:
-                held += schema[word].values() if isinstance(schema.get(word), dict) else ()
-            todo += [(inner, scope, depth + 1) for inner in held]
-
-    def _enter(self, schema: dict[str, Any], scope: SchemaScope) -> SchemaScope:
-        names = [schema.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
-        self.need(_is_names(names), "$id and anchors must be strings")
-        uri, anchor, dynamic = names
-        if self.draft7:  # where a $ref hides what stands beside it, and the $id "#x" is an anchor
-            uri = "" if "$ref" in schema else uri
-            anchor, dynamic = uri[1:] if uri.startswith("#") else "", ""
-        if uri.partition("#")[0]:
-            uri = self._absolute(uri.partition("#")[0], scope)
-            scope = self.scopes[uri] = SchemaScope(uri, schema, {}, {})
-        for name in filter(None, (anchor, dynamic)):
-            scope.anchors[name] = schema
-        if dynamic:
-            scope.dynamic[dynamic], self.dynamic = schema, True
-            self.waiting.append((schema, f"#{dynamic}"))
-        return scope
-
-    def _absolute(self, uri: str, scope: SchemaScope) -> Any:
-        from urllib.parse import urljoin
-
-        try:
-            return urljoin(scope.uri, uri)
-        except ValueError:
-            self.need(False, f"{_shown(uri)} is not a URI")
-
-    def find(self, ref: Any, schema: dict[str, Any]) -> Any:
-        """Return the schema that the reference `ref` in `schema` means."""
-        self.need(isinstance(ref, str), "a reference must be a string")
-        scope, lost = self.home[id(schema)], f"{_shown(ref)} leads nowhere: check its spelling"
-        uri, _, fragment = ref.partition("#")
-        if uri:
-            uri = self._absolute(uri, scope)
-            # spec: basic/index#json-schema-usage
-            self.need(uri in self.scopes, f"{_shown(ref)} is not fetched: put it under $defs")
-            scope = self.scopes[uri]
-        if "%" in fragment:
-            from urllib.parse import unquote
-
-            fragment = unquote(fragment)
-        if fragment[:1] not in ("", "/"):
-            self.need(fragment in scope.anchors, lost)
-            return scope.anchors[fragment]
-        target = scope.root
-        for step in fragment.split("/")[1:]:
-            if isinstance(target, list) and re.fullmatch("0|[1-9][0-9]{0,5}", step):
-                target = target[int(step)] if int(step) < len(target) else None
-            else:
-                step = step.replace("~1", "/").replace("~0", "~")
-                target = target.get(step) if isinstance(target, dict) else None
-            scope = self.home.get(id(target), scope)
-        self.need(isinstance(target, (dict, bool)), lost)
-        if isinstance(target, dict) and id(target) not in self.home:
-            self.scan(target, scope)  # it stands under a keyword that is not ours
-        return target
-
-    def compile(self, schema: Any, *steps: str) -> Check:
-        """Return the check of the subschema that is `steps` away from where we are."""
-        if isinstance(schema, bool):
-            return _pass_all if schema else _pass_none
-        self.trail += steps
-        self.need(isinstance(schema, dict), "a schema must be an object, true or false")
-        if id(schema) not in self.checks:
-            table = DRAFT_07_KEYWORDS if self.draft7 else KEYWORDS
-            used = [word for word in table if word in schema]
-            if self.draft7 and "$ref" in used:
-                used = ["$ref"]
-            made = [(table[w][0](self, schema[w], w, schema), table[w][1]) for w in used]
-            cost = 1 + sum(len(schema[w]) for w in used if isinstance(schema[w], (list, dict)))
-            node = made[0][0] if used == ["type"] else _make_node(made, cost)
-            if "unevaluatedItems" in used or "unevaluatedProperties" in used:
-                node = functools.partial(_apart, node, watched=True)
-            scope = self.home[id(schema)]
-            entered = self.dynamic and scope.root is schema
-            self.checks[id(schema)] = _scoped(scope, node) if entered else node
-        del self.trail[len(self.trail) - len(steps) :]
-        return self.checks[id(schema)]
-
-    def compile_list(self, word: str, held: Any) -> list[Check]:
-        self.need(isinstance(held, list) and held, f"{word} must be a list of schemas")
-        return [self.compile(inner, word, str(i)) for i, inner in enumerate(held)]
-
-    def compile_map(self, word: str, held: Any) -> dict[str, Check]:
-        self.need(isinstance(held, dict), f"{word} must be an object of schemas")
-        return {name: self.compile(inner, word, name) for name, inner in held.items()}
+    def spend(self, steps: int) -> None:
+        """Pay for work before it is done."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise SchemaError("", "takes too much work to check: simplify the schema or the value")
 
 
-def _pass_all(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-    return []
+# A schema is compiled into one Check for each subschema. What is wrong is returned, not raised:
+# success costs next to nothing, and who asks can count the failures, put a step before their paths,
+# choose among them, as `anyOf` does, or forget them, as `not` does.
+#
+# Two things go down with the value. The run holds what may still be spent, because $ref and the
+# combinations of keywords make the work of a check unrelated to the size of schema and value; work
+# is paid for before it is done. `seen` is for the `unevaluated...` keywords, which ask what all
+# others, however deep in `allOf` and $ref, have looked at: a set is handed down only where somebody
+# asks, and what a subschema has put in counts only if that succeeds.
 
-
-def _pass_none(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-    return [Failure("", "is not allowed here")]
-
-
-def _make_node(made: list[tuple[Check, tuple[type, ...]]], cost: int) -> Check:
-    """Return one check for a subschema, of those of its keywords and the types they speak of."""
-    by_type = {kind: tuple(check for check, kinds in made if kind in kinds) for kind in KINDS}
-
-    def check_node(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.steps -= cost
-        run.depth += 1
-        if run.steps < 0 or run.depth > MAX_VALIDATION_DEPTH:
-            raise SchemaError("", "is nested too deeply, or takes too much work to check")
-        found: list[Failure] = []
-        checks = by_type.get(type(value))
-        if checks is None:  # a subclass; JSON has none, Python may
-            bases = [base for base in type(value).__mro__ if base in KINDS]
-            checks = by_type[bases[0] if bases else type(None)]
-        for check in checks:
-            found += check(value, run, seen)
-        run.depth -= 1
-        return found[:MAX_FAILURES] if found else found
-
-    return check_node
-
-
-def _scoped(scope: SchemaScope, check: Check) -> Check:
-    """Let `$dynamicRef` know that the check is in a scope."""
-
-    def check_scoped(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        outer, run.scopes = run.scopes, (*run.scopes, scope)
-        failures = check(value, run, seen)
-        run.scopes = outer
-        return failures
-
-    return check_scoped
-
-
-def _apart(
-    check: Check, value: Any, run: CheckRun, seen: Seen, watched: bool = False
-) -> list[Failure]:
-    """Apply a check that sees only what it evaluates itself; report that if it succeeds."""
-    ours: Seen = set() if watched or seen is not None else None
-    failures = check(value, run, ours)
-    if seen is not None and ours and not failures:
-        seen |= ours
-    return failures
-
-
-# One function per keyword: (document, argument, keyword, schema around it) -> check. The argument
-# is of any make; need() refuses it.
+#: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
+Seen = Optional["set[Any]"]
+#: (value, run, seen) -> what is wrong.
+Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
+NOT_ALLOWED = [Failure("", "is not allowed here")]
 
 
 def _is_names(held: Any) -> bool:
@@ -1335,55 +1149,33 @@ def _is_count(held: Any) -> bool:
     return kind_of(held) == "integer" and held >= 0
 
 
-def _kw_type(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    names = held if isinstance(held, list) else [held]
-    usable = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
-    doc.need(usable, f"type must be one or more of {', '.join(KINDS.values())}")
-    kinds = {*names, "integer"} if "number" in names else {*names}
-    right = frozenset(cls for cls, kind in KINDS.items() if kind in kinds)
-    expected = " or ".join(names)
-
-    def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        if type(value) in right or kind_of(value) in kinds:
-            return []
-        return [Failure("", f"expected {expected}, got {kind_of(value)}", expected)]
-
-    return check_type
+def _kinds_named(names: Any) -> set[str]:
+    """Return the types that the argument of `type` admits: every integer is a number."""
+    kinds = {*names} if isinstance(names, list) else {names}
+    return kinds | {"integer"} if "number" in kinds else kinds
 
 
-def _kw_enum(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    values = held if word == "enum" else [held]
-    doc.need(isinstance(values, list), "enum must be a list")
-    texts = {canonical(item) for item in values}
-    expected = " or ".join([_shown(item) for item in values[:10]] + ["..."] * (len(values) > 10))
-
-    def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        text = canonical(value)
-        run.spend(len(text) >> 3)
-        if text in texts:
-            return []
-        return [Failure("", f"expected {expected}, got {_shown(value)}", expected)]
-
-    return check_enum
+def _mismatch(expected: str, got: str) -> list[Failure]:
+    return [Failure("", f"expected {expected}, got {got}", expected)]
 
 
-def _compare(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
-    """Return the function of a keyword that compares: `holds(value, argument)`, or else `text`."""
+def _limit(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
+    """Return what compiles a keyword that compares: `holds(value, argument)`, or else `text`."""
 
-    def kw_compare(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
+    def kw_limit(doc: SchemaDocument, words: Schema, word: str) -> Check:
+        held = words[word]
         doc.need(fits(held), f"{word} cannot be {_shown(held)}")
         failures = [Failure("", text.format(_shown(held)))]
         return lambda value, run, seen: [] if holds(value, held) else failures
-
-    return kw_compare
+    return kw_limit
 
 
 def _at_least(unit: str) -> Any:
-    return _compare(_is_count, lambda v, n: len(v) >= n, f"must have at least {{}} {unit}")
+    return _limit(_is_count, lambda v, n: len(v) >= n, f"must have at least {{}} {unit}")
 
 
 def _at_most(unit: str) -> Any:
-    return _compare(_is_count, lambda v, n: len(v) <= n, f"must have at most {{}} {unit}")
+    return _limit(_is_count, lambda v, n: len(v) <= n, f"must have at most {{}} {unit}")
 
 
 def is_multiple(value: Any, of: Any) -> bool:
@@ -1397,17 +1189,6 @@ def is_multiple(value: Any, of: Any) -> bool:
     from fractions import Fraction
 
     return value - value == 0 and Fraction(repr(value)) % Fraction(repr(of)) == 0
-
-
-def _kw_multiple_of(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    doc.need(_is_number(held) and 0 < held < float("inf"), f"{word} must be a number above 0")
-    failure = Failure("", f"must be a multiple of {_shown(held)}")
-
-    def check_multiple(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(32)  # fractions are slow
-        return [] if is_multiple(value, held) else [failure]
-
-    return check_multiple
 
 
 def python_pattern(text: str) -> str:
@@ -1432,83 +1213,13 @@ def python_pattern(text: str) -> str:
     return re.sub(r"\\k<\w+>|\\.|\(\?<(?![=!])|\[\^?|[]$&|~]", translate, text, flags=re.DOTALL)
 
 
-def _search(doc: SchemaDocument, text: Any) -> Callable[[str], Any]:
-    """Return what looks for a regular expression in a text."""
-    doc.need(isinstance(text, str), "a pattern must be a string")
-    doc.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
-    doc.count(len(text) >> 4)
-    try:
-        if re.search(r"\(\?[aiLmsux-]", text):
-            raise ValueError("no flags inside a pattern")
-        search = re.compile(python_pattern(text), re.ASCII).search
-    except Exception as exc:  # re.error, OverflowError, RecursionError, a warning as error
-        doc.need(False, f"the pattern {_shown(text)} is not usable in Python: {exc}")
-
-    def search_bounded(value: str) -> Any:
-        # A backtracking engine has no deadline. This bounds expressions that take polynomial
-        # time; against the exponential ones, only the choice of whom to talk to helps.
-        if len(value) > MAX_PATTERN_INPUT_CHARS:
-            raise SchemaError("", f"{_shown(value)}... is too long for a pattern")
-        return search(value)
-
-    return search_bounded
-
-
-def _kw_pattern(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    search, failure = _search(doc, held), Failure("", f"must match {_shown(held)}")
-    return lambda value, run, seen: [] if search(value) else [failure]
-
-
-def _kw_unique_items(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    doc.need(isinstance(held, bool), f"{word} must be true or false")
-
-    def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        first: dict[str, int] = {}
-        for i, item in enumerate(value):
-            text = canonical(item)
-            run.spend(1 + (len(text) >> 3))
-            if first.setdefault(text, i) != i:
-                return [Failure(join_path(i), f"is the same as item {first[text]}")]
-        return []
-
-    return check_unique if held else _pass_all
-
-
-def _kw_required(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    doc.need(_is_names(held), f"{word} must be a list of strings")
-
-    def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        missing = [name for name in held if name not in value]
-        return [Failure(join_path(name), "is required") for name in missing[:MAX_FAILURES]]
-
-    return check_required
-
-
-def _kw_dependent(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    """Compile dependentRequired, dependentSchemas, or draft-07's word for both."""
-    doc.need(isinstance(held, dict), f"{word} must be an object")
-    table = []
-    for name, then in held.items():
-        named = word != "dependentSchemas" and isinstance(then, list)
-        doc.need(named or word != "dependentRequired", f"{word} must hold lists of names")
-        check = _kw_required(doc, then, word, {}) if named else doc.compile(then, word, name)
-        table.append((name, check, len(then) if named else 1))
-
-    def check_dependent(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        found: list[Failure] = []
-        for name, check, cost in table:
-            if name in value:
-                run.spend(cost)
-                found += check(value, run, seen)
-        return found
-
-    return check_dependent
-
-
-def _inside(select: Callable[[Any, Any], Iterable[Any]], schema: Any, weight: int = 1) -> Check:
+def _inside(
+    select: Callable[[Any, Any], Iterable[Any]], known: Iterable[str] = (), weight: int = 1
+) -> Check:
     """Return a check of the members or items that `select(value, seen)` names, with their checks.
 
-    All keywords that go one level down are this loop; they differ in what they select.
+    All keywords that go one level down are this loop; they differ in what they select. A name that
+    is not allowed may have been meant to be one of the `known`.
     """
 
     def check_inside(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
@@ -1519,220 +1230,457 @@ def _inside(select: Callable[[Any, Any], Iterable[Any]], schema: Any, weight: in
                 seen.add(key)
             failures = check(value[key], run, None)
             if failures:
-                if check is _pass_none and isinstance(key, str):
-                    hint = functools.partial(_nearest_name, key, schema)
+                if failures is NOT_ALLOWED and isinstance(key, str):
+                    hint = functools.partial(_nearest_name, key, known)
                     failures = [Failure("", "unexpected property", "", hint)]
                 found += [f._replace(path=join_path(key, f.path)) for f in failures]
                 if len(found) >= MAX_FAILURES:
                     break
         return found
-
     return check_inside
 
 
-def _nearest_name(name: str, schema: dict[str, Any]) -> str:
-    """Return "; did you mean ...?" if one of the first hundred properties is spelt like it."""
+def _nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean ...?" if one of the first hundred known names is spelt like it."""
     from difflib import get_close_matches
 
-    known = [key for key in list(schema.get("properties", ()))[:100] if len(key) <= 64]
-    close = get_close_matches(name[:64], known, 1)
+    usual = [key for key in itertools.islice(known, 100) if len(key) <= 64]
+    close = get_close_matches(name[:64], usual, 1)
     return f"; did you mean {_shown(close[0])}?" if close else ""
-
-
-def _kw_properties(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    table = list(doc.compile_map(word, held).items())
-    return _inside(lambda value, seen: [row for row in table if row[0] in value], schema)
-
-
-def _kw_pattern_properties(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    table = [(_search(doc, text), check) for text, check in doc.compile_map(word, held).items()]
-
-    def select(value: Any, seen: Seen) -> Iterable[Any]:
-        return [(name, check) for name in value for search, check in table if search(name)]
-
-    return _inside(select, schema, 1 + len(table))
-
-
-def _kw_additional_properties(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    check, known = doc.compile(held, word), schema.get("properties", ())
-    searches = [_search(doc, text) for text in schema.get("patternProperties", ())]
-
-    def select(value: Any, seen: Seen) -> Iterable[Any]:
-        names = [name for name in value if name not in known]
-        return [(n, check) for n in names if not any(search(n) for search in searches)]
-
-    return _inside(select, schema, 1 + len(searches))
-
-
-def _kw_property_names(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    check = doc.compile(held, word)
-
-    def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(value))
-        bad = ((name, failure) for name in value for failure in check(name, run, None))
-        return [Failure(join_path(name), f"as a name, {f.message}") for name, f in bad]
-
-    return check_names
-
-
-def _kw_prefix_items(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    checks = doc.compile_list(word, held)
-    return _inside(lambda value, seen: enumerate(checks[: len(value)]), schema)
-
-
-def _kw_items(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    if doc.draft7 and word == "items" and isinstance(held, list):
-        return _kw_prefix_items(doc, held or [True], word, schema)
-    doc.need(not isinstance(held, list), "items must be one schema: use prefixItems for a list")
-    before = schema.get("prefixItems", ())
-    if doc.draft7:
-        before = schema.get("items") if word == "additionalItems" else ()
-    start = len(before) if isinstance(before, (list, tuple)) else sys.maxsize
-    check = doc.compile(held, word)
-    return _inside(lambda value, seen: ((i, check) for i in range(start, len(value))), schema)
-
-
-def _kw_unevaluated(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    check = doc.compile(held, word)
-
-    def select(value: Any, seen: Any) -> Iterable[Any]:
-        keys = value if isinstance(value, dict) else range(len(value))
-        return [(key, check) for key in keys if key not in seen]
-
-    return _inside(select, schema)
-
-
-def _kw_contains(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    check, limits = doc.compile(held, word), {} if doc.draft7 else schema
-    least, most = limits.get("minContains", 1), limits.get("maxContains", sys.maxsize)
-    doc.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
-
-    def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(value))
-        fit = [i for i, item in enumerate(value) if not check(item, run, None)]
-        if seen is not None:
-            seen.update(fit)
-        if least <= len(fit) <= most:
-            return []
-        wanted = f"at least {least}" if len(fit) < least else f"at most {most}"
-        return [Failure("", f"must contain {wanted} of a certain kind of item, has {len(fit)}")]
-
-    return check_contains
-
-
-def _kw_all_of(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    checks = doc.compile_list(word, held)
-    return lambda value, run, seen: [f for check in checks for f in check(value, run, seen)]
-
-
-def _kw_any_of(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    """Compile anyOf or oneOf."""
-    checks = doc.compile_list(word, held)
-    most = 1 if word == "oneOf" else len(checks)
-
-    def check_choice(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        missed = []
-        for check in checks:
-            failures = _apart(check, value, run, seen)
-            if failures:
-                missed.append(failures)
-            elif seen is None and word == "anyOf":
-                return []
-        if len(missed) == len(checks):
-            return _explain(value, missed)
-        if len(checks) - len(missed) > most:
-            return [Failure("", "matches more than one of the alternatives")]
-        return []
-
-    return check_choice
 
 
 def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
     """Say why no alternative fits, in the words of the one that was probably meant."""
+    # An alternative of the wrong type was hardly meant; of the rest, take the one that nearly fits.
     inside = [failures for failures in missed if failures[0].path or not failures[0].expected]
     if not inside:
         expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
-        got = _shown(value) if '"' in expected and isinstance(value, str) else kind_of(value)
-        return [Failure("", f"expected {expected}, got {got}", expected)]
+        spoken = '"' in expected and isinstance(value, str)
+        return _mismatch(expected, _shown(value) if spoken else kind_of(value))
     inside.sort(key=len)
     if len(inside) == 1 or len(inside[0]) < len(inside[1]):
         return inside[0]
     return [Failure("", f"matches none of the {len(missed)} alternatives")]
 
 
-def _kw_not(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    check, failure = doc.compile(held, word), Failure("", "matches what it must not match")
-    return lambda value, run, seen: [] if check(value, run, None) else [failure]
+# A reference names its target by URI and anchor, or by URI and JSON pointer. A schema with `$id`
+# has a URI of its own and is a scope: anchors are unique in it, references inside start from it. A
+# $dynamicRef means the anchor of that name in the outermost scope on the way to it, so that a
+# schema of trees can be extended from outside: this is why a run knows which scopes it is in.
 
-
-def _kw_if(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    test, yes, no = (doc.compile(schema.get(key, True), key) for key in ("if", "then", "else"))
-    return lambda value, run, seen: (no if _apart(test, value, run, seen) else yes)(
-        value, run, seen
-    )
-
-
-def _kw_ref(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    """Compile a reference; its target may contain it, and so is compiled later."""
-    target = doc.find(held, schema)
-    if isinstance(target, bool):
-        return doc.compile(target)
-    key, checks = id(target), doc.checks
-    doc.waiting.append((target, held))
-    return _scoped(doc.home[key], lambda value, run, seen: checks[key](value, run, seen))
-
-
-def _kw_dynamic_ref(doc: SchemaDocument, held: Any, word: str, schema: Any) -> Check:
-    """Compile a reference to the outermost scope, of those entered, that has the anchor."""
-    target, name = doc.find(held, schema), held.partition("#")[2]
-    static, checks, home = _kw_ref(doc, held, word, schema), doc.checks, doc.home.get(id(target))
-    if home is None or home.dynamic.get(name) is not target:
-        return static  # an ordinary anchor makes it an ordinary reference
-
-    def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(run.scopes))
-        scope = next((scope for scope in run.scopes if name in scope.dynamic), home)
-        return _scoped(scope, checks[id(scope.dynamic[name])])(value, run, seen)
-
-    return check_dynamic
-
-
-ANY, NUMBER, TEXT, ARRAY, OBJECT = tuple(KINDS), (int, float), (str,), (list,), (dict,)
-
-#: What compiles each keyword, and the types of value it speaks of: it has nothing to say of others.
-#: The order is that of the failures, the most telling first; `unevaluated...` must see what all
-#: others have evaluated.
-KEYWORDS: dict[str, tuple[Callable[[SchemaDocument, Any, str, Any], Check], Any]] = {
-    "type": (_kw_type, ANY), "enum": (_kw_enum, ANY), "const": (_kw_enum, ANY),
-    "minimum": (_compare(_is_number, lambda v, n: v >= n, "must be at least {}"), NUMBER),
-    "maximum": (_compare(_is_number, lambda v, n: v <= n, "must be at most {}"), NUMBER),
-    "exclusiveMinimum": (_compare(_is_number, lambda v, n: v > n, "must be more than {}"), NUMBER),
-    "exclusiveMaximum": (_compare(_is_number, lambda v, n: v < n, "must be less than {}"), NUMBER),
-    "multipleOf": (_kw_multiple_of, NUMBER),
-    "minLength": (_at_least("characters"), TEXT), "maxLength": (_at_most("characters"), TEXT),
-    "pattern": (_kw_pattern, TEXT),
-    "minItems": (_at_least("items"), ARRAY), "maxItems": (_at_most("items"), ARRAY),
-    "prefixItems": (_kw_prefix_items, ARRAY), "items": (_kw_items, ARRAY),
-    "contains": (_kw_contains, ARRAY), "uniqueItems": (_kw_unique_items, ARRAY),
-    "minProperties": (_at_least("members"), OBJECT), "maxProperties": (_at_most("members"), OBJECT),
-    "properties": (_kw_properties, OBJECT), "patternProperties": (_kw_pattern_properties, OBJECT),
-    "additionalProperties": (_kw_additional_properties, OBJECT),
-    "propertyNames": (_kw_property_names, OBJECT), "required": (_kw_required, OBJECT),
-    "dependentRequired": (_kw_dependent, OBJECT), "dependentSchemas": (_kw_dependent, OBJECT),
-    "allOf": (_kw_all_of, ANY), "anyOf": (_kw_any_of, ANY), "oneOf": (_kw_any_of, ANY),
-    "not": (_kw_not, ANY), "if": (_kw_if, ANY),
-    "$ref": (_kw_ref, ANY), "$dynamicRef": (_kw_dynamic_ref, ANY),
-    "unevaluatedItems": (_kw_unevaluated, ARRAY),
-    "unevaluatedProperties": (_kw_unevaluated, OBJECT),
-}  # fmt: skip
+#: Keywords that hold an object of schemas; and those that hold a schema, a list of them, or that.
+SCHEMA_MAPS = {"$defs", "definitions", "properties", "patternProperties", "dependencies",
+               "dependentSchemas"}  # fmt: skip
+SCHEMA_HOLDERS = SCHEMA_MAPS | {
+    "items", "prefixItems", "additionalItems", "contains", "additionalProperties", "propertyNames",
+    "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "unevaluatedItems",
+    "unevaluatedProperties"}  # fmt: skip
 #: Unknown to draft-07, and so ignored there.
-NEW_KEYWORDS = ("prefixItems", "dependentRequired", "dependentSchemas", "$dynamicRef",
-                "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
-DRAFT_07_KEYWORDS = {
-    **{word: row for word, row in KEYWORDS.items() if word not in NEW_KEYWORDS},
-    "additionalItems": (_kw_items, ARRAY),
-    "dependencies": (_kw_dependent, OBJECT),
-}
+NEW_KEYWORDS = {
+    "$anchor", "$dynamicAnchor", "$dynamicRef", "prefixItems", "dependentRequired", "minContains",
+    "dependentSchemas", "maxContains", "unevaluatedItems", "unevaluatedProperties"}  # fmt: skip
+
+
+class SchemaDocument:
+    """A schema being compiled: scan() finds the names in it, compile() makes the checks.
+
+    Subschemas are known by their id(): the document holds them all, so that none of them goes away.
+    A method kw_...(words of the schema, keyword) compiles a keyword, or some that need each other.
+    Their arguments are of any make, and need() refuses what cannot be used. Only what is in use is
+    compiled: a flaw in a definition that nobody refers to does no harm.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.trail: list[str] = []  # where we are, for messages
+        self.uri = ""  # ... and in which scope, for references
+        self.size = 0  # subschemas found
+        self.home: dict[int, tuple[str, Schema]] = {}  # of each: URI of its scope, and its words
+        self.names: dict[tuple[str, str], Any] = {("", ""): root}  # by URI of the scope, and anchor
+        self.dynamic: set[tuple[str, str]] = set()  # those that a $dynamicRef may mean
+        self.waiting: list[tuple[Any, str]] = []  # targets of references, and how they were called
+        self.checks: dict[int, Check] = {}
+        self.checks[id(True)], self.checks[id(False)] = lambda *_: [], lambda *_: NOT_ALLOWED
+        declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
+        dialect = str(declared).rstrip("#")
+        self.draft7 = dialect.replace("https:", "http:") == DRAFT_07
+        self.need(self.draft7 or dialect == DIALECT, f"$schema must be {DIALECT} or {DRAFT_07}#")
+        self.scan(root, "")
+        self.check = self.compile(root)
+        while self.waiting:
+            target, ref = self.waiting.pop()
+            self.trail = [ref]
+            self.compile(target)
+
+    def need(self, condition: Any, message: str) -> None:
+        """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
+        if not condition:
+            steps = [step.replace("~", "~0").replace("/", "~1") for step in self.trail]
+            raise SchemaError("/".join(["#", *steps])[:200], message)
+
+    def count(self, subschemas: int) -> None:
+        """Count subschemas, or what takes as long to compile."""
+        self.size += subschemas
+        self.need(self.size <= MAX_SUBSCHEMAS, f"has more than {MAX_SUBSCHEMAS} subschemas")
+
+    def scan(self, schema: Any, uri: str, depth: int = 0) -> None:
+        """Note a subschema, the names that it gives itself, and what is inside."""
+        if not isinstance(schema, dict):
+            return  # compile() complains where it is not a boolean
+        self.count(1)
+        self.need(depth <= MAX_SCHEMA_DEPTH, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
+        words = self._modern(schema) if self.draft7 else schema
+        uri = self._enter(schema, words, uri)
+        self.home[id(schema)] = uri, words
+        for word in [word for word in words if word in SCHEMA_HOLDERS]:
+            held = words[word]
+            if isinstance(held, dict) and word in SCHEMA_MAPS:
+                held = list(held.values())
+            for inner in held if isinstance(held, list) else [held]:
+                self.scan(inner, uri, depth + 1)
+
+    def _modern(self, schema: Schema) -> Schema:
+        """Return a draft-07 schema in the words of 2020-12."""
+        if "$ref" in schema:  # which hides what stands beside it
+            return {w: schema[w] for w in ("$ref", "definitions", "$defs") if w in schema}
+        words = {word: held for word, held in schema.items() if word not in NEW_KEYWORDS}
+        if str(schema.get("$id")).startswith("#"):
+            words["$anchor"] = words.pop("$id")[1:]
+        rest, depends = words.pop("additionalItems", True), words.pop("dependencies", {})
+        if isinstance(schema.get("items"), list):
+            words["prefixItems"], words["items"] = schema["items"] or [True], rest
+        self.need(isinstance(depends, dict), "dependencies must be an object")
+        for name, then in depends.items():
+            word = "dependentRequired" if isinstance(then, list) else "dependentSchemas"
+            words.setdefault(word, {})[name] = then
+        return words
+
+    def _enter(self, schema: Schema, words: Schema, uri: str) -> str:
+        """Note the names that a subschema gives itself; return the URI of its scope."""
+        names = [words.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
+        self.need(_is_names(names), "$id and anchors must be strings")
+        own, anchor, dynamic = names
+        if own.partition("#")[0]:
+            uri = self._absolute(own.partition("#")[0], uri)
+            self.names[uri, ""] = schema
+        for name in filter(None, (anchor, dynamic)):
+            self.names[uri, name] = schema
+        if dynamic:
+            self.dynamic.add((uri, dynamic))
+            self.waiting.append((schema, f"#{dynamic}"))
+        return uri
+
+    def _absolute(self, uri: str, base: str) -> Any:
+        from urllib.parse import urljoin
+
+        # checked before it is joined: each of many subschemas may add to the same long URI
+        self.need(len(base) + len(uri) <= MAX_URI_CHARS, f"{_shown(uri)}... is too long for a URI")
+        try:
+            return urljoin(base, uri)
+        except ValueError:
+            self.need(False, f"{_shown(uri)} is not a URI")
+
+    def find(self, ref: Any, uri: str) -> tuple[Any, str]:
+        """Return the schema that a reference means in the scope `uri`, and the scope of that."""
+        from urllib.parse import unquote
+
+        self.need(isinstance(ref, str), "a reference must be a string")
+        place, _, fragment = ref.partition("#")
+        uri, fragment = self._absolute(place, uri) if place else uri, unquote(fragment)
+        # spec: basic/index#json-schema-usage
+        self.need((uri, "") in self.names, f"{_shown(ref)} is not fetched: put it under $defs")
+        is_pointer = fragment[:1] in ("", "/")
+        target = self.names.get((uri, "" if is_pointer else fragment))
+        # RFC 6901: "~1" stands for "/", and "~0" for "~"
+        for step in fragment.split("/")[1:] if is_pointer else ():
+            if isinstance(target, list) and re.fullmatch("0|[1-9][0-9]{0,5}", step):
+                target = target[int(step)] if int(step) < len(target) else None
+            else:
+                step = step.replace("~1", "/").replace("~0", "~")
+                target = target.get(step) if isinstance(target, dict) else None
+            uri = self.home.get(id(target), (uri, {}))[0]
+        is_schema = isinstance(target, (dict, bool))
+        self.need(is_schema, f"{_shown(ref)} leads nowhere: check its spelling")
+        if id(target) not in self.home:
+            self.scan(target, uri)  # it stands under a keyword that is not ours
+        self.waiting.append((target, ref))
+        return target, uri
+
+    def compile(self, schema: Any, *steps: str) -> Check:
+        """Return the check of the subschema that is `steps` away from where we are."""
+        self.trail += steps
+        self.need(isinstance(schema, (dict, bool)), "a schema must be an object, true or false")
+        if id(schema) not in self.checks:
+            self.checks[id(schema)] = self._compile_words(*self.home[id(schema)])
+        del self.trail[len(self.trail) - len(steps) :]
+        return self.checks[id(schema)]
+
+    def _compile_words(self, uri: str, words: Schema) -> Check:
+        """Return the check of a subschema: of its keywords that speak of the value's type."""
+        used = [word for word in KEYWORDS if word in words]
+        made: list[tuple[tuple[type, ...], Check]] = []
+        for (kinds, make), word in {KEYWORDS[word]: word for word in used}.items():
+            self.uri = uri
+            made.append((kinds, make(self, words, word)))
+        if used == ["type"]:
+            return made[0][1]  # half of all subschemas: not worth counting
+        by_type = {cls: [check for kinds, check in made if cls in kinds] for cls in ANY}
+        watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
+        scope = (uri,) if self.dynamic else None  # else nobody asks
+        # What it costs, apart from the subschemas inside.
+        cost = 1 + sum(len(words[w]) for w in used if isinstance(words[w], (list, dict)))
+        cost += sum(map(len, words.get("dependentRequired", {}).values()))
+        cost += 32 * ("multipleOf" in words)  # fractions are slow
+
+        def check_words(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.steps -= cost
+            run.depth += 1
+            if run.steps < 0 or run.depth > MAX_VALIDATION_DEPTH:
+                raise SchemaError("", "is nested too deeply, or takes too much work to check")
+            ours: Seen = set() if watched or seen is not None else None
+            outer = run.scopes
+            if scope and outer[-1:] != scope:
+                run.scopes = outer + scope
+            found: list[Failure] = []
+            checks = by_type.get(type(value))
+            for check in by_type[_json_class(value)] if checks is None else checks:
+                found += check(value, run, ours)
+            run.scopes = outer
+            run.depth -= 1
+            if ours and seen is not None and not found:
+                seen |= ours
+            return found[:MAX_FAILURES] if found else found
+        return check_words
+
+    def one(self, words: Schema, word: str) -> Check:
+        """Compile what a keyword holds: a schema; several(): a list; named(): an object of them."""
+        return self.compile(words.get(word, True), word)
+
+    def several(self, words: Schema, word: str) -> list[Check]:
+        held = words[word]
+        self.need(isinstance(held, list) and held, f"{word} must be a list of schemas")
+        return [self.compile(inner, word, str(i)) for i, inner in enumerate(held)]
+
+    def named(self, words: Schema, word: str) -> dict[str, Check]:
+        held = words.get(word, {})
+        self.need(isinstance(held, dict), f"{word} must be an object")
+        return {name: self.compile(inner, word, name) for name, inner in held.items()}
+
+    def pattern(self, text: Any) -> Callable[[str], Any]:
+        """Return what looks for a regular expression in a text."""
+        self.need(isinstance(text, str), "a pattern must be a string")
+        self.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
+        self.count(len(text) >> 4)
+        try:
+            if re.search(r"\(\?[aiLmsux-]", text):
+                raise ValueError("no flags inside a pattern")
+            search = re.compile(python_pattern(text), re.ASCII).search
+        except Exception as exc:  # re.error, OverflowError, RecursionError, a warning as error
+            self.need(False, f"the pattern {_shown(text)} is not usable in Python: {exc}")
+
+        def search_bounded(value: str) -> Any:
+            # A backtracking engine has no deadline. This bounds expressions that take polynomial
+            # time; against the exponential ones, only the choice of whom to talk to helps.
+            if len(value) > MAX_PATTERN_INPUT_CHARS:
+                raise SchemaError("", f"{_shown(value)}... is too long for a pattern")
+            return search(value)
+        return search_bounded
+
+    def kw_type(self, words: Schema, word: str) -> Check:
+        names = words[word] if isinstance(words[word], list) else [words[word]]
+        fits = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
+        self.need(fits, f"type must be one or more of {', '.join(KINDS.values())}")
+        kinds, expected = _kinds_named(names), " or ".join(names)
+        right = {cls for cls, kind in KINDS.items() if kind in kinds}
+
+        def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            if type(value) in right or kind_of(value) in kinds:
+                return []
+            return _mismatch(expected, kind_of(value))
+        return check_type
+
+    def kw_enum(self, words: Schema, word: str, single: bool = False) -> Check:
+        values = [words[word]] if single else words[word]
+        self.need(isinstance(values, list), f"{word} must be a list")
+        texts = {canonical(item) for item in values}
+        shown = [_shown(item) for item in values[:10]] + ["..."] * (len(values) > 10)
+
+        def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            text = canonical(value)
+            run.spend(len(text) >> 3)
+            return [] if text in texts else _mismatch(" or ".join(shown), _shown(value))
+        return check_enum
+
+    def kw_pattern(self, words: Schema, word: str) -> Check:
+        search = self.pattern(words[word])
+        failures = [Failure("", f"must match {_shown(words[word])}")]
+        return lambda value, run, seen: [] if search(value) else failures
+
+    def kw_unique(self, words: Schema, word: str) -> Check:
+        self.need(isinstance(words[word], bool), f"{word} must be true or false")
+
+        def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            first: dict[str, int] = {}
+            for i, item in enumerate(value if words[word] else ()):
+                text = canonical(item)
+                run.spend(1 + (len(text) >> 3))
+                if first.setdefault(text, i) != i:
+                    return [Failure(join_path(i), f"is the same as item {first[text]}")]
+            return []
+        return check_unique
+
+    def kw_required(self, words: Schema, word: str) -> Check:
+        names = words[word]
+        self.need(_is_names(names), f"{word} must be a list of strings")
+
+        def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            missing = [name for name in names if name not in value]
+            return [Failure(join_path(name), "is required") for name in missing[:MAX_FAILURES]]
+        return check_required
+
+    def kw_dependent(self, words: Schema, word: str, names: bool = False) -> Check:
+        """Compile dependentSchemas; or dependentRequired, which holds lists of `names`."""
+        self.need(isinstance(words[word], dict), f"{word} must be an object")
+        make = self.kw_required if names else self.one
+        checks = {name: make(words[word], name) for name in words[word]}
+        return lambda value, run, seen: [
+            f for name in checks if name in value for f in checks[name](value, run, seen)
+        ]
+
+    def kw_members(self, words: Schema, word: str) -> Check:
+        """Compile properties, patternProperties, and additionalProperties for all others."""
+        named = self.named(words, "properties")
+        patterns = self.named(words, "patternProperties").items()
+        searches = [(self.pattern(text), check) for text, check in patterns]
+        word = "additionalProperties"
+        others = self.one(words, word) if word in words else None
+
+        def select(value: Any, seen: Seen) -> Iterable[Any]:
+            # in this order, because a wrong value says more than one name too many
+            pairs = [(name, named[name]) for name in value if name in named]
+            pairs += [(n, check) for n in value for search, check in searches if search(n)]
+            if others and (searches or len(pairs) < len(value)):
+                known = {name for name, _ in pairs}
+                pairs += [(name, others) for name in value if name not in known]
+            return pairs
+
+        return _inside(select, named, 1 + len(searches))
+
+    def kw_items(self, words: Schema, word: str) -> Check:
+        """Compile prefixItems, and items for all others."""
+        is_old = isinstance(words.get("items"), list)
+        self.need(not is_old, "items must be one schema: use prefixItems for a list")
+        first = self.several(words, "prefixItems") if "prefixItems" in words else []
+        others = itertools.repeat(self.one(words, "items")) if "items" in words else ()
+        return _inside(lambda v, seen: zip(range(len(v)), itertools.chain(first, others)))
+
+    def kw_unevaluated(self, words: Schema, word: str) -> Check:
+        check = self.one(words, word)
+
+        def select(value: Any, seen: Any) -> Iterable[Any]:
+            keys = value if isinstance(value, dict) else range(len(value))
+            return [(key, check) for key in keys if key not in seen]
+
+        return _inside(select, words.get("properties", ()))
+
+    def kw_names(self, words: Schema, word: str) -> Check:
+        check = self.one(words, word)
+
+        def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(value))
+            bad = ((name, failure) for name in value for failure in check(name, run, None))
+            return [Failure(join_path(name), f"as a name, {f.message}") for name, f in bad]
+        return check_names
+
+    def kw_contains(self, words: Schema, word: str) -> Check:
+        check = self.one(words, word)
+        least, most = words.get("minContains", 1), words.get("maxContains", sys.maxsize)
+        self.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
+
+        def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(value))
+            fit = [i for i, item in enumerate(value) if not check(item, run, None)]
+            if seen is not None:
+                seen.update(fit)
+            if least <= len(fit) <= most:
+                return []
+            wanted = f"at least {least}" if len(fit) < least else f"at most {most}"
+            return [Failure("", f"must contain {wanted} of a certain kind of item, has {len(fit)}")]
+        return check_contains
+
+    def kw_all(self, words: Schema, word: str) -> Check:
+        checks = self.several(words, word)
+        return lambda value, run, seen: [f for check in checks for f in check(value, run, seen)]
+
+    def kw_any(self, words: Schema, word: str, single: bool = False) -> Check:
+        """Compile anyOf, or oneOf, where no more than a `single` one may fit."""
+        checks = self.several(words, word)
+
+        def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            tried = []
+            for check in checks:
+                tried.append(check(value, run, seen))  # go on, if others may have seen more
+                if not (tried[-1] or single or seen is not None):
+                    return []
+            if [] not in tried:
+                return _explain(value, tried)
+            too_many = single and tried.count([]) > 1
+            return [Failure("", "matches more than one of the alternatives")] if too_many else []
+        return check_any
+
+    def kw_not(self, words: Schema, word: str) -> Check:
+        check, failures = self.one(words, word), [Failure("", "matches what it must not match")]
+        return lambda value, run, seen: [] if check(value, run, None) else failures
+
+    def kw_if(self, words: Schema, word: str) -> Check:
+        test, yes, no = (self.one(words, key) for key in ("if", "then", "else"))
+        return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
+
+    def kw_ref(self, words: Schema, word: str, dynamic: bool = False) -> Check:
+        """Compile a reference; its target may contain it, and so is compiled later."""
+        target, uri = self.find(words[word], self.uri)
+        key, name, checks = id(target), words[word].partition("#")[2], self.checks
+        # An ordinary anchor makes it an ordinary reference.
+        if not dynamic or (uri, name) not in self.dynamic or self.names[uri, name] is not target:
+            return lambda value, run, seen: checks[key](value, run, seen)
+
+        def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(run.scopes))  # the outermost that has the name decides
+            homes = (outer for outer in run.scopes if (outer, name) in self.dynamic)
+            return checks[id(self.names[next(homes, uri), name])](value, run, seen)
+        return check_dynamic
+
+
+_doc = SchemaDocument
+ITEMS, MEMBERS = (ARRAY, _doc.kw_items), (OBJECT, _doc.kw_members)
+#: What compiles a keyword, after the types of value it speaks of, having nothing to say of others.
+#: Keywords that share a row are compiled as one. The order is that of the failures, the most
+#: telling first; `unevaluated...` must see what all others have evaluated.
+KEYWORDS: dict[str, tuple[tuple[type, ...], Any]] = {
+    "type": (ANY, _doc.kw_type), "enum": (ANY, _doc.kw_enum),
+    "const": (ANY, functools.partial(_doc.kw_enum, single=True)),
+    "minimum": (NUMBER, _limit(_is_number, lambda v, n: v >= n, "must be at least {}")),
+    "maximum": (NUMBER, _limit(_is_number, lambda v, n: v <= n, "must be at most {}")),
+    "exclusiveMinimum": (NUMBER, _limit(_is_number, lambda v, n: v > n, "must be more than {}")),
+    "exclusiveMaximum": (NUMBER, _limit(_is_number, lambda v, n: v < n, "must be less than {}")),
+    "multipleOf": (NUMBER, _limit(lambda n: _is_number(n) and 0 < n < float("inf"),
+                                  is_multiple, "must be a multiple of {}")),
+    "minLength": (TEXT, _at_least("characters")), "maxLength": (TEXT, _at_most("characters")),
+    "pattern": (TEXT, _doc.kw_pattern),
+    "minItems": (ARRAY, _at_least("items")), "maxItems": (ARRAY, _at_most("items")),
+    "prefixItems": ITEMS, "items": ITEMS,
+    "contains": (ARRAY, _doc.kw_contains), "uniqueItems": (ARRAY, _doc.kw_unique),
+    "minProperties": (OBJECT, _at_least("members")), "maxProperties": (OBJECT, _at_most("members")),
+    "properties": MEMBERS, "patternProperties": MEMBERS, "additionalProperties": MEMBERS,
+    "propertyNames": (OBJECT, _doc.kw_names), "required": (OBJECT, _doc.kw_required),
+    "dependentRequired": (OBJECT, functools.partial(_doc.kw_dependent, names=True)),
+    "dependentSchemas": (OBJECT, _doc.kw_dependent),
+    "allOf": (ANY, _doc.kw_all), "anyOf": (ANY, _doc.kw_any),
+    "oneOf": (ANY, functools.partial(_doc.kw_any, single=True)),
+    "not": (ANY, _doc.kw_not), "if": (ANY, _doc.kw_if), "$ref": (ANY, _doc.kw_ref),
+    "$dynamicRef": (ANY, functools.partial(_doc.kw_ref, dynamic=True)),
+    "unevaluatedItems": (ARRAY, _doc.kw_unevaluated),
+    "unevaluatedProperties": (OBJECT, _doc.kw_unevaluated),
+}  # fmt: skip
 
 
 class Validator:
@@ -1740,9 +1688,9 @@ class Validator:
 
     __slots__ = ("_check", "schema")
 
-    def __init__(self, schema: JSON, check: Check) -> None:
+    def __init__(self, schema: JSON) -> None:
         self.schema = schema
-        self._check = check
+        self._check = SchemaDocument(schema).check
 
     def failures(self, value: JSON) -> list[Failure]:
         """Return what check() and errors() report, before it is put in words."""
@@ -1770,15 +1718,9 @@ def compile_schema(schema: JSON) -> Validator:
     mcp_lite.SchemaError: b: expected integer, got string
     """
     try:
-        document = SchemaDocument(schema)
-        check = document.compile(schema)
-        while document.waiting:
-            target, ref = document.waiting.pop()
-            document.trail = [ref]
-            document.compile(target)
+        return Validator(schema)
     except RecursionError:
         raise SchemaError("", "this schema is nested too deeply") from None
-    return Validator(schema, check)
 
 
 # A model that writes "3" for 3 could correct itself after an error, at the price of a round trip.
@@ -1791,8 +1733,7 @@ def _kinds_of(schema: Any, root: Any, depth: int = 0) -> set[str]:
     if not isinstance(schema, dict) or depth > 8:
         return kinds
     if "type" in schema:
-        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        kinds &= {*names, "integer"} if "number" in names else {*names}
+        kinds &= _kinds_named(schema["type"])
     if "enum" in schema or "const" in schema:
         kinds &= {kind_of(value) for value in schema.get("enum", [schema.get("const")])}
     for word in ("anyOf", "oneOf"):
@@ -1804,7 +1745,7 @@ def _kinds_of(schema: Any, root: Any, depth: int = 0) -> set[str]:
     return kinds
 
 
-def relax(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def relax(arguments: Schema, schema: Schema) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
 
     A string is read as JSON where the schema admits no string but admits what it reads as. A null
@@ -1817,26 +1758,21 @@ def relax(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """
     relaxed = {}
     for name, value in arguments.items():
-        if isinstance(value, str) or value is None:
-            kinds = _kinds_of(schema.get("properties", {}).get(name, True), schema)
-            if value is None and "null" not in kinds and name not in schema.get("required", ()):
-                continue
-            if value is not None and "string" not in kinds:
-                value = _read_as(kinds, value)
+        kinds = _kinds_of(schema.get("properties", {}).get(name, True), schema)
+        if value is None and "null" not in kinds and name not in schema.get("required", ()):
+            continue
         relaxed[name] = value
+        if isinstance(value, str) and "string" not in kinds and value == value.strip():
+            with contextlib.suppress(ProtocolError, UnicodeError):
+                read = decode(value.encode())
+                relaxed[name] = read if kind_of(read) in kinds else value
     return relaxed
 
 
-def _read_as(kinds: set[str], text: str) -> Any:
-    try:
-        value = decode(text.encode())
-    except (ProtocolError, UnicodeError):
-        return text
-    return value if kind_of(value) in kinds and text == text.strip() else text
-
-
-# From here on: Python. An annotation is read by three functions that must agree: schema_of() says
-# what JSON it admits, converter_of() makes the Python value, and to_json() undoes that.
+# From here on: Python. An annotation has a Shape, whose halves must agree: the schema says what
+# JSON it admits, and `read` makes the Python value of that. It is called with valid JSON only, and
+# finds what no schema says: that there is no 30th of February. to_json() undoes it, and goes by the
+# value alone, because what a function returns need not be what it promised.
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
 
@@ -1847,44 +1783,68 @@ class Header(NamedTuple):
     name: str
 
 
+class Shape(NamedTuple):
+    """How an annotation looks in JSON."""
+
+    schema: Schema
+    read: Callable[[Any], Any] | None = None  #: makes the value; None if the JSON is the value
+
+
+#: Names, and what reads the members of those names.
+Readers = list[tuple[str, Callable[[Any], Any]]]
+
+
 class Member(NamedTuple):
-    """One member of a dataclass, NamedTuple or TypedDict, or one parameter."""
+    """One member of a dataclass, NamedTuple or TypedDict, or one parameter of a function."""
 
     name: str
     hint: Any
-    required: bool
-    default: Any = EMPTY
-    init: bool = True  # a constructor takes it
+    default: Any  #: EMPTY if it is required, and `...` if it has none that can be told
 
 
 def _is_class(hint: Any) -> bool:
     return isinstance(hint, type) and typing.get_origin(hint) is None  # not list[int], before 3.11
 
 
-def _resolve_hint(hint: Any, names: dict[str, Any], known: dict[str, Any]) -> Any:
-    """Return an annotation with the strings in it evaluated."""
+def _is_record(hint: Any) -> bool:
+    """Tell whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
+    marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
+    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
-    def holder() -> None: ...
 
-    holder.__annotations__ = {"x": hint}
+def _hints_of(thing: Any, names: Any, known: Any, what: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class, with the strings in them evaluated."""
+    modules = None if isinstance(thing, type) else names  # bases may come from other modules
     try:
-        hint = typing.get_type_hints(holder, names, known, include_extras=True)["x"]
+        hints = typing.get_type_hints(thing, modules, known, include_extras=True)
     except NameError as exc:
         raise TypeError(f"{exc}: define it at module level, not under TYPE_CHECKING") from None
     except Exception as exc:
-        raise TypeError(f"{hint!r}: {exc}; before Python 3.10 write Optional[int]") from None
-    return _resolve_inside(hint, names, known)
+        raise TypeError(f"{what}: {exc}; before Python 3.10 write Optional[int]") from None
+    return {name: _resolve_inside(hint, names, known) for name, hint in hints.items()}
 
 
-def _resolve_inside(hint: Any, names: dict[str, Any], known: dict[str, Any]) -> Any:
+def _resolve(hint: Any, names: Any, known: Any = None) -> Any:
+    def holder() -> None: ...
+
+    holder.__annotations__ = {"x": hint}
+    return _hints_of(holder, names, known, repr(hint))["x"]
+
+
+def _resolve_inside(hint: Any, names: Any, known: Any) -> Any:
     """Evaluate the str in list["Node"], which old Pythons leave alone."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, str):
-        return _resolve_hint(hint, names, known)
+        return _resolve(hint, names, known)
     if origin is not Union and not isinstance(hint, types.GenericAlias):
         return hint
     inner = tuple(_resolve_inside(arg, names, known) for arg in args)
     return hint if inner == args else (Union if origin is Union else hint.__origin__)[inner]
+
+
+def _form_name(hint: Any) -> str:
+    """Return "Required" and the like; typing and typing_extensions each have their own."""
+    return str(getattr(typing.get_origin(hint), "_name", ""))
 
 
 def _unwrap_hint(hint: Any) -> tuple[Any, list[Any]]:
@@ -1902,11 +1862,6 @@ def _unwrap_hint(hint: Any) -> tuple[Any, list[Any]]:
             return hint, notes
 
 
-def _form_name(hint: Any) -> str:
-    """Return "Required" and the like; typing and typing_extensions each have their own."""
-    return str(getattr(typing.get_origin(hint), "_name", ""))
-
-
 def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
     hint, _ = _unwrap_hint(hint)
     if _is_class(hint):
@@ -1914,48 +1869,39 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
     return any(_mentions(arg, classes) for arg in typing.get_args(hint))
 
 
-def _is_record(hint: Any) -> bool:
-    """Tell whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
-    marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
-    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
-
-
-def _dataclass_fields(value: Any) -> Any:
+def _field_names(record: Any) -> Sequence[str]:
+    """Return the names of a dataclass's or NamedTuple's members."""
+    if hasattr(record, "_fields"):
+        return record._fields  # type: ignore[no-any-return]
     from dataclasses import fields
 
-    return fields(value)
+    return [field.name for field in fields(record)]
 
 
-def _members_of(cls: Any) -> list[Member]:
-    names, known = vars(sys.modules.get(cls.__module__, typing)), {cls.__name__: cls}
-    try:
-        hints = typing.get_type_hints(cls, None, known, include_extras=True)
-    except Exception as exc:
-        raise TypeError(f"{cls.__name__}: {exc}; before Python 3.10 write Optional[int]") from None
-    hints = {name: _resolve_inside(hint, names, known) for name, hint in hints.items()}
-    if hasattr(cls, "__dataclass_fields__"):
-        from dataclasses import MISSING
-
-        fields = _dataclass_fields(cls)
-        defaults = [EMPTY if field.default is MISSING else field.default for field in fields]
-        return [
-            Member(f.name, hints[f.name], f.default is f.default_factory, default, f.init)
-            for f, default in zip(fields, defaults)
-        ]
-    if hasattr(cls, "_field_defaults"):
-        rows = [(n, hints.get(n, Any), cls._field_defaults.get(n, EMPTY)) for n in cls._fields]
-        return [Member(name, hint, default is EMPTY, default) for name, hint, default in rows]
-    # where annotations are strings, __required_keys__ has not seen the word NotRequired
-    forms = {n: [_form_name(h), _form_name(getattr(h, "__origin__", h))] for n, h in hints.items()}
-    needed = {name for name in cls.__required_keys__ if "NotRequired" not in forms[name]}
-    needed.update(name for name in hints if "Required" in forms[name])
-    return [Member(name, hint, name in needed) for name, hint in hints.items()]
+def _members_of(cls: Any, output: bool) -> list[Member]:
+    """Return what a constructor takes; for `output`, what to_json() gives."""
+    module = vars(sys.modules.get(cls.__module__, typing))
+    hints = _hints_of(cls, module, {cls.__name__: cls}, cls.__name__)
+    if issubclass(cls, dict):
+        # where annotations are strings, __required_keys__ has not seen the word NotRequired
+        members = []
+        for name, hint in hints.items():
+            forms = _form_name(hint), _form_name(getattr(hint, "__origin__", hint))
+            needed = "Required" in forms or name in cls.__required_keys__
+            optional = "NotRequired" in forms or not needed
+            members.append(Member(name, hint, ... if optional else EMPTY))
+        return members
+    names = _field_names(cls)
+    if output:  # where what has a default is there, too
+        return [Member(name, hints.get(name, Any), EMPTY) for name in names]
+    given = inspect.signature(cls).parameters.values()
+    return [Member(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
 
 
-def _read_value(make: Callable[[Any], Any], value: Any) -> Any:
+def _read_value(make: Callable[..., Any], *args: Any) -> Any:
     """Call what makes a value; turn its complaint into a SchemaError."""
     try:
-        return make(value)
+        return make(*args)
     except (TypeError, ValueError, ArithmeticError, LookupError) as exc:
         raise SchemaError("", f"is not usable: {exc}") from None
 
@@ -1968,6 +1914,15 @@ def _read_inside(step: str | int, convert: Callable[[Any], Any] | None, value: A
         raise SchemaError(join_path(step, exc.path), exc.message) from None
 
 
+def _read_members(readers: Readers, members: Schema) -> Schema:
+    """Return a copy of an object, with the members read that have a reader."""
+    values = dict(members)
+    for name, read in readers:
+        if name in values:
+            values[name] = _read_inside(name, read, values[name])
+    return values
+
+
 def _read_iso(cls: Any, text: str) -> Any:
     """Read a date or time as RFC 3339 has it: "Z" and odd fractions are too much before 3.11."""
     text = re.sub(r"[zZ]\Z", "+00:00", text)
@@ -1975,30 +1930,22 @@ def _read_iso(cls: Any, text: str) -> Any:
     return cls.fromisoformat(text)
 
 
-def _text_schema(form: str) -> dict[str, str]:
-    return {"type": "string", "format": form}
-
-
+#: Exact types that are JSON, and what makes them of subclasses.
+PLAIN: dict[type, Any] = {
+    str: str.__str__, bool: bool, int: int.__int__, float: float.__float__,
+    type(None): lambda value: None,
+}  # fmt: skip
 #: Classes by name, so that nobody imports what no annotation mentions: the schema, and what makes
-#: a value of the class of the JSON. None: nothing does, the JSON is the value.
-SCALARS: dict[str, tuple[dict[str, Any], Any]] = {
-    "builtins.object": ({}, None),
-    "builtins.NoneType": ({"type": "null"}, None),
-    "builtins.bool": ({"type": "boolean"}, None),
-    # 3.0 is an integer for JSON Schema, and not for range()
-    "builtins.int": ({"type": "integer"}, lambda cls, v: int(v) if type(v) is float else v),
-    "builtins.float": ({"type": "number"}, None),
-    "builtins.str": ({"type": "string"}, None),
-    "builtins.bytes": (
-        {"type": "string", "contentEncoding": "base64"},
-        lambda cls, value: base64.b64decode(value, validate=True),
-    ),
-    "datetime.datetime": (_text_schema("date-time"), _read_iso),
-    "datetime.date": (_text_schema("date"), _read_iso),
-    "datetime.time": (_text_schema("time"), _read_iso),
-    "uuid.UUID": (_text_schema("uuid"), lambda cls, value: cls(value)),
+#: a value of the class of the JSON.
+SCALARS: dict[str, tuple[Schema, Any]] = {
+    "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
+                       lambda cls, value: base64.b64decode(value, validate=True)),
+    "datetime.datetime": ({"type": "string", "format": "date-time"}, _read_iso),
+    "datetime.date": ({"type": "string", "format": "date"}, _read_iso),
+    "datetime.time": ({"type": "string", "format": "time"}, _read_iso),
+    "uuid.UUID": ({"type": "string", "format": "uuid"}, lambda cls, value: cls(value)),
     "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
-}
+}  # fmt: skip
 #: What makes the Python value of an array, by annotation; annotations of objects; of unions.
 ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
 for _hint in (Sequence, Iterable, typing.Collection, typing.MutableSequence):
@@ -2008,118 +1955,183 @@ OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMap
 UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
-def _scalar_row(hint: Any) -> tuple[dict[str, Any], Any] | None:
-    """Return schema and converter of what is one JSON scalar, or anything."""
-    if hint is Any or hint is EMPTY:
-        return {}, None
+def _scalar_shape(hint: Any) -> Shape | None:
+    """Return the shape of what is one JSON scalar, or anything."""
+    if hint in (Any, EMPTY, object):
+        return Shape({})
     cls = type(None) if hint is None else hint
     if not _is_class(cls):
         return None
-    schema, make = SCALARS.get(f"{cls.__module__}.{cls.__qualname__}", (None, None))
-    if schema is None:
-        return ({"type": "string"}, cls) if issubclass(cls, os.PathLike) else None
-    return schema, functools.partial(make, cls) if make else None
+    if cls is int:  # 3.0 is an integer for JSON Schema, and not for range()
+        return Shape({"type": "integer"}, lambda v: int(v) if type(v) is float else v)
+    if cls in PLAIN:
+        return Shape({"type": KINDS[cls]})
+    if f"{cls.__module__}.{cls.__qualname__}" in SCALARS:
+        schema, make = SCALARS[f"{cls.__module__}.{cls.__qualname__}"]
+        return Shape(schema, functools.partial(_read_value, make, cls))
+    is_path = issubclass(cls, os.PathLike)
+    return Shape({"type": "string"}, functools.partial(_read_value, cls)) if is_path else None
 
 
-def _choices_of(hint: Any) -> list[Any]:
-    """Return what a Literal or an Enum offers, or []."""
-    if typing.get_origin(hint) is typing.Literal:
-        return list(typing.get_args(hint))
-    return list(hint.__members__.values()) if hasattr(hint, "__members__") else []
+class AnnotationReader:
+    """Finds the shapes of annotations.
 
+    Everything stands inline, which models understand best, and without invented titles; under
+    `$defs` is only what contains itself.
+    """
 
-class SchemaWriter:
-    """Writes the schemas of annotations: inline, and under `$defs` only what contains itself."""
-
-    def __init__(self, output: bool) -> None:
-        self.output = output  # of what to_json() gives, not of what converters take
+    def __init__(self, output: bool = False) -> None:
+        self.output = output  # schemas of what to_json() gives, not of what is read
         self.names: dict[Any, str] = {}  # of classes being written, and of those in defs
         self.referred: set[str] = set()
-        self.defs: dict[str, Any] = {}
+        self.defs: Schema = {}
+        self.readers: dict[Any, Any] = {}  # of the classes in names
+        self.unions: list[tuple[list[Validator], list[Shape]]] = []  # whose validators are due
 
-    def write(self, annotation: Any) -> dict[str, Any]:
+    def finish(self, schema: Schema) -> Schema:
+        """Return the schema with `$defs`; now the alternatives of unions can be told apart."""
+        for validators, shapes in self.unions:
+            validators += [compile_schema({**s.schema, "$defs": self.defs}) for s in shapes]
+        return {**schema, "$defs": self.defs} if self.defs else schema
+
+    def shape(self, annotation: Any) -> Shape:
+        """Return the shape of an annotation; raise TypeError if it has none."""
         hint, notes = _unwrap_hint(annotation)
-        schema = dict(self._write_bare(hint))
+        schema, read = self._bare(hint)
+        schema = dict(schema)
         for note in notes:
             if isinstance(note, Header):
                 schema["x-mcp-header"] = note.name
             elif isinstance(note, (str, dict)):
                 schema.update({"description": note} if isinstance(note, str) else note)
-        return schema
+        return Shape(schema, read)
 
-    def _write_bare(self, hint: Any) -> dict[str, Any]:
+    def _bare(self, hint: Any) -> Shape:
         origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
-        row, values = _scalar_row(hint), [to_json(value) for value in _choices_of(hint)]
-        if row is not None:
-            return row[0]
-        if values:
-            kinds = sorted({kind_of(value) for value in values})
-            return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
+        choices = args if origin is typing.Literal else [*getattr(hint, "__members__", {}).values()]
+        scalar = _scalar_shape(hint)
+        if scalar:
+            return scalar
+        if choices:
+            return self._choice(choices)
         if origin in UNIONS:
-            return {"anyOf": [self.write(arg) for arg in args]}
+            return self._union([self.shape(arg) for arg in args])
         if origin in ARRAYS:
-            return self._write_array(origin, args)
+            return self._array(origin, args)
         if origin in OBJECTS:
-            return self._write_mapping(*(args or (str, Any)))
+            return self._mapping(*(args or (str, Any)))
         if type(hint).__name__ == "TypeAliasType":
-            return self._write_named(hint, lambda: self.write(hint.__value__))
+            return self._named(hint, lambda: self.shape(hint.__value__))
         if _is_record(hint):
-            return self._write_named(hint, lambda: self._write_record(hint))
+            return self._named(hint, lambda: self._record(hint))
         raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type")
 
-    def _write_array(self, origin: Any, args: tuple[Any, ...]) -> dict[str, Any]:
-        if origin is tuple and args and args[-1] is not ...:
-            first, count = [self.write(arg) for arg in args], len(args)
-            return {"type": "array", "prefixItems": first, "minItems": count, "maxItems": count}
-        schema: dict[str, Any] = {"type": "array", "items": self.write(args[0]) if args else {}}
-        schema = {word: held for word, held in schema.items() if held}
-        return {**schema, "uniqueItems": True} if "set" in ARRAYS[origin].__name__ else schema
+    def _choice(self, choices: Sequence[Any]) -> Shape:
+        values = [to_json(choice) for choice in choices]
+        kinds = sorted({kind_of(value) for value in values})
+        schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
+        if not any(hasattr(choice, "_value_") for choice in choices):
+            return Shape(schema)
+        by_text = {canonical(value): choice for value, choice in zip(values, choices)}
+        return Shape(schema, lambda value: by_text[canonical(value)])
 
-    def _write_mapping(self, key: Any, value: Any) -> dict[str, Any]:
-        names, members = self.write(key), self.write(value)
+    def _union(self, shapes: list[Shape]) -> Shape:
+        schema = {"anyOf": [shape.schema for shape in shapes]}
+        if self.output or not any(shape.read for shape in shapes):
+            return Shape(schema)
+        validators: list[Validator] = []
+        self.unions.append((validators, shapes))
+
+        def read_union(value: Any) -> Any:
+            # The first that fits, as everywhere in Python; what only looks like a date is a str.
+            problem = SchemaError("", "fits no alternative")
+            for validator, shape in zip(validators, shapes):
+                if not validator.failures(value):
+                    try:
+                        return shape.read(value) if shape.read else value
+                    except SchemaError as exc:
+                        problem = exc
+            raise problem
+
+        return Shape(schema, read_union)
+
+    def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
+        build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
+        shapes = [self.shape(arg) for arg in (args if fixed else args[:1])]
+        schema: Schema = {"type": "array"}
+        if fixed:
+            first, count = [shape.schema for shape in shapes], len(shapes)
+            schema.update(prefixItems=first, minItems=count, maxItems=count)
+        elif shapes and shapes[0].schema:
+            schema["items"] = shapes[0].schema
+        if build in (set, frozenset):
+            schema["uniqueItems"] = True
+        readers = [shape.read for shape in shapes] or [None]
+        if build is list and not readers[0]:
+            return Shape(schema)
+
+        def read_array(value: list[Any]) -> Any:
+            each = zip(readers if fixed else itertools.repeat(readers[0]), value)
+            found = [_read_inside(i, read, item) for i, (read, item) in enumerate(each)]
+            return found if build is list else _read_value(build, found)
+
+        return Shape(schema, read_array)
+
+    def _mapping(self, key: Any, value: Any) -> Shape:
+        (names, read_key), (members, read) = self.shape(key), self.shape(value)
         if names.pop("type", "") != "string":
             raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
         schema = {"type": "object", "propertyNames": names, "additionalProperties": members}
-        return {word: held for word, held in schema.items() if held}
+        schema = {word: held for word, held in schema.items() if held}
+        if not read_key and not read:
+            return Shape(schema)
+        return Shape(schema, lambda value: {
+            _read_inside(name, read_key, name): _read_inside(name, read, held)
+            for name, held in value.items()
+        })  # fmt: skip
 
-    def _write_named(self, hint: Any, write: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
+        """Return the shape of what may contain itself: if it does, a reference to a definition."""
         if hint not in self.names:
             name = hint.__name__
             while name in self.names.values():
                 name += "_"
             self.names[hint] = name
-            schema = write()
+            schema, read = made = make()
+            self.readers[hint] = read or (lambda value: value)
             if name not in self.referred:
                 del self.names[hint]
-                return schema
+                return made
             self.defs[name] = schema
         self.referred.add(self.names[hint])
-        return {"$ref": f"#/$defs/{self.names[hint]}"}
+        reference = {"$ref": f"#/$defs/{self.names[hint]}"}
+        return Shape(reference, lambda value: self.readers[hint](value))  # not yet known
 
-    def _write_record(self, cls: Any) -> dict[str, Any]:
-        members = [member for member in _members_of(cls) if member.init or self.output]
-        if issubclass(cls, dict):
-            return self.write_members(members)
-        if self.output:  # what has a default is there, too
-            return self.write_members([m._replace(required=True) for m in members])
-        return {**self.write_members(members), "additionalProperties": False}
+    def _record(self, cls: Any) -> Shape:
+        schema, readers = self.members(_members_of(cls, self.output))
+        if not self.output and not issubclass(cls, dict):
+            schema["additionalProperties"] = False
+        return Shape(schema, lambda members: _read_value(
+            lambda members: cls(**members), _read_members(readers, members)
+        ))  # fmt: skip
 
-    def write_members(self, members: list[Member]) -> dict[str, Any]:
-        """Return the schema of an object with these members."""
-        properties = {}
-        for member in members:
+    def members(self, members: list[Member]) -> tuple[Schema, Readers]:
+        """Return the schema of an object with these members, and their readers."""
+        properties, readers = {}, []
+        for name, hint, default in members:
             try:
-                schema = properties[member.name] = self.write(member.hint)
+                schema, read = self.shape(hint)
             except TypeError as exc:
-                raise TypeError(f"{member.name!r}: {exc}") from None
-            if not member.required and member.default is not EMPTY:
-                schema.update(_default_of(member.default, schema))
-        required = [member.name for member in members if member.required]
+                raise TypeError(f"{name!r}: {exc}") from None
+            properties[name] = {**schema, **_default_of(default, schema)}
+            if read:
+                readers.append((name, read))
+        required = [name for name, _, default in members if default is EMPTY]
         schema = {"type": "object", "properties": properties}
-        return {**schema, "required": required} if required else schema
+        return {**schema, "required": required} if required else schema, readers
 
 
-def _default_of(default: Any, schema: dict[str, Any]) -> dict[str, Any]:
+def _default_of(default: Any, schema: Schema) -> Schema:
     """Return {"default": ...}, or {} for what JSON cannot say or `x: int = None` does not mean."""
     try:
         value = to_json(default)
@@ -2129,34 +2141,47 @@ def _default_of(default: Any, schema: dict[str, Any]) -> dict[str, Any]:
     return {} if value is None and "null" not in _kinds_of(schema, {}) else {"default": value}
 
 
-def schema_of(annotation: Any, *, output: bool = False) -> dict[str, Any]:
+def schema_of(annotation: Any, *, output: bool = False) -> Schema:
     """Return the JSON Schema of an annotation; raise TypeError if it has none.
 
     `output` is for what to_json() gives: there, members with a default are always present.
 
-    >>> schema_of(Optional[List[int]])
+    >>> schema_of(Optional[list[int]])
     {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
     """
-    writer = SchemaWriter(output)
-    schema = writer.write(annotation)
-    return {**schema, "$defs": writer.defs} if writer.defs else schema
+    reader = AnnotationReader(output)
+    return reader.finish(reader.shape(annotation).schema)
+
+
+def converter_of(annotation: Any) -> Any:
+    """Return what makes the annotated Python value of valid JSON; None if the JSON is that.
+
+    The converter raises SchemaError.
+
+    >>> converter_of(dict[str, bytes])({"a": "aGk="})
+    {'a': b'hi'}
+    """
+    reader = AnnotationReader()
+    schema, read = reader.shape(annotation)
+    reader.finish(schema)
+    return read
 
 
 def output_schema_of(
     annotation: Any, opaque: tuple[type, ...] = ()
-) -> tuple[dict[str, Any] | None, bool]:
+) -> tuple[Schema | None, bool]:
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
     where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
 
-    >>> output_schema_of(Dict[str, int])
+    >>> output_schema_of(dict[str, int])
     ({'type': 'object', 'additionalProperties': {'type': 'integer'}}, False)
     >>> output_schema_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
-    row = _scalar_row(_unwrap_hint(annotation)[0])
-    if (row and row[0] in ({}, {"type": "null"})) or _mentions(annotation, opaque):
+    scalar = _scalar_shape(_unwrap_hint(annotation)[0])
+    if (scalar and scalar.schema in ({}, {"type": "null"})) or _mentions(annotation, opaque):
         return None, False
     schema = schema_of(annotation, output=True)
     defs = schema.pop("$defs", {})
@@ -2168,102 +2193,6 @@ def output_schema_of(
     return ({**schema, "$defs": defs} if defs else schema), wrapped
 
 
-def converter_of(annotation: Any, made: dict[Any, Any] | None = None) -> Any:
-    """Return what makes the annotated Python value of valid JSON; None if the JSON is that.
-
-    The converter raises SchemaError. `made` holds those of classes that may contain themselves.
-
-    >>> converter_of(Dict[str, bytes])({"a": "aGk="})
-    {'a': b'hi'}
-    """
-    made = {} if made is None else made
-    hint, _ = _unwrap_hint(annotation)
-    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
-    row, choices = _scalar_row(hint), _choices_of(hint)
-    if row is not None:
-        return functools.partial(_read_value, row[1]) if row[1] else None
-    if hint in made:
-        return lambda value: made[hint](value)
-    if origin in UNIONS:
-        return _union_reader(args, made)
-    if origin in ARRAYS:
-        return _array_reader(origin, args, made)
-    if origin in OBJECTS:
-        return _mapping_reader(args or (str, Any), made)
-    if _is_record(hint):
-        return _record_reader(hint, made)
-    if type(hint).__name__ == "TypeAliasType":
-        made[hint] = None
-        made[hint] = functools.partial(_read_inside, "", converter_of(hint.__value__, made))
-        return made[hint]
-    if not any(hasattr(choice, "_value_") for choice in choices):
-        return None
-    by_text = {canonical(to_json(choice)): choice for choice in choices}
-    return functools.partial(_read_value, lambda value: by_text[canonical(value)])
-
-
-def _union_reader(args: tuple[Any, ...], made: dict[Any, Any]) -> Any:
-    readers = [(compile_schema(schema_of(arg)), converter_of(arg, made)) for arg in args]
-    if not any(convert for _, convert in readers):
-        return None
-
-    def read_union(value: Any) -> Any:
-        problem = SchemaError("", "fits no alternative")
-        for validator, convert in readers:
-            if validator.failures(value):
-                continue
-            try:
-                return convert(value) if convert else value
-            except SchemaError as exc:
-                problem = exc
-        raise problem
-
-    return read_union
-
-
-def _array_reader(origin: Any, args: tuple[Any, ...], made: dict[Any, Any]) -> Any:
-    build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
-    converters = [converter_of(arg, made) for arg in (args if fixed else args[:1])] or [None]
-    if build is list and not converters[0]:
-        return None
-
-    def read_array(value: list[Any]) -> Any:
-        each = enumerate(zip(converters if fixed else converters * len(value), value))
-        found = [_read_inside(i, convert, item) for i, (convert, item) in each]
-        return found if build is list else _read_value(build, found)
-
-    return read_array
-
-
-def _mapping_reader(args: tuple[Any, ...], made: dict[Any, Any]) -> Any:
-    of_key, of_value = (converter_of(arg, made) for arg in args)
-    if not of_key and not of_value:
-        return None
-    return lambda members: {
-        _read_inside(name, of_key, name): _read_inside(name, of_value, held)
-        for name, held in members.items()
-    }
-
-
-def _record_reader(cls: Any, made: dict[Any, Any]) -> Any:
-    made[cls] = None
-    converters = {m.name: converter_of(m.hint, made) for m in _members_of(cls) if m.init}
-
-    def read_record(members: dict[str, Any]) -> Any:
-        found = {n: _read_inside(n, converters.get(n), held) for n, held in members.items()}
-        return _read_value(lambda members: cls(**members), found)
-
-    made[cls] = read_record
-    return read_record
-
-
-#: Exact types that are JSON, and what makes them of subclasses.
-PLAIN: dict[type, Any] = {
-    str: str.__str__, bool: bool, int: int.__int__, float: float.__float__,
-    type(None): lambda value: None,
-}  # fmt: skip
-
-
 def to_json(value: Any) -> JSON:
     """Return a Python value as JSON; raise TypeError, with the way to it, for what has none.
 
@@ -2271,69 +2200,57 @@ def to_json(value: Any) -> JSON:
     {'tags': ['a', 'b'], 'raw': 'aGk='}
     """
     try:
-        return _json_at((), value)
+        return _json_of(value)
+    except SchemaError as exc:
+        where = f" at {exc.path}" if exc.path else ""
+        raise TypeError(f"{exc.message}{where} has no JSON form: convert it first") from None
     except RecursionError:
         raise TypeError("the value contains itself, or is nested too deeply for JSON") from None
 
 
-def _json_at(trail: Any, value: Any) -> JSON:
+def _json_of(value: Any) -> JSON:
     if type(value) in PLAIN:
         return value
     if hasattr(value, "_value_"):  # an Enum, which may also be an int or a str
-        return _json_at(trail, value._value_)
+        return _json_of(value._value_)
     if isinstance(value, Mapping):
-        return {_json_key(trail, k): _json_at((trail, k), v) for k, v in value.items()}
+        return {str(_json_inside("(key)", k)): _json_inside(k, v) for k, v in value.items()}
     if _is_record(type(value)):
-        names = getattr(value, "_fields", None) or [f.name for f in _dataclass_fields(value)]
-        return {name: _json_at((trail, name), getattr(value, name)) for name in names}
+        return {name: _json_inside(name, getattr(value, name)) for name in _field_names(value)}
     for base, plain in PLAIN.items():
         if isinstance(value, base):
             return plain(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode()
     if isinstance(value, (Sequence, set, frozenset)):
-        found = [_json_at((trail, i), item) for i, item in enumerate(value)]
-        return found if isinstance(value, Sequence) else _sort_if_possible(found)
-    return _json_text(trail, value)
-
-
-def _sort_if_possible(items: list[Any]) -> list[Any]:
-    """Sort what can be sorted: a set has no order, but a result that repeats is worth more."""
-    try:
-        return sorted(items)
-    except TypeError:
-        return items
-
-
-def _json_key(trail: Any, key: Any) -> str:
-    return key if type(key) is str else str(_json_at((trail, "(key)"), key))
-
-
-def _json_text(trail: Any, value: Any) -> str:
+        found = [_json_inside(i, item) for i, item in enumerate(value)]
+        if not isinstance(value, Sequence):
+            with contextlib.suppress(TypeError):  # what repeats can be cached and compared
+                found.sort()
+        return found
+    scalar = _scalar_shape(type(value))
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    scalar = _scalar_row(type(value))
-    if scalar and scalar[0]:
+    if scalar and scalar.schema:
         return str(value)
-    path = ""
-    while trail:
-        trail, step = trail
-        path = join_path(step, path)
-    where = f" at {path}" if path else ""
-    raise TypeError(f"{type(value).__name__}{where} has no JSON form: convert it first")
+    raise SchemaError("", type(value).__name__)
+
+
+def _json_inside(step: str | int, value: Any) -> JSON:
+    return value if type(value) in PLAIN else _read_inside(step, _json_of, value)
 
 
 #: How three schools describe parameters: the block that does so, and one entry in it.
 DOCSTRING_STYLES = [
-    (  # Google
+    (  # Google: "Args:", and indented below it "name (type): words"
         r"^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)",
         r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*(?:\n[ \t]+.*|\n[ \t]*$)*)",
     ),
-    (  # NumPy
+    (  # NumPy: "Parameters" underlined, "name : type", and indented words
         r"^(?:Other )?Parameters[ \t]*\n-{3,}[ \t]*\n((?:(?!.*\n-{3,}).+(?:\n|\Z)|[ \t]*\n)+)",
         r"^\*{0,2}(\w+)(?:[ \t]*:.*)?((?:\n[ \t]+.*|\n[ \t]*$)*)",
     ),
-    (  # reST
+    (  # reST: ":param type name: words"
         r"^(:(?:param|type)[ \t].*(?:\n[ \t]+.*)*(?:\n|\Z))",
         r"^:param[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):((?:.*\n?)*)",
     ),
@@ -2362,20 +2279,14 @@ class Signature(NamedTuple):
     context: str | None  #: the parameter that takes the Context
     returns: Any  #: the return annotation; EMPTY if there is none
     description: str  #: the docstring, without its parameters
-    converters: list[tuple[str, Any]]  #: parameters whose JSON is not yet their value
+    converters: Readers  #: of parameters whose JSON is not yet their value
     positional: list[tuple[str, Any]]  #: parameters before "/", and their defaults
 
-    def bind(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def bind(self, arguments: Schema) -> Schema:
         """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
-        values = dict(arguments)
-        for name, convert in self.converters:
-            if name in values:
-                values[name] = _read_inside(name, convert, values[name])
-        return values
+        return _read_members(self.converters, arguments)
 
-    def call_args(
-        self, arguments: dict[str, Any], context: Any = None
-    ) -> tuple[list[Any], dict[str, Any]]:
+    def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
         """Return what to call the function with, as fn(*args, **kwargs)."""
         values = self.bind(arguments)
         if self.context is not None:
@@ -2399,7 +2310,7 @@ def _parameter_hint(hint: Any, names: dict[str, Any], hidden: type | None) -> An
         word = rf"(\w+\.)*{hidden.__name__}"
         if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
             return hidden
-    return _resolve_hint(hint, names, {})
+    return _resolve(hint, names)
 
 
 def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signature:
@@ -2412,7 +2323,7 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
     >>> signature_of(add).schema["required"]
     ['a']
     """
-    target, writer = _plain_function(fn), SchemaWriter(False)
+    target, reader = _plain_function(fn), AnnotationReader()
     names = getattr(target, "__globals__", None) or vars(sys.modules.get(target.__module__, typing))
     members, positional, context, is_open, at = [], [], None, False, ""
     try:
@@ -2430,18 +2341,17 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
                     positional.append((name, parameter.default))
                 hint = _parameter_hint(parameter.annotation, names, hidden)
                 if hidden is None or not _mentions(hint, (hidden,)):
-                    default = parameter.default
-                    members.append(Member(name, hint, default is EMPTY, default))
+                    members.append(Member(name, hint, parameter.default))
                 elif context is None:
                     context = name
                 else:
                     raise TypeError(f"{context!r} is the context already")
         at = "parameter "
-        schema = writer.write_members(members)
-        converters = [(member.name, converter_of(member.hint)) for member in members]
+        schema, converters = reader.members(members)
+        schema = reader.finish({**schema, "additionalProperties": is_open})
         at = "its result: "
         returns = signature.return_annotation
-        returns = returns if returns is EMPTY else _resolve_hint(returns, names, {})
+        returns = returns if returns is EMPTY else _resolve(returns, names)
     except (TypeError, ValueError, NameError, SchemaError) as exc:
         name = getattr(target, "__qualname__", repr(fn))
         raise TypeError(f"{name}(): {at}{exc}; or pass input_schema=") from None
@@ -2450,11 +2360,7 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
     for name, words in described.items():
         if words:
             schema["properties"].get(name, {}).setdefault("description", words)
-    schema["additionalProperties"] = is_open
-    if writer.defs:
-        schema["$defs"] = writer.defs
-    kept = [(name, convert) for name, convert in converters if convert]
-    return Signature(schema, context, returns, description, kept, positional)
+    return Signature(schema, context, returns, description, converters, positional)
 
 
 ###############################################################################
@@ -3973,10 +3879,9 @@ def read_metadata(msg: Msg) -> Facts:
 
     spec: basic/index#_meta -- "A request missing any required field is malformed"
 
-    >>> read_metadata({"params": {"_meta": {PROTOCOL_VERSION: SUPPORTED[0]}}})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: _meta: io.modelcontextprotocol/clientCapabilities is missing or no object (-32602)
+    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {"roots": {}}}
+    >>> read_metadata({"params": {"_meta": meta}}).client_capabilities
+    {'roots': {}}
     """
     meta = (msg.get("params") or {}).get("_meta")
     meta = meta if isinstance(meta, dict) else {}
@@ -4116,7 +4021,7 @@ def unseal(key: bytes, text: str) -> Msg | None:
 def digest_of(method: str, params: Msg) -> str:
     """Return what a requestState is bound to: the method and its parameters, less the rounds'.
 
-    >>> digest_of("tools/call", {"name": "a"}) == digest_of("tools/call", {"name": "a", "_meta": {}})
+    >>> digest_of("ping", {"a": 1}) == digest_of("ping", {"a": 1, "_meta": {}})
     True
     """
     import hashlib
@@ -4551,7 +4456,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 # Plan.     Tasks, a set that owns tasks; Threads, a bounded pool.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 
-_EAGER: Dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+_EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
 def _uncancel(task: asyncio.Task[Any]) -> None:
@@ -5245,7 +5150,7 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 ###############################################################################
 # 15. Server
 ###############################################################################
-# Uses sections 1 to 6, 10, 11, 13 and 14.
+# Uses sections 1 to 6 and 10 to 14.
 #
 # Problem.  Authors have plain functions and want to offer them as tools, resources and prompts, to
 #           clients of any revision, over any transport, without learning the protocol.
@@ -5596,7 +5501,7 @@ class Context:
         self._suspended = self._due = False
         self._busy = 0  # functions of once() that are running, and forbid it
         self._timer: asyncio.TimerHandle | None = None
-        #: what ends with the request: futures of threads, of questions without an answer
+        #: what ends with the request: futures of threads, tasks and futures of open questions
         self._waiting: set[Any] = set()
         #: tasks whose messages must leave before the answer does
         self._sending: set[asyncio.Task[Any]] = set()
@@ -5721,7 +5626,8 @@ class Context:
         params: Msg = {"message": message, "requestedSchema": fit_form(form.schema, rev)}
         if rev.rich_elicitation:
             params["mode"] = "form"
-        return await self._ask("elicitation/create", params, key, timeout, form.answer)  # type: ignore[no-any-return]
+        answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.answer)
+        return answer
 
     @_from_threads
     async def elicit_url(
@@ -5736,7 +5642,8 @@ class Context:
         params = {"mode": "url", "message": message, "url": url}
         if not self.facts.rev.modern:
             params["elicitationId"] = id or os.urandom(16).hex()
-        return await self._ask("elicitation/create", params, key, timeout, action_of)  # type: ignore[no-any-return]
+        answer: Elicited = await self._ask("elicitation/create", params, key, timeout, action_of)
+        return answer
 
     @_from_threads
     async def sample(
@@ -5763,13 +5670,15 @@ class Context:
         )
         params["messages"] = messages_of(messages, rev, together=rev.rich_sampling)
         params["maxTokens"] = max_tokens
-        return await self._ask("sampling/createMessage", params, key, timeout, _sampled)  # type: ignore[no-any-return]
+        answer: Msg = await self._ask("sampling/createMessage", params, key, timeout, _sampled)
+        return answer
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]."""
         self._need("roots")
-        return await self._ask("roots/list", {}, key, timeout, _roots_of)  # type: ignore[no-any-return]
+        answer: list[Msg] = await self._ask("roots/list", {}, key, timeout, _roots_of)
+        return answer
 
     def _need(self, capability: str, known: bool = True) -> None:
         """Raise CapabilityMissing for what was not declared, or what the revision cannot do."""
@@ -5791,10 +5700,11 @@ class Context:
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
         if self._job is not None and self._job.started.done():
-            return await self._job.ask(key, method, params, read)
+            return await self._while_wanted(self._job.ask(key, method, params, read))
         if not self.facts.rev.modern:
             peer, send = self._conversation.peer, self._exchange.send
-            return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
+            ask = functools.partial(peer.ask, method, params, send)
+            return read(await self._while_wanted(ask(patience=timeout, longest=timeout)))
         if self.method not in MAY_ASK:
             raise RuntimeError(f"in {self.revision} {self.method} cannot ask the client")
         rounds, loop = self.rounds(), self._conversation.loop
@@ -5812,6 +5722,15 @@ class Context:
         waiter = loop.create_future()
         self._waiting.add(waiter)
         await waiter
+
+    async def _while_wanted(self, answer: Awaitable[Any]) -> Any:
+        """Await an answer in a task that ends with the request, if not before."""
+        task = asyncio.current_task()
+        self._waiting.add(task)
+        try:
+            return await answer
+        finally:
+            self._waiting.discard(task)
 
     def _suspend(self) -> None:
         """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
@@ -5884,8 +5803,9 @@ class Context:
         """End the connection that waits for this request, but not the request.
 
         The client comes back for the answer after `retry_ms`. Returns False where that cannot be:
-        outside HTTP, and in revisions without it. spec 2025-11-25:
-        basic/transports#sending-messages-to-the-server
+        outside HTTP, and in revisions without it.
+
+        spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
         pause = getattr(self._exchange.send, "pause", None)
         return bool(pause and await pause(retry_ms))
@@ -6185,7 +6105,8 @@ class Conversation:
         try:
             answer = await server.answer(ctx)
         except asyncio.CancelledError:
-            if not ctx._suspended or exchange.state is CANCELLED or self.peer.lost is not None:
+            # Suspended, it has an answer, which one who piped a line into us still reads.
+            if not ctx._suspended or exchange.state is CANCELLED:
                 raise
             _uncancel(exchange.task)
         finally:
@@ -6756,7 +6677,8 @@ class Server:
         """Return a modern result whole: its type, who made it, how long it may be kept."""
         rounds = ctx._rounds
         if rounds is not None and ctx._suspended:
-            answer = {"resultType": "input_required", **present(inputRequests=rounds.requests or None)}
+            asked = present(inputRequests=rounds.requests or None)
+            answer = {"resultType": "input_required", **asked}
             answer["requestState"] = self.write_state(ctx, rounds.record())
         else:
             answer = {"resultType": "complete", **answer}
@@ -6777,7 +6699,7 @@ class Server:
 
     def write_state(self, ctx: Context, record: Msg) -> str:
         """Return a requestState: a record that only the same request can bring back, and soon."""
-        expires = time.time() + STATE_SECONDS
+        expires = int(time.time() + STATE_SECONDS)
         bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal), expires]
         text = seal(self._state_key, {"bound": bound, "record": record})
         if len(text) > MAX_STATE_BYTES:
@@ -6822,7 +6744,8 @@ class Server:
             rounds.answers[name] = await ctx._ask(*question, ASK_SECONDS, dict)
 
     async def _custom(self, ctx: Context) -> Msg:
-        return await self.call(self.methods[ctx.method], ctx, ctx.params)  # type: ignore[no-any-return]
+        answer: Msg = await self.call(self.methods[ctx.method], ctx, ctx.params)
+        return answer
 
     async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
@@ -7205,7 +7128,8 @@ class ServerThread:
     def _work(self, server: Server, transport: str | Transport, options: Msg) -> None:
         async def main() -> None:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
-            self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)  # type: ignore[union-attr]
+            assert task is not None
+            self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
             await server.serve_on(transport, self._set_ready, **options)
 
         try:
@@ -7287,7 +7211,7 @@ HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
 ###############################################################################
 # 16. Client
 ###############################################################################
-# Uses sections 1 to 5, 10, 11, 13 to 15.
+# Uses sections 1 to 5 and 10 to 15.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -7301,7 +7225,7 @@ HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
 # Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
 
 #: Each turns a target and the Client's options into a Transport, or returns None: not mine.
-CONNECTORS: list[Callable[[Any, Msg], Optional[Transport]]] = []
+CONNECTORS: list[Callable[[Any, Msg], Transport | None]] = []
 
 
 def connect_to(target: Any, options: Msg) -> Transport:
@@ -9512,7 +9436,7 @@ def client_ssl(ssl: Any) -> Any:
 
 
 #: The two ends of a stream connection.
-Stream = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class HTTPAnswer:
@@ -9606,7 +9530,7 @@ class HTTPClient:
             problem = ""
             if where[:4] != self.url[:4]:  # headers and body may hold secrets: they stay here
                 problem = f"another origin, {where}: refused"
-            elif method != "GET" and status not in (307, 308):  # RFC 9110 §15.4 -- it becomes a GET
+            elif method != "GET" and status not in (307, 308):  # RFC 9110 §15.4 -- becomes a GET
                 problem = f"a GET of {where} in place of a {method}: use {where}"
         if problem:
             answer.close()
@@ -9719,7 +9643,7 @@ class Proxy(NamedTuple):
     """Where requests go instead, and what the proxy wants to be told."""
 
     url: URL
-    headers: Dict[str, str]
+    headers: dict[str, str]
 
 
 def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
@@ -10419,7 +10343,7 @@ class Endpoint:
             if session.listening is not None and session.listening.name:
                 await session.listening.end()
         running = self.tasks.running.union(*(session.running() for session in sessions))
-        running.discard(asyncio.current_task())  # type: ignore[arg-type]
+        running.discard(asyncio.current_task())
         if running and grace:
             await asyncio.wait(running, timeout=grace)
         for session in [*self.sessions.values(), self.modern]:
@@ -10515,18 +10439,18 @@ class ASGIResponse(Response):
         self._turn = asyncio.Lock()  # first come, first served
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
-        async with self._turn:
-            try:
+        fields = dict(headers)
+        if not more and status not in (204, 304):
+            fields["content-length"] = str(len(data))
+        pairs = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()]
+        start = {"type": "http.response.start", "status": status, "headers": pairs}
+        try:
+            async with self._turn:
                 if status:
-                    fields = dict(headers)
-                    if not more and status not in (204, 304):
-                        fields["content-length"] = str(len(data))
-                    pairs = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()]
-                    start = {"type": "http.response.start", "status": status, "headers": pairs}
                     await self._send(start)
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})
-            except OSError:  # what a server raises once the client is gone
-                self.lose()
+        except OSError:  # what a server raises once the client is gone
+            self.lose()
 
 
 class ASGIApp:
@@ -10778,10 +10702,10 @@ class HTTPTransport(Transport):
         try:
             status = answer.head.status
             if status >= 400:
-                # spec 2025-11-25: basic/transports#backwards-compatibility -- "400 Bad Request",
-                if opening and status in (400, 404, 405) and self._messages_url is None:
-                    if await self._fall_back(msg):
-                        return
+                # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
+                # following HTTP status codes"
+                if opening and status in (400, 404, 405) and await self._fall_back(msg):
+                    return
                 if status == 404 and SESSION_HEADER in headers and not opening:
                     raise SessionExpired(f"{self.url} knows our session no longer")
                 raise await self._problem(answer)
@@ -10887,24 +10811,22 @@ class HTTPTransport(Transport):
         if self._messages_url is None:
             opened = asyncio.get_running_loop().create_future()
             self._listener = self.tasks.spawn(self._listen(opened))
-            await asyncio.wait([opened], timeout=LISTEN_SECONDS)
+            await asyncio.wait([opened, self._listener], timeout=LISTEN_SECONDS,
+                               return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
 
     async def _listen(self, opened: asyncio.Future[Any]) -> None:
         events, failures = SSEDecoder(), 0
-        try:
-            while failures < MAX_RESUMES:
-                try:
-                    again = await self._listen_once(events, opened)
-                    if again is None:
-                        return
-                    events, failures = again, 0
-                except MCPError as exc:
-                    logger.info("the standalone stream failed: %s", exc)
-                    failures += 1
-                _settle(opened, None, None)
-                await asyncio.sleep(wait_seconds(events, failures))
-        finally:
+        while failures < MAX_RESUMES:
+            try:
+                again = await self._listen_once(events, opened)
+                if again is None:
+                    return
+                events, failures = again, 0
+            except MCPError as exc:
+                logger.info("the standalone stream failed: %s", exc)
+                failures += 1
             _settle(opened, None, None)
+            await asyncio.sleep(wait_seconds(events, failures))
 
     async def _listen_once(
         self, events: SSEDecoder, opened: asyncio.Future[Any]
@@ -10934,6 +10856,8 @@ class HTTPTransport(Transport):
 
     async def _fall_back(self, msg: Msg | list[Msg]) -> bool:
         """Try the first revision's transport; return whether the server speaks it."""
+        if self._messages_url is not None:
+            return False
         headers = await self.fields(accept=EVENT_TYPE)
         try:
             answer = await self.http.send("GET", self.url.target, headers)
@@ -10952,14 +10876,16 @@ class HTTPTransport(Transport):
         await self._post(msg, set())
         return True
 
-    def _endpoint(self, data: str) -> str:
-        """Return the target that an `endpoint` event names: it must be of the same origin."""
+    async def _hear_pair(self, event: Event, found: asyncio.Future[Any]) -> None:
         from urllib.parse import urljoin
 
-        where = parse_url(urljoin(str(self.url), data))
-        if where[:4] != self.url[:4]:
-            raise ProtocolError(f"it names an endpoint elsewhere, {where}")
-        return where.target
+        if event.event == "endpoint":
+            where = parse_url(urljoin(str(self.url), event.data))
+            if where[:4] != self.url[:4]:  # it gets our messages, and our credentials
+                raise ProtocolError(f"it names an endpoint elsewhere, {where}")
+            _settle(found, where.target, None)
+        elif event.event == "message" and event.data:
+            await self._deliver(event.data.encode())
 
     async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
         """Read the one stream on which everything comes, until it ends."""
@@ -10967,10 +10893,7 @@ class HTTPTransport(Transport):
         try:
             while data := await answer.piece():
                 for event in events.feed(data):
-                    if event.event == "endpoint":
-                        _settle(found, self._endpoint(event.data), None)
-                    elif event.event == "message" and event.data:
-                        await self._deliver(event.data.encode())
+                    await self._hear_pair(event, found)
             self._reason = "ended its stream"
         except (MCPError, ValueError) as exc:
             self._reason = f"sent a stream that cannot be read: {exc}"
@@ -11643,7 +11566,8 @@ VERBS: dict[str, tuple[Any, str]] = {  # the method, whose docstring is the help
     "info": (CommandLine.info, ""), "tools": (LIST, ""), "call": (CommandLine.call, PAIRS),
     "resources": (LIST, ""), "templates": (LIST, ""), "read": (CommandLine.read, "URI"),
     "prompts": (LIST, ""), "prompt": (CommandLine.prompt, PAIRS),
-    "complete": (CommandLine.complete, "REF KEY=BEGUN [KEY=VALUE ...]"), "ping": (CommandLine.ping, ""),
+    "complete": (CommandLine.complete, "REF KEY=BEGUN [KEY=VALUE ...]"),
+    "ping": (CommandLine.ping, ""),
     "serve": (serve, ""),
 }  # fmt: skip
 TARGETS = """

@@ -77,7 +77,8 @@ async def main(url: str) -> None:
         calls = list(CALLS.get(SCENARIO, ()))
         calls += [(call["name"], call["arguments"]) for call in CONTEXT.get("toolCalls", ())]
         if SCENARIO == "json-schema-2020-12-preservation":
-            schema = next(t["inputSchema"] for t in tools if t["name"] == "json_schema_2020_12_tool")
+            found = {tool["name"]: tool["inputSchema"] for tool in tools}
+            schema = found["json_schema_2020_12_tool"]
             calls.append(("json_schema_echo", {"schema": schema}))
         for name, arguments in calls:
             try:

@@ -479,7 +479,7 @@ async def test_trigger_prompt_change() -> str:
     return "The list of prompts changed twice."
 
 
-# ---- Tasks: calls that outlive their request, in the newest revision and where clients know them --
+# ---- Tasks: calls that outlive their request, where clients know them ---------------------------
 
 
 @app.tool
@@ -512,7 +512,8 @@ async def protocol_error_job() -> str:
 @app.tool(task=True)
 async def confirm_delete(filename: str, ctx: Context) -> str:
     """Ask, in the middle of a task."""
-    answer = await ctx.elicit(f"Delete {filename}?", form(confirm={"type": "boolean"}), key="confirm")
+    sure = form(confirm={"type": "boolean"})
+    answer = await ctx.elicit(f"Delete {filename}?", sure, key="confirm")
     return f"{filename}: {answer.action}"
 
 
