@@ -6241,6 +6241,7 @@ class Job:
         #: settled when the task begins: from then on the request that began it is over
         self.started: asyncio.Future[Any] = ctx._conversation.loop.create_future()
         self.outcome: Msg = {}  # "result" or "error", once there is one
+        self.failure: Exception | None = None  # before it began
         self.requests: Msg = {}  # questions without an answer
         self.answers: dict[str, asyncio.Future[Any]] = {}
         self.asked = 0
@@ -6269,7 +6270,8 @@ class Job:
             raise
         except Exception as exc:
             if not self.started.done():
-                raise
+                self.failure = exc
+                return {}
             if not isinstance(exc, MCPError):
                 logger.error("the task %s failed", self.id, exc_info=exc)
             problem = wire_error(exc)
@@ -6880,7 +6882,10 @@ class Server:
                 await asyncio.wait([run])
         if job.started.done():
             return {"resultType": "task", **job.describe()}
-        return await run  # type: ignore[no-any-return]
+        answer: Msg = await run
+        if job.failure is not None:
+            raise job.failure
+        return answer
 
     def _need_tasks(self, ctx: Context) -> None:
         if not _knows_tasks(ctx):
@@ -7746,6 +7751,8 @@ class Client:
         loop = asyncio.get_running_loop()
         until = loop.time() + longest
         try:
+            if task.get("status") != "working":  # how it ended, or what it asks, is told only here
+                task = await self.request("tasks/get", handle)
             while task.get("status") in ("working", "input_required"):
                 if progress is not None and task.get("statusMessage") not in (None, told):
                     told = task["statusMessage"]
@@ -10542,7 +10549,8 @@ class ASGIApp:
     def _request(self, scope: Msg, endpoint_path: str) -> HTTPRequest:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            # RFC 9110 §5.5 -- white space around a value is none of it; not all servers know
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
         if root and f"{path}/".startswith(f"{root}/"):

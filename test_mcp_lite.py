@@ -15782,8 +15782,8 @@ def answer_to(msg, outcome):
         outcome = {"supportedVersions": [STATELESS], "capabilities": every, **outcome}
     if msg["method"] == "initialize":
         outcome = {"capabilities": {"tools": {}}, "protocolVersion": SESSIONS, **outcome}
-    own = {"tools/list": "tools", "resources/read": "contents", "prompts/get": "messages",
-           "tools/call": "content"}.get(msg["method"], "resultType")  # fmt: skip
+    own = {"tools/list": "tools", "resources/list": "resources", "resources/read": "contents",
+           "prompts/list": "prompts", "prompts/get": "messages", "tools/call": "content"}.get(msg["method"], "resultType")  # fmt: skip
     whole = {"resultType": "complete", own: "complete" if own == "resultType" else [], **outcome}
     return {"jsonrpc": "2.0", "id": msg["id"], "result": whole}
 
@@ -18040,6 +18040,1343 @@ class TestListening:
                         await asyncio.sleep(0)
 
         run(go())
+
+
+class TestTheTasksExtension:
+    """The extension io.modelcontextprotocol/tasks (SEP-2663)."""
+
+    def app(self, **options):
+        app = m.Server("tasks", **options)
+        app.gate = asyncio.Event()
+        app.log = []
+
+        @app.tool(task=True)
+        async def work(ctx: m.Context, fail: str = "") -> str:
+            await ctx.report_progress(1, 3)
+            try:
+                await app.gate.wait()
+            finally:
+                app.log.append("ended")
+            if fail == "tool":
+                raise ValueError("broken")
+            if fail == "protocol":
+                raise m.RPCError(-32050, "no such thing", {"n": 1})
+            return "done"
+
+        @app.tool(task="required")
+        async def required() -> str:
+            return "done"
+
+        @app.tool(task=True)
+        async def asks(ctx: m.Context) -> str:
+            one, two = await asyncio.gather(
+                ctx.elicit("1", int, key="a"), ctx.elicit("2", int, key="b")
+            )
+            three = await ctx.elicit("3", int, key="a")
+            return f"{one.data} {two.data} {three.data}"
+
+        @app.tool(task=True)
+        def in_thread(ctx: m.Context) -> str:
+            try:
+                return f"{ctx.elicit('?', int).data} {ctx.once(lambda: 5)}"
+            finally:
+                app.log.append("thread")
+
+        @app.tool(task="manual")
+        async def manual(ctx: m.Context, how: str = "task") -> str:
+            if how == "error":
+                raise m.RPCError(-32050, "no")
+            name = (await ctx.elicit("Name?", str, key="name")).data
+            if how == "plain":
+                return name
+            await ctx.start_task()
+            await ctx.start_task()
+            return f"{name} {(await ctx.elicit('Size?', int, key='size')).data}"
+
+        @app.tool(task=True)
+        async def by_hand(ctx: m.Context) -> str:
+            if "r" in ctx.input_responses:
+                return str(len(ctx.input_responses["r"]["roots"]))
+            return m.InputRequired({"r": {"method": "roots/list"}})
+
+        return app
+
+    def get(self, task_id, method="tasks/get", **params):
+        return stateless("get", method, TASKS, taskId=task_id, **params)
+
+    def begin(self, tool, **arguments):
+        return calling("begin", tool, arguments, capabilities={**ANYTHING, **TASKS})
+
+    async def until(self, way, task_id, *statuses):
+        """Return the task when it has come to one of the statuses."""
+        while True:
+            task = (await way.ask(self.get(task_id)))["result"]
+            if task["status"] in statuses:
+                return task
+            await asyncio.sleep(0)
+
+    def test_a_call_becomes_a_task_is_polled_and_gives_its_result(self):
+        """SEP-2663: task creation, task polling; absent is never null."""
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("work")))["result"]
+                working = (await way.ask(self.get(made["taskId"])))["result"]
+                app.gate.set()
+                done = await self.until(way, made["taskId"], "completed")
+                return made, working, done
+
+        made, working, done = run(go())
+        common = {"resultType", "taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs",
+                  "pollIntervalMs", "_meta"}  # fmt: skip
+        assert made["resultType"] == "task" and made.keys() - {"statusMessage"} == common
+        assert working["resultType"] == done["resultType"] == "complete"
+        assert (working["status"], working["statusMessage"]) == ("working", "1/3")
+        assert working.keys() == common | {"statusMessage"}
+        assert done.keys() == common | {"result"}
+        assert done["result"]["content"] == [{"type": "text", "text": "done"}]
+        for name in ("createdAt", "lastUpdatedAt"):
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", done[name])
+        assert type(made["ttlMs"]) is int and type(made["pollIntervalMs"]) is int
+
+    @pytest.mark.parametrize("fail, status", [("tool", "completed"), ("protocol", "failed")])
+    def test_failures_of_the_tool_and_of_the_protocol_are_told_apart(self, fail, status):
+        """SEP-2663: `failed` "MUST NOT be used for non-JSON-RPC errors"."""
+
+        async def go():
+            app = self.app()
+            app.gate.set()
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("work", fail=fail)))["result"]
+                return await self.until(way, made["taskId"], "completed", "failed")
+
+        task = run(go())
+        assert task["status"] == status
+        if fail == "tool":
+            assert task["result"]["isError"] and "error" not in task
+        else:
+            assert task["error"] == {"code": -32050, "message": "no such thing", "data": {"n": 1}}
+            assert "result" not in task and task["statusMessage"] == "no such thing"
+
+    def test_clients_that_know_no_tasks_get_none(self):
+        """SEP-2663: "MUST NOT return CreateTaskResult" to them; and -32021 where it needs to."""
+
+        async def go():
+            app = self.app()
+            app.gate.set()
+            found = []
+            async with Pipe(app) as way:
+                found.append(said(await way.ask(calling(1, "work"))))
+                for ask in [
+                    calling(2, "required"), stateless(3, "tasks/get", taskId="x"),
+                    stateless(4, "tasks/update", taskId="x", inputResponses={}),
+                    stateless(5, "tasks/cancel", taskId="x"),
+                    stateless(6, "subscriptions/listen", notifications={"taskIds": []}),
+                    calling(7, "required", capabilities={"tasks": {}}),
+                ]:  # fmt: skip
+                    found.append((await way.ask(ask))["error"])
+            async with m.Client(app, revision=SESSIONS) as c:
+                return found, await c.call("required"), c.server_capabilities
+
+        (text, *errors), legacy, capabilities = run(go())
+        assert (text, legacy) == ("done", "done") and "extensions" not in capabilities
+        needed = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+        assert [(error["code"], error["data"]) for error in errors] == [(-32021, needed)] * 6
+
+    def test_server_declares_the_extension_when_a_tool_needs_it(self):
+        async def go(app):
+            async with Pipe(app) as way:
+                return (await way.ask(stateless(1, "server/discover")))["result"]["capabilities"]
+
+        async def both():
+            return [await go(small_app()), await go(self.app())]
+
+        without, with_ = run(both())
+        assert "extensions" not in without and "tasks" not in with_
+        assert with_["extensions"] == {"io.modelcontextprotocol/tasks": {}}
+
+    @pytest.mark.parametrize("task", ["yes", "Required", 2, None])
+    def test_other_ways_to_run_as_a_task_do_not_exist(self, task):
+        with pytest.raises(ValueError, match="task="):
+            m.Server().add_tool(lambda: 1, name="x", task=task)
+
+    def test_questions_of_a_task_are_answered_by_updates(self):
+        """SEP-2663, task update requests: keys are unique for life, partial answers are taken."""
+
+        async def go():
+            async with Pipe(self.app()) as way:
+                task_id = (await way.ask(self.begin("asks")))["result"]["taskId"]
+                for keys, responses in [
+                    (["a", "b"], {"unknown": accept(value=1), "a": accept(value="wrong")}),
+                    (["a-3", "b"], {"b": accept(value=2)}),
+                    (["a-3"], {"a": accept(value=99), "a-3": accept(value=1), "b": accept(value=9)}),
+                    (["a-4"], {"a-4": accept(value=3)}),
+                ]:
+                    task = await self.until(way, task_id, "input_required")
+                    while sorted(task.get("inputRequests", ())) != keys:
+                        task = (await way.ask(self.get(task_id)))["result"]
+                    update = self.get(task_id, "tasks/update", inputResponses=responses)
+                    assert (await way.ask(update))["result"].keys() == {"resultType", "_meta"}
+                return await self.until(way, task_id, "completed")
+
+        assert run(go())["result"]["content"][0]["text"] == "1 2 3"
+
+    def test_a_task_in_a_thread_asks_and_is_answered(self):
+        async def go():
+            async with Pipe(self.app()) as way:
+                task_id = (await way.ask(self.begin("in_thread")))["result"]["taskId"]
+                (key,) = (await self.until(way, task_id, "input_required"))["inputRequests"]
+                responses = {key: accept(value=1)}
+                await way.ask(self.get(task_id, "tasks/update", inputResponses=responses))
+                return await self.until(way, task_id, "completed")
+
+        assert run(go())["result"]["content"][0]["text"] == "1 5"
+
+    def test_progress_does_not_hide_an_open_question(self):
+        app = m.Server()
+
+        @app.tool(task=True)
+        async def x(ctx: m.Context) -> str:
+            async def report():
+                await asyncio.sleep(0)
+                await ctx.report_progress(1, message="still here")
+
+            return str((await asyncio.gather(ctx.elicit("?", int), report()))[0].data)
+
+        async def go():
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("x")))["result"]
+                while True:
+                    task = (await way.ask(self.get(made["taskId"])))["result"]
+                    if task.get("statusMessage") == "still here":
+                        return task
+
+        task = run(go())
+        assert task["status"] == "input_required" and len(task["inputRequests"]) == 1
+
+    def test_questions_before_a_task_begins_come_in_rounds(self):
+        """SEP-2663: "SHOULD resolve all MRTR exchanges synchronously before"."""
+
+        async def go():
+            async with Pipe(self.app()) as way:
+                ask = self.begin("manual")
+                first = await way.ask(ask)
+                assert "taskId" not in first["result"]
+                made = (await way.ask(again(ask, 2, first, {"name": accept(value="Ann")})))["result"]
+                assert made["resultType"] == "task"
+                assert not {"requestState", "inputRequests"} & made.keys()
+                await self.until(way, made["taskId"], "input_required")
+                update = {"inputResponses": {"size": accept(value=3)}}
+                await way.ask(self.get(made["taskId"], "tasks/update", **update))
+                done = await self.until(way, made["taskId"], "completed")
+                ask = self.begin("manual", how="plain")
+                retry = again(ask, 3, await way.ask(ask), {"name": accept(value="Bob")})
+                return done["result"]["content"][0]["text"], said(await way.ask(retry))
+
+        assert run(go()) == ("Ann 3", "Bob")
+
+    def test_a_manual_task_that_fails_before_it_begins_is_an_ordinary_failure(self, caplog):
+        async def go():
+            async with Pipe(self.app()) as way:
+                return problem(await way.ask(self.begin("manual", how="error")))
+
+        assert run(go()) == -32050
+        assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
+
+    def test_rounds_by_hand_in_a_task(self):
+        async def go():
+            async with Pipe(self.app()) as way:
+                made = (await way.ask(self.begin("by_hand")))["result"]
+                task = await self.until(way, made["taskId"], "input_required", "cancelled")
+                assert list(task["inputRequests"]) == ["r"]
+                update = {"inputResponses": {"r": {"roots": []}}}
+                await way.ask(self.get(made["taskId"], "tasks/update", **update))
+                done = await self.until(way, made["taskId"], "completed")
+                return done["result"]["content"][0]["text"]
+
+        assert run(go()) == "0"
+
+    @pytest.mark.parametrize("tool", ["work", "asks", "in_thread"])
+    def test_cancelling_ends_the_work_and_is_final(self, tool):
+        """SEP-2663, task cancellation; a finished task is cancelled in vain, with the same answer."""
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin(tool)))["result"]
+                if tool != "work":
+                    await self.until(way, made["taskId"], "input_required")
+                for _ in range(2):
+                    answer = (await way.ask(self.get(made["taskId"], "tasks/cancel")))["result"]
+                    assert answer.keys() == {"resultType", "_meta"}
+                task = (await way.ask(self.get(made["taskId"])))["result"]
+                while tool != "asks" and not app.log:
+                    await asyncio.sleep(0.001)
+                return task
+
+        task = run(go())
+        assert task["status"] == "cancelled"
+        assert not {"result", "error", "inputRequests"} & task.keys()
+
+    def test_a_tool_that_ignores_its_cancellation_stays_cancelled(self):
+        app, began = m.Server(), asyncio.Event()
+
+        @app.tool(task=True)
+        async def x() -> str:
+            try:
+                began.set()
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                return "done anyway"
+
+        async def go():
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("x")))["result"]
+                await began.wait()
+                await way.ask(self.get(made["taskId"], "tasks/cancel"))
+                await asyncio.sleep(0)
+                return (await way.ask(self.get(made["taskId"])))["result"]
+
+        task = run(go())
+        assert task["status"] == "cancelled" and "result" not in task
+
+    @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+    def test_tasks_that_do_not_exist_or_have_lapsed_are_unknown(self, method):
+        """SEP-2663: -32602"""
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("work")))["result"]
+                app.jobs[made["taskId"]].expires = 0
+                return [problem(await way.ask(self.get(task_id, method, inputResponses={})))
+                        for task_id in ("nowhere", made["taskId"])]  # fmt: skip
+
+        assert run(go()) == [-32602, -32602]
+
+    def test_tasks_are_bounded_and_lapsed_ones_make_room(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_TASKS", 2)
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                first = (await way.ask(self.begin("work")))["result"]["taskId"]
+                assert "result" in await way.ask(self.begin("work"))
+                assert problem(await way.ask(self.begin("work"))) == 503
+                app.jobs[first].expires = 0
+                assert "result" in await way.ask(self.begin("work"))
+                await asyncio.sleep(0)
+                assert app.log == ["ended"] and len(app.jobs) == 2
+
+        run(go())
+
+    def test_a_task_is_its_principals_and_its_header_names_it(self):
+        """SEP-2663: auth binding; routing headers."""
+
+        async def go():
+            app, found = self.app(), []
+            async with Web(app, token={"t1": "ann", "t2": "bob"}) as way:
+                ann, bob = ({"authorization": f"Bearer {token}"} for token in ("t1", "t2"))
+                made = (await way.ask(self.begin("work"), ann))["result"]
+                for head in (ann, bob, {**ann, "mcp-name": "x"}, {**ann, "mcp-name": None}):
+                    answer = await way.ask(self.get(made["taskId"]), head)
+                    found.append(answer["error"]["code"] if "error" in answer else "fine")
+                wanted = {"taskIds": [made["taskId"], "nowhere"]}
+                listen = stateless(5, "subscriptions/listen", TASKS, notifications=wanted)
+                for head in (ann, bob):
+                    async with way.post(listen, head) as post:
+                        found.append((await post.take())["params"]["notifications"])
+            return found, made["taskId"]
+
+        found, task_id = run(go())
+        assert found == ["fine", -32602, -32020, -32020, {"taskIds": [task_id]}, {}]
+
+    def test_ids_cannot_be_guessed(self):
+        async def go():
+            async with Pipe(self.app()) as way:
+                asks = [self.begin("work") for _ in range(20)]
+                return [(await way.ask(ask))["result"]["taskId"] for ask in asks]
+
+        ids = run(go())
+        assert len(set(ids)) == 20 and all(re.fullmatch("[0-9a-f]{32}", task_id) for task_id in ids)
+
+    def test_changes_of_a_task_are_announced_to_who_listens(self):
+        """SEP-2663, task status notifications: "identical to what tasks/get would have returned"."""
+
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("work")))["result"]
+                wanted = {"taskIds": [made["taskId"]]}
+                await way.send(stateless(7, "subscriptions/listen", TASKS, notifications=wanted))
+                assert kinds([await way.take()]) == ["subscriptions/acknowledged"]
+                app.gate.set()
+                msg = await way.take()
+                got = (await way.ask(self.get(made["taskId"])))["result"]
+                return msg, got
+
+        msg, got = run(go())
+        assert msg["method"] == "notifications/tasks"
+        mark = msg["params"].pop("_meta")
+        assert mark == {"io.modelcontextprotocol/subscriptionId": 7}
+        del got["_meta"], got["resultType"]
+        assert msg["params"] == got and got["status"] == "completed"
+
+    def test_parameters_of_the_old_experiment_mean_nothing(self):
+        """SEP-2663: the `task` parameter is ignored; tasks/result and tasks/list are gone."""
+
+        async def go():
+            async with Pipe(small_app()) as way:
+                ask = calling(1, "add", {"a": 1}, task={"ttl": 5}, capabilities=TASKS)
+                return said(await way.ask(ask))
+
+        assert run(go()) == "1"
+
+    @pytest.mark.parametrize("transport", ["memory", "http"])
+    def test_client_polls_by_itself_answers_and_shows_progress(self, transport, monkeypatch):
+        monkeypatch.setattr(m, "POLL_MS", 1)
+        shown = []
+
+        def elicit(message, schema):
+            return int(message)
+
+        async def use(target, app):
+            async with m.Client(target, elicit=elicit, progress=lambda *a: shown.append(a)) as c:
+                assert await c.call("asks") == "1 2 3"
+                assert await c.call("required") == "done"
+                seen = asyncio.Event()
+
+                def report(*args):
+                    shown.append(args)
+                    app.gate.set()
+
+                return await c.call("work", progress=report)
+
+        async def go():
+            app = self.app()
+            if transport == "memory":
+                return await use(app, app)
+            async with Web(app) as way:
+                return await use(way.url, app)
+
+        assert run(go()) == "done" and (0, None, "1/3") in shown
+
+    def test_client_hears_why_a_task_failed(self, monkeypatch):
+        monkeypatch.setattr(m, "POLL_MS", 1)
+
+        async def go():
+            app = self.app()
+            app.gate.set()
+            async with m.Client(app) as c:
+                with pytest.raises(m.ToolError, match="broken"):
+                    await c.call("work", {"fail": "tool"})
+                with pytest.raises(m.RemoteError, match="no such thing") as caught:
+                    await c.call("work", {"fail": "protocol"})
+                return caught.value.code, caught.value.data
+
+        assert run(go()) == (-32050, {"n": 1})
+
+    @pytest.mark.parametrize("why", ["cancelled", "timeout", "callback"])
+    def test_client_that_gives_up_cancels_the_task(self, why, monkeypatch):
+        monkeypatch.setattr(m, "POLL_MS", 1)
+
+        def fail(*args):
+            raise ZeroDivisionError("in the callback")
+
+        async def go():
+            app, looked = self.app(), asyncio.Event()
+
+            @app.middleware
+            async def watch(ctx, call_next):
+                looked.set() if ctx.method == "tasks/get" else None
+                return await call_next(ctx)
+
+            options = {"max_timeout": 0.05} if why == "timeout" else {}
+            options["timeout"] = 0.05 if why == "timeout" else 60
+            async with m.Client(app, elicit=fail, **options) as c:
+                call = asyncio.ensure_future(c.call("asks" if why == "callback" else "work"))
+                await looked.wait()  # until then, the client knows of no task
+                (job,) = app.jobs.values()
+                if why == "cancelled":
+                    call.cancel()
+                errors = {"cancelled": asyncio.CancelledError, "timeout": m.RequestTimeout,
+                          "callback": ZeroDivisionError}  # fmt: skip
+                with pytest.raises(errors[why]):
+                    await call
+                while job.status != "cancelled":
+                    await asyncio.sleep(0)
+
+        run(go())
+
+    @pytest.mark.parametrize("method, extension, result", [
+        ("prompts/get", True, {"resultType": "task", "taskId": "t", "status": "working"}),
+        ("tools/call", False, {"resultType": "task", "taskId": "t", "status": "working"}),
+        ("tools/call", True, {"resultType": "task", "status": "working"}),
+        ("tools/call", True, {"resultType": "task", "taskId": 5, "status": "working"}),
+    ])  # fmt: skip
+    def test_tasks_where_none_may_be_are_errors(self, method, extension, result):
+        """SEP-2663: "MUST interpret this as an invalid response"."""
+
+        def react(msg):
+            return [answer_to(msg, result if msg["method"] == method else {})]
+
+        async def go():
+            options = {} if extension else {"capabilities": {"extensions": {}}}
+            async with m.Client(Script(react), **options) as c:
+                with pytest.raises(m.ProtocolError, match="with a task"):
+                    await c.request(method, {"name": "x"})
+
+        run(go())
+
+    def test_client_asks_each_question_of_a_task_once(self, monkeypatch):
+        """SEP-2663: "Clients SHOULD deduplicate inputRequests keys across consecutive polls"."""
+        monkeypatch.setattr(m, "POLL_MS", 1)
+        asked, polls = [], []
+        question = {"method": "elicitation/create", "params": {
+            "mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
+
+        def react(msg):
+            if msg["method"] == "tools/call":
+                handle = {"resultType": "task", "taskId": "t", "status": "input_required"}
+                return [answer_to(msg, {**handle, "inputRequests": {"k": question}})]
+            if msg["method"] == "tasks/get":
+                polls.append(1)
+                if len(polls) == 4:
+                    return [answer_to(msg, {"status": "completed", "result": {"content": []}})]
+                return [answer_to(msg, {"status": "input_required", "inputRequests": {"k": question}})]
+            return [answer_to(msg, {})]
+
+        async def go():
+            script = Script(react)
+            async with m.Client(script, elicit=lambda *a: asked.append(1) or {}) as c:
+                await c.call_tool("x")
+                return [msg for msg in script.sent if msg["method"] == "tasks/update"]
+
+        (update,) = run(go())
+        assert asked == [1] and update["params"]["inputResponses"] == {"k": accept()}
+
+
+REFUSED = {"code": -32022, "message": "no", "data": {"supported": [STATELESS], "requested": "x"}}
+# What comes of the first modern request -> what the server is. basic/versioning, stdio, HTTP.
+ERAS = [
+    ({"supportedVersions": [STATELESS], "capabilities": {}}, "modern"),
+    ({"supportedVersions": []}, "modern"), ({"supportedVersions": "all"}, "legacy"), ({}, "legacy"),
+    (m.RemoteError(-32022, "no", {"supported": [STATELESS]}), "retry"),
+    (m.RemoteError(-32022, "no"), "retry"), (m.RemoteError(-32020, "no"), "modern"),
+    (m.RemoteError(-32021, "no"), "modern"), (m.RemoteError(-32601, "no"), "legacy"),
+    (m.RemoteError(-32602, "no"), "legacy"), (m.RemoteError(-32600, "no"), "legacy"),
+    (m.RemoteError(-32000, "no"), "legacy"), (m.RemoteError(-32001, "no"), "legacy"),
+    (m.RemoteError(-32002, "no"), "legacy"), (m.RemoteError(-32603, "no"), "legacy"),
+    (m.RemoteError(0, "no"), "legacy"), (m.RequestTimeout("silence"), "legacy"),
+    (m.ConnectionClosed("404"), "legacy"), (m.ProtocolError("nonsense"), "legacy"),
+]  # fmt: skip
+
+# A legacy server in a process of its own, which does to the probe what {probe} says.
+OLD_SERVER = """
+import json, sys
+for line in sys.stdin:
+    msg = json.loads(line)
+    if msg["method"] == "server/discover":
+        {probe}
+    if msg["method"] == "initialize":
+        result = {{"protocolVersion": "2025-11-25", "capabilities": {{"tools": {{}}}},
+                  "serverInfo": {{"name": "old", "version": "1"}}}}
+    elif msg["method"] == "tools/list":
+        result = {{"tools": [{{"name": "old", "inputSchema": {{"type": "object"}}}}]}}
+    else:
+        continue
+    print(json.dumps({{"jsonrpc": "2.0", "id": msg["id"], "result": result}}), flush=True)
+"""
+
+
+class TestFindingTheEra:
+    """basic/versioning#backward-compatibility-with-initialization-based-versions"""
+
+    @pytest.mark.parametrize("outcome, era", ERAS, ids=lambda value: str(value)[:40])
+    def test_era_is_told_from_the_first_answer(self, outcome, era):
+        assert m.decide_era(outcome) == era
+
+    async def connect(self, react, **options):
+        """Return the revision that was agreed on, and the methods that were sent."""
+        script = Script(react)
+        try:
+            async with m.Client(script, **options) as c:
+                return c.revision, [msg["method"] for msg in script.sent]
+        except m.MCPError as exc:
+            return exc, [msg["method"] for msg in script.sent]
+
+    @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, -32002, -32603, -32700, 0, 404])
+    def test_any_error_but_the_modern_ones_is_a_legacy_server(self, code):
+        """stdio#backward-compatibility: "MUST NOT be keyed to one specific error code"."""
+
+        def react(msg):
+            if "id" in msg:
+                return [answer_to(msg, code if msg["method"] == "server/discover" else {})]
+
+        methods = ["server/discover", "initialize", "notifications/initialized"]
+        assert run(self.connect(react)) == (SESSIONS, methods)
+
+    @pytest.mark.parametrize("code", [-32020, -32021])
+    def test_a_modern_error_is_told_and_nothing_else_is_tried(self, code):
+        def react(msg):
+            return [answer_to(msg, code)]
+
+        exc, methods = run(self.connect(react))
+        assert exc.code == code and methods == ["server/discover"]
+
+    def test_a_silent_server_is_a_legacy_server_after_a_deadline(self, monkeypatch):
+        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
+
+        def react(msg):
+            if "id" in msg and msg["method"] != "server/discover":
+                return [answer_to(msg, {})]
+
+        revision, methods = run(self.connect(react))
+        assert revision == SESSIONS
+        assert methods == ["server/discover", "notifications/cancelled", "initialize",
+                           "notifications/initialized"]  # fmt: skip
+
+    def test_a_modern_server_that_was_only_slow_to_start_is_still_found(self, monkeypatch):
+        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
+        probes = []
+
+        def react(msg):
+            if msg["method"] == "server/discover":
+                probes.append(1)
+                return [answer_to(msg, {})] if len(probes) == 2 else []
+            if "id" in msg:
+                return [answer_to(msg, -32601)]
+
+        revision, methods = run(self.connect(react))
+        assert revision == STATELESS
+        assert [name for name in methods if not name.startswith("n")] == [
+            "server/discover", "initialize", "server/discover"]  # fmt: skip
+
+    @pytest.mark.parametrize("supported, revision, methods", [
+        ([STATELESS, "x"], STATELESS, ["server/discover"] * 2),
+        (["x", SESSIONS, "2025-06-18"], SESSIONS,
+         ["server/discover", "initialize", "notifications/initialized"]),
+        (["x"], None, ["server/discover"]), ([], None, ["server/discover"]),
+        ("all", None, ["server/discover"]), (None, None, ["server/discover"]),
+    ])  # fmt: skip
+    def test_a_server_that_does_not_speak_ours_is_asked_in_its_own(self, supported, revision, methods):
+        """basic/versioning#protocol-version-negotiation"""
+        told = []
+
+        def react(msg):
+            if msg["method"] == "server/discover" and not told:
+                told.append(1)
+                return [answer_to(msg, {**REFUSED, "data": {"supported": supported}})]
+            if "id" in msg:
+                return [answer_to(msg, {})]
+
+        found, sent = run(self.connect(react))
+        assert sent == methods
+        assert found == revision if revision else isinstance(found, m.ProtocolError)
+
+    @pytest.mark.parametrize("pinned", [*m.REVISIONS])
+    def test_a_pinned_revision_is_the_only_one_tried(self, pinned):
+        def serves(msg):
+            params = msg.get("params", {})
+            if "id" in msg:
+                return [answer_to(msg, {"protocolVersion": params.get("protocolVersion")})]
+
+        def refuses(msg):
+            if "id" in msg:
+                return [answer_to(msg, -32601)]
+
+        first = "server/discover" if pinned == STATELESS else "initialize"
+        revision, methods = run(self.connect(serves, revision=pinned))
+        assert (revision, methods[0]) == (pinned, first)
+        exc, methods = run(self.connect(refuses, revision=pinned))
+        assert isinstance(exc, m.MCPError) and methods == [first]
+
+    def test_a_pinned_revision_that_the_server_refuses_is_told(self):
+        def react(msg):
+            return [answer_to(msg, {**REFUSED, "data": {"supported": [SESSIONS]}})]
+
+        exc, methods = run(self.connect(react, revision=STATELESS))
+        assert STATELESS in str(exc) and SESSIONS in str(exc) and methods == ["server/discover"]
+
+    @pytest.mark.parametrize("probe", [
+        "print(json.dumps({'jsonrpc': '2.0', 'id': msg['id'], 'error': {'code': -32601, 'message': 'x'}}), flush=True)",
+        "continue", "sys.exit('expected initialize')",
+    ], ids=["errors", "silent", "crashes"])  # fmt: skip
+    def test_legacy_servers_in_processes(self, probe, monkeypatch):
+        """stdio#backward-compatibility; one that ends at the probe is started again."""
+        monkeypatch.setattr(m, "PROBE_SECONDS", 0.3 if probe == "continue" else 20)
+        command = [sys.executable, "-c", OLD_SERVER.format(probe=probe)]
+
+        async def go():
+            async with m.Client(command, stderr="null") as c:
+                return c.revision, [tool["name"] for tool in await c.list_tools()]
+
+        assert run(go()) == (SESSIONS, ["old"])
+
+    def test_a_server_that_always_crashes_is_told_with_its_last_words(self):
+        async def go():
+            with pytest.raises(m.ConnectionClosed, match="no module named x"):
+                await m.Client([sys.executable, "-c", "import sys; sys.exit('no module named x')"]).connect()
+
+        run(go())
+
+    @pytest.mark.parametrize("status, kind, body", [
+        (400, "text/plain", ""), (400, "text/plain", "Bad Request: no session"),
+        (400, "application/json", '{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"x"}}'),
+        (400, "application/json", '{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}'),
+        (400, "application/json", '{"error":"unsupported"}'), (400, "application/json", "[1"),
+        (404, "text/html", "<h1>Not Found</h1>"), (405, "text/plain", ""),
+        (404, "application/json", '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}'),
+        (200, "application/json", '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}'),
+        (422, "application/json", "{}"), (500, "text/plain", "oops"), (406, "text/plain", ""),
+    ])  # fmt: skip
+    def test_legacy_servers_over_http(self, status, kind, body):
+        """streamable-http#backward-compatibility: "not a recognized modern JSON-RPC error"."""
+        seen = []
+
+        def serve(head, msg):
+            seen.append((head[":method"], msg["method"], head.get("mcp-protocol-version")))
+            if head[":method"] == "GET":
+                return 405, "text/plain", ""
+            return (status, kind, body) if msg["method"] == "server/discover" else {}
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                return c.revision
+
+        assert run(go()) == SESSIONS
+        assert seen[:3] == [("POST", "server/discover", STATELESS), ("POST", "initialize", None),
+                            ("POST", "notifications/initialized", SESSIONS)]  # fmt: skip
+
+    @pytest.mark.parametrize("code", [-32020, -32021, -32022])
+    def test_modern_errors_over_http_are_read_from_the_body(self, code):
+        seen = []
+
+        def serve(head, msg):
+            seen.append(msg["method"])
+            again = code == -32022 and len(seen) > 1
+            return {} if again else {**REFUSED, "code": code}
+
+        async def go():
+            async with fake_http(serve) as url:
+                async with m.Client(url) as c:
+                    return c.revision
+
+        if code == -32022:
+            assert run(go()) == STATELESS and seen == ["server/discover"] * 2
+        else:
+            with pytest.raises(m.RemoteError):
+                run(go())
+            assert seen == ["server/discover"]
+
+    @pytest.mark.parametrize("status", [400, 404, 405])
+    def test_then_the_transport_of_the_first_revision(self, status):
+        """streamable-http#httpsse-transport-2024-11-05"""
+        seen, streams = [], []
+
+        def serve(head, msg):
+            seen.append((head[":method"], msg["method"]))
+            if head[":method"] == "GET":
+                return stream
+            if not streams:
+                return status, "text/plain", "no"
+            if "id" in msg:
+                answer = json.dumps(answer_to(msg, {"protocolVersion": "2024-11-05"}))
+                streams[0].write(b"data: " + answer.encode() + b"\n\n")
+            return 202, "text/plain", "Accepted"
+
+        async def stream(writer):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            writer.write(b"event: endpoint\ndata: /messages?x=1\n\n")
+            streams.append(writer)
+            await asyncio.get_running_loop().create_future()
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                return c.revision, await c.list_tools()
+
+        assert run(go()) == ("2024-11-05", [])
+        assert seen[:4] == [("POST", "server/discover"), ("POST", "initialize"), ("GET", ""),
+                            ("POST", "initialize")]  # fmt: skip
+
+    def test_a_token_that_is_missing_is_no_sign_of_an_era(self):
+        async def go():
+            async with Web(small_app(), token="secret") as way:
+                with pytest.raises(m.AuthError):
+                    await m.Client(way.url).connect()
+
+        run(go())
+
+    def test_what_was_found_is_kept(self):
+        """basic/versioning: "SHOULD cache the result for the lifetime of the server process"."""
+
+        def react(msg):
+            return [answer_to(msg, {})]
+
+        async def go():
+            script = Script(react)
+            async with m.Client(script) as c:
+                for _ in range(3):
+                    await c.list_tools()
+                return [msg["method"] for msg in script.sent]
+
+        assert run(go()) == ["server/discover"] + ["tools/list"] * 3
+
+
+class TestClientOfTheModernEra:
+    """What a client says, takes, keeps and refuses."""
+
+    async def use(self, react, work, **options):
+        script = Script(lambda msg: react(msg) if "id" in msg else None)
+        async with m.Client(script, **options) as c:
+            try:
+                return await work(c), script.sent
+            except m.MCPError as exc:
+                return exc, script.sent
+
+    def test_every_request_says_what_it_needs_to_say(self):
+        """basic/index#_meta"""
+
+        async def work(c):
+            await c.list_tools()
+            await c.call_tool("x")
+            await c.read_resource("a://b")
+            c.revision
+
+        _, sent = run(self.use(lambda msg: [answer_to(msg, {})], work, roots=[], name="me", version="2"))
+        for msg in sent:
+            meta = msg["params"]["_meta"]
+            assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS
+            assert meta["io.modelcontextprotocol/clientInfo"] == {"name": "me", "version": "2"}
+            declared = meta["io.modelcontextprotocol/clientCapabilities"]
+            assert declared == {"roots": {"listChanged": True}, **TASKS}
+            assert "io.modelcontextprotocol/logLevel" not in meta
+        assert len({msg["id"] for msg in sent}) == len(sent) == 4
+
+    def test_trace_context_and_other_metadata_are_sent_along(self):
+        """basic/index#_meta: traceparent, tracestate, baggage; readable from ctx.meta"""
+        app, trace = m.Server(), {"traceparent": "00-0af7-00f0-01", "baggage": "a=b"}
+
+        @app.tool
+        async def x(ctx: m.Context) -> str:
+            await ctx.elicit("?")
+            return f"{ctx.meta.get('traceparent')} {ctx.meta.get('baggage')}"
+
+        async def go(revision):
+            async with m.Client(app, revision=revision, elicit=lambda *a: True) as c:
+                return await c.call("x", meta=trace)
+
+        assert run(go(STATELESS)) == run(go(SESSIONS)) == "00-0af7-00f0-01 a=b"
+
+    def test_log_level_is_said_with_each_request(self):
+        heard = []
+
+        async def go():
+            async with m.Client(small_app(), log=lambda *args: heard.append(args[1])) as c:
+                await c.call("talks")
+                await c.set_log_level("error")
+                await c.call("talks")
+            async with m.Client(small_app()) as c:
+                await c.call("talks")
+
+        run(go())
+        assert heard == ["one", "two", "two"]
+
+    @pytest.mark.parametrize("kind", ["acme", "", None, 5, "COMPLETE", "input_required"])
+    def test_results_of_unknown_type_are_errors(self, kind):
+        """basic/index#resulttype: "MUST be considered invalid"; so is a question without any."""
+
+        def react(msg):
+            answer = answer_to(msg, {})
+            if msg["method"] == "tools/call":
+                answer["result"]["resultType"] = kind
+            return [answer]
+
+        exc, _ = run(self.use(react, lambda c: c.call_tool("x")))
+        assert isinstance(exc, m.ProtocolError)
+
+    def test_results_without_a_type_are_complete(self):
+        """basic/index#resulttype: "MUST treat an absent resultType as complete"."""
+
+        def react(msg):
+            answer = answer_to(msg, {})
+            del answer["result"]["resultType"]
+            return [answer]
+
+        assert run(self.use(react, lambda c: c.call_tool("x")))[0] == {"content": []}
+
+    def rounds(self, *results):
+        """Return what reacts to tools/call with one result after the other."""
+        left = list(results)
+
+        def react(msg):
+            return [answer_to(msg, left.pop(0) if msg["method"] == "tools/call" else {})]
+
+        return react
+
+    ROOTS = {"method": "roots/list", "params": {}}
+
+    @pytest.mark.parametrize("state", ["state", "", "\u20ac \n", None])
+    def test_state_comes_back_exactly_or_not_at_all_under_a_new_id(self, state):
+        """mrtr#client-requirements-basic-workflow"""
+        kept = {} if state is None else {"requestState": state}
+        asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
+        react = self.rounds({**asked, "requestState": "old"}, {**asked, **kept}, {})
+        _, sent = run(self.use(react, lambda c: c.call_tool("x", {"a": 1}), roots=["file:///r"]))
+        first, second, third = sent[1:]
+        assert len({msg["id"] for msg in sent}) == 4
+        assert second["params"]["requestState"] == "old"
+        assert third["params"].get("requestState") == state
+        for msg in (second, third):
+            assert msg["params"]["inputResponses"] == {"k": {"roots": [{"uri": "file:///r"}]}}
+            assert (msg["params"]["name"], msg["params"]["arguments"]) == ("x", {"a": 1})
+        assert not {"inputResponses", "requestState"} & first["params"].keys()
+
+    def test_state_alone_is_sent_back_at_once(self):
+        react = self.rounds({"resultType": "input_required", "requestState": "s"}, {})
+        _, sent = run(self.use(react, lambda c: c.call_tool("x")))
+        assert sent[2]["params"]["requestState"] == "s"
+
+    def test_questions_are_put_at_the_same_time(self):
+        """A callback that waits for the other one would hang otherwise."""
+        met = []
+        form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        asked = {"a": {"method": "elicitation/create", "params": form},
+                 "b": {"method": "elicitation/create", "params": form}}  # fmt: skip
+
+        async def elicit(message, schema):
+            met.append(asyncio.get_running_loop().create_future())
+            if len(met) == 2:
+                met[0].set_result(None)
+                met[1].set_result(None)
+            await met[-1]
+            return {}
+
+        react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
+        _, sent = run(self.use(react, lambda c: c.call_tool("x"), elicit=elicit))
+        assert sent[2]["params"]["inputResponses"] == {"a": accept(), "b": accept()}
+
+    @pytest.mark.parametrize("bad", [
+        "text", None, {}, {"method": 5}, {"method": "ping"}, {"method": "tools/list"},
+        {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
+        {"method": "elicitation/create", "params": {}},
+    ])  # fmt: skip
+    def test_questions_that_cannot_be_answered_end_the_call_and_the_other_questions(self, bad):
+        """Run() fails if the callback that waits for ever goes on."""
+        ended = []
+
+        async def roots():
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                ended.append(1)
+
+        asked = {"inputRequests": {"a": self.ROOTS, "b": bad}, "resultType": "input_required"}
+        exc, sent = run(self.use(
+            self.rounds(asked), lambda c: c.call_tool("x"), roots=roots, elicit=bool))
+        assert isinstance(exc, m.MCPError) and len(sent) == 2 and len(ended) <= 1
+
+    def test_requests_of_a_modern_server_are_not_answered(self):
+        """basic/patterns: servers "MUST NOT initiate", and clients send no responses."""
+
+        def react(msg):
+            ask = m.request(99, "roots/list")
+            return [ask, answer_to(msg, {})] if msg["method"] == "tools/call" else [answer_to(msg, {})]
+
+        async def work(c):
+            await c.call_tool("x")
+            await c.call_tool("x")
+
+        _, sent = run(self.use(react, work, roots=[]))
+        assert [msg["method"] for msg in sent] == ["server/discover", "tools/call", "tools/call"]
+
+    def test_roots_that_change_are_not_announced(self):
+        """changelog: notifications/roots/list_changed was removed."""
+
+        async def work(c):
+            await c.roots_changed(["file:///new"])
+            await c.call_tool("x")
+
+        asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
+        _, sent = run(self.use(self.rounds(asked, {}), work, roots=[]))
+        assert [msg["method"] for msg in sent] == ["server/discover", "tools/call", "tools/call"]
+        assert sent[2]["params"]["inputResponses"]["k"]["roots"] == [{"uri": "file:///new"}]
+
+    def test_a_stream_of_a_modern_server_is_not_taken_up_again(self):
+        """streamable-http#receiving-messages: "Resumable SSE streams ... are not supported"."""
+        seen = []
+
+        def serve(head, msg):
+            seen.append(head[":method"])
+            if msg["method"] != "tools/call":
+                return {}
+            return 200, "text/event-stream", "id: 5\nretry: 0\ndata: \n\n"
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                with pytest.raises(m.ConnectionClosed, match="without a response"):
+                    await c.call_tool("x")
+
+        run(go())
+        assert "GET" not in seen
+
+    def test_old_code_for_a_missing_resource_is_understood(self):
+        """server/resources#error-handling: "SHOULD also accept -32002"."""
+
+        def react(msg):
+            return [answer_to(msg, -32002 if msg["method"] == "resources/read" else {})]
+
+        exc, _ = run(self.use(react, lambda c: c.read("a://b")))
+        assert exc.code == -32002
+
+
+class TestKeepingResults:
+    """server/utilities/caching: fresh while now < t_received + ttlMs."""
+
+    async def talk(self, react, work, **options):
+        counted = []
+
+        def count(msg):
+            if "id" in msg and msg["method"] != "server/discover":
+                counted.append(msg["method"])
+            return react(msg) if "id" in msg else None
+
+        script = Script(count)
+        async with m.Client(script, **options) as c:
+            await work(c, script)
+        return counted
+
+    def hints(self, ttl_ms, **more):
+        return lambda msg: [answer_to(msg, {"ttlMs": ttl_ms, "cacheScope": "public", **more})]
+
+    @pytest.mark.parametrize("ttl_ms, asked", [
+        (60_000, 1), (0, 3), (-5, 3), (None, 3), ("60000", 3), (0.5e6, 1), (10**400, 1),
+    ])  # fmt: skip
+    def test_results_are_kept_as_long_as_they_say(self, ttl_ms, asked):
+        async def work(c, script):
+            for _ in range(3):
+                await c.list_tools()
+
+        assert len(run(self.talk(self.hints(ttl_ms), work))) == asked
+
+    def test_nothing_is_kept_when_told_so_nor_beyond_its_time(self):
+        async def work(c, script):
+            loop = asyncio.get_running_loop()
+            await c.list_tools()
+            real, loop.time = loop.time, lambda: real() + 59.9
+            await c.list_tools()
+            loop.time = lambda: real() + 60.1
+            await c.list_tools()
+            loop.time = real
+
+        react = self.hints(60_000)
+        assert len(run(self.talk(react, work))) == 2
+        assert len(run(self.talk(react, work, cache=False))) == 3
+
+    def test_the_key_is_the_method_and_its_parameters(self):
+        async def work(c, script):
+            for uri in ("a://a", "a://b", "a://a"):
+                await c.read_resource(uri)
+            for name in ("x", "x"):
+                await c.get_prompt(name)
+                await c.call_tool(name)
+            await c.request("resources/read", {"uri": "a://a", "inputResponses": {}})
+            await c.request("resources/read", {"uri": "a://a", "requestState": "s"})
+
+        asked = run(self.talk(self.hints(60_000), work))
+        assert asked == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 2
+
+    def test_results_that_depended_on_answers_are_not_kept(self):
+        """caching#cache-key: "MUST NOT be cached"."""
+
+        def react(msg):
+            if msg["method"] == "resources/read" and "requestState" not in msg["params"]:
+                return [answer_to(msg, {"resultType": "input_required", "requestState": "s"})]
+            return self.hints(60_000)(msg)
+
+        async def work(c, script):
+            await c.read_resource("a://a")
+            await c.read_resource("a://a")
+
+        assert len(run(self.talk(react, work))) == 4
+
+    @pytest.mark.parametrize("method, params, dropped", [
+        ("tools/list_changed", {}, {"tools/list"}), ("prompts/list_changed", {}, {"prompts/list"}),
+        ("resources/list_changed", {}, {"resources/list", "a://\u00fc", "a://b"}),
+        ("resources/updated", {"uri": "a://\u00fc"}, {"a://\u00fc"}),
+        ("acme", {}, set()), ("resources/updated", {"uri": "a://c"}, set()),
+    ])  # fmt: skip
+    def test_announcements_make_it_stale(self, method, params, dropped):
+        """caching#interaction-with-notifications"""
+        asked = []
+
+        async def all_of(c):
+            await c.list_tools()
+            await c.list_prompts()
+            await c.list_resources()
+            await c.read_resource("a://\u00fc")
+            await c.read_resource("a://b")
+
+        def react(msg):
+            asked.append(msg["params"].get("uri", msg["method"]))
+            return self.hints(60_000)(msg)
+
+        async def work(c, script):
+            await all_of(c)
+            asked.clear()
+            script.put(m.notification("notifications/" + method, params))
+            await c.call_tool("x")  # it has been heard by then
+            await all_of(c)
+            asked.remove("tools/call")
+
+        run(self.talk(react, work))
+        assert set(asked) == dropped
+
+    def test_an_answer_that_a_change_overtook_is_not_kept(self):
+        def react(msg):
+            changed = m.notification("notifications/tools/list_changed")
+            before = [changed] if msg["method"] == "tools/list" else []
+            return [*before, *self.hints(60_000)(msg)]
+
+        async def work(c, script):
+            await c.list_tools()
+            await c.list_tools()
+
+        assert len(run(self.talk(react, work))) == 2
+
+    def test_what_a_caller_does_to_a_result_does_not_change_what_is_kept(self):
+        tools = [{"name": "x", "inputSchema": {"type": "object"}}]
+
+        async def work(c, script):
+            (await c.list_tools())[0].clear()
+            (await c.list_tools())[0].clear()
+            assert await c.list_tools() == tools
+
+        assert len(run(self.talk(self.hints(60_000, tools=tools), work))) == 1
+
+    def test_no_more_is_kept_than_fits(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_CACHED", 3)
+
+        async def work(c, script):
+            for name in "abccbada":  # c drives server/discover out, d drives a out, a drives b out
+                await c.read_resource(f"x://{name}")
+
+        assert len(run(self.talk(self.hints(60_000), work))) == 5
+
+    def test_a_ping_asks_the_server(self):
+        asked = []
+
+        def react(msg):
+            asked.append(msg["method"])
+            return self.hints(60_000)(msg)
+
+        async def work(c, script):
+            await c.ping()
+            await c.ping()
+
+        run(self.talk(react, work))
+        assert asked == ["server/discover"] * 3
+
+    def test_a_server_and_its_client_agree(self):
+        app, reads = m.Server(ttl_ms=60_000), []
+
+        @app.resource("count://")
+        def count() -> str:
+            reads.append(1)
+            return str(len(reads))
+
+        async def go():
+            async with m.Client(app) as c, c.listen(uris=["count://"]) as updates:
+                found = [await c.read("count://"), await c.read("count://")]
+                app.resource_updated("count://")
+                await updates.__anext__()
+                return [*found, await c.read("count://")]
+
+        assert run(go()) == ["1", "1", "2"]
+
+
+class TestSideBySide:
+    """basic/versioning: a server "MAY serve both eras concurrently on the same endpoint"."""
+
+    def test_clients_of_all_revisions_at_once_on_one_endpoint(self):
+        app = make_asking_twice["make"](os.devnull)
+
+        @app.tool
+        async def which(ctx: m.Context) -> str:
+            await ctx.report_progress(1)
+            return ctx.revision
+
+        async def one(url, revision):
+            seen = []
+            async with m.Client(url, revision=revision, progress=lambda *a: seen.append(a)) as c:
+                found = [await c.call("which") for _ in range(3)]
+            assert found == [revision] * 3 and len(seen) == 3
+            return revision
+
+        async def go():
+            async with app.http(port=0) as server:
+                everyone = [one(server.url, revision) for revision in m.REVISIONS for _ in range(3)]
+                await asyncio.gather(*everyone)
+                assert not server.endpoint.modern.conversation.peer.incoming
+
+        run(go())
+
+    def test_both_eras_interleaved_on_one_pipe(self):
+        """stdio: a session beside requests that need none; what each asks for comes in its way."""
+        app = make_asking_twice["make"](os.devnull)
+        info = {"name": "old", "version": "1"}
+        hello = {"protocolVersion": SESSIONS, "capabilities": {"elicitation": {}}, "clientInfo": info}
+
+        async def go():
+            async with Pipe(app) as way:
+                modern = calling("m1", "awaits")
+                first = await way.ask(modern)  # even before the handshake
+                assert (await way.ask(m.request("h", "initialize", hello)))["result"]["protocolVersion"]
+                await way.send(m.notification("notifications/initialized"))
+                await way.send(m.request("old", "tools/call", {"name": "awaits", "arguments": {}}))
+                question = await way.take()
+                assert question["method"] == "elicitation/create"
+                second = await way.ask(again(modern, "m2", first, {"elicitation-1": accept(value="new")}))
+                await way.send(m.result(question["id"], accept(value="old")))
+                question = await way.take()
+                retry = again(modern, "m3", second, {"elicitation-2": accept(value=2)})
+                assert said(await way.ask(retry)).startswith("new")
+                await way.send(m.result(question["id"], accept(value=1)))
+                old = (await way.answer("old"))["result"]
+                assert old["content"][0]["text"].startswith("old") and "resultType" not in old
+                assert problem(await way.ask(stateless("p", "ping"))) == -32601
+                assert (await way.ask(m.request("q", "ping")))["result"] == {}
+
+        run(go())
+
+    def test_a_change_reaches_both_eras_each_in_its_way(self):
+        app = small_app()
+        info = {"name": "old", "version": "1"}
+        hello = {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": info}
+
+        async def go():
+            async with Pipe(app) as way:
+                await way.ask(m.request("h", "initialize", hello))
+                await way.send(m.notification("notifications/initialized"))
+                wanted = {"toolsListChanged": True}
+                await way.send(stateless("s", "subscriptions/listen", notifications=wanted))
+                assert kinds([await way.take()]) == ["subscriptions/acknowledged"]
+                app.tools_changed()
+                return [await way.take(), await way.take()]
+
+        marks = [msg.get("params", {}).get("_meta") for msg in run(go())]
+        assert sorted(map(str, marks)) == sorted(
+            [str(None), str({"io.modelcontextprotocol/subscriptionId": "s"})])  # fmt: skip
+
+    def test_the_same_id_of_different_clients_over_http_is_not_the_same(self):
+        app, gate, waiting = m.Server(), [], []
+
+        @app.tool
+        async def hold(n: int) -> str:
+            waiting.append(n)
+            if len(waiting) == 20:
+                gate[0].set_result(None)
+            await asyncio.shield(gate[0])
+            return str(n)
+
+        async def one(way, n):
+            async with way.post(calling(1, "hold", {"n": n})) as post:
+                return said(await post.take())
+
+        async def go():
+            gate.append(asyncio.get_running_loop().create_future())
+            async with Web(app) as way:
+                return await asyncio.gather(*(one(way, n) for n in range(20)))
+
+        assert run(go()) == [str(n) for n in range(20)]
+
+    def test_a_cancellation_over_http_names_nobody_elses_request(self):
+        app, gate = m.Server(), []
+
+        @app.tool
+        async def hold() -> str:
+            gate.append(asyncio.get_running_loop().create_future())
+            return await gate[0]
+
+        async def go():
+            async with Web(app) as way, way.post(calling(1, "hold")) as post:
+                while not gate:
+                    await asyncio.sleep(0)
+                stop = m.notification("notifications/cancelled", {"requestId": 1})
+                head = {"mcp-protocol-version": STATELESS}
+                async with way.post(stop, head) as other:
+                    assert (await other.begin()).status == 202
+                gate[0].set_result("done")
+                return said(await post.take())
+
+        assert run(go()) == "done"
+
+    def test_state_of_a_session_is_not_there_for_requests_that_have_none(self):
+        """basic/index#statelessness"""
+        app = m.Server()
+
+        @app.tool
+        async def count(ctx: m.Context) -> int:
+            ctx.state["n"] = ctx.state.get("n", 0) + 1
+            return ctx.state["n"]
+
+        async def go(revision):
+            async with m.Client(app, revision=revision) as c:
+                return [await c.call("count") for _ in range(3)]
+
+        assert run(go(SESSIONS)) == [1, 2, 3] and run(go(STATELESS)) == [1, 1, 1]
+
+
+class TestOneTable:
+    """Section 4 is the only place that knows dates."""
+
+    def test_no_date_but_the_tables_is_in_the_code(self):
+        """All dates of all string literals are in section 4, citations and examples aside."""
+        tree = ast.parse(SOURCE_23)
+        described = {id(node.body[0].value) for node in ast.walk(tree)
+                     if getattr(node, "body", None) and isinstance(node.body, list)
+                     and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+        first, last = (SOURCE_23.count("\n", 0, SOURCE_23.index(mark)) for mark in ("# 4. R", "# 5. J"))
+        dates = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant)
+                 and isinstance(node.value, str) and id(node) not in described
+                 and re.search(r"\b20\d\d-\d\d-\d\d", node.value)]  # fmt: skip
+        assert [line for line in dates if not first < line < last] == []
+        assert len([line for line in dates if first < line < last]) == len(m.REVISIONS)
+
+    def test_with_other_dates_in_the_table_everything_goes_on(self):
+        """Delete every date but the table's, rename those, and let the two eras talk."""
+        renamed = {name: f"x{number}" for number, name in enumerate(m.REVISIONS)}
+        a, b = (SOURCE_23.index(mark) for mark in ("# 4. R", "# 5. J"))
+        outside = [re.sub(r"\b20\d\d-\d\d-\d\d", "", text) for text in (SOURCE_23[:a], SOURCE_23[b:])]
+        table = re.sub(r"20\d\d-\d\d-\d\d", lambda hit: renamed[hit[0]], SOURCE_23[a:b])
+        module = types.ModuleType("mcp_lite")
+        module.__file__ = m.__file__
+        sys.modules["mcp_lite"] = module
+        try:
+            exec(compile(outside[0] + table + outside[1], m.__file__, "exec"), vars(module))
+            app = module.Server()
+
+            @app.tool
+            async def which(ctx: module.Context) -> str:
+                return f"{ctx.revision} {(await ctx.elicit('?', str)).data}"
+
+            async def go(target, revision):
+                async with module.Client(target, revision=revision, elicit=lambda *a: "yes") as c:
+                    assert c.revision == (revision or "x4")
+                    return await c.call("which")
+
+            async def everywhere():
+                async with app.http(port=0) as server:
+                    return [await go(target, revision) for target in (app, server.url)
+                            for revision in (None, "x4", "x3", "x2")]  # fmt: skip
+
+            assert run(everywhere()) == ["x4 yes", "x4 yes", "x3 yes", "x2 yes"] * 2
+        finally:
+            sys.modules["mcp_lite"] = m
+
+
+SOURCE_23 = pathlib.Path(m.__file__).read_text(encoding="utf-8")
 
 
 ###############################################################################
