@@ -2387,9 +2387,6 @@ UNRESERVED = "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 IN_PATHS = UNRESERVED + "!$&'()*+,;=:@/"  # RFC 3986 §3.3: pchar, and the slash between
 IN_URIS = IN_PATHS + "?#[]"
 
-# RFC 6570 §3.2.1: operator -> (what stands before the first value, what between values)
-OPERATORS = {"": ("", ","), "+": ("", ","), ".": (".", "."), "/": ("/", "/")}
-
 
 def percent_encode(text: str, keep: str) -> str:
     """Return `text` with the UTF-8 of every character outside `keep` as %XX.
@@ -2409,14 +2406,6 @@ def percent_decode(text: str) -> str:
     if re.search("%(?![0-9A-Fa-f]{2})", text):
         raise ValueError(f"a percent sign without two hexadecimal digits in {text!r}")
     return re.sub(rb"%(..)", lambda hit: bytes([int(hit[1], 16)]), text.encode()).decode()
-
-
-class Variable(NamedTuple):
-    """A variable of a template's path: may it hold slashes, which characters stay unescaped."""
-
-    name: str
-    deep: bool
-    keep: str
 
 
 class Template:
@@ -2439,9 +2428,9 @@ class Template:
     __slots__ = ("deep", "literals", "names", "query", "text", "variables")
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.literals = [""]  # one more than there are variables
-        self.variables: list[Variable] = []
+        self.text, self.literals = text, [""]  # of these there is one more than of variables
+        #: of the path: name, may it hold slashes, which characters stay unescaped
+        self.variables: list[tuple[str, bool, str]] = []
         if len(text) > MAX_TEMPLATE_CHARS:
             raise ValueError(f"a URI template may have {MAX_TEMPLATE_CHARS} characters")
         if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text):
@@ -2457,11 +2446,11 @@ class Template:
                 raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
             else:
                 self.literals[-1] += percent_encode(piece, IN_URIS + "%")
-        deep = [i for i, variable in enumerate(self.variables) if variable.deep]
+        deep = [i for i, (_, may, _) in enumerate(self.variables) if may]
         if len(deep) > 1 or "" in self.literals[1:-1]:
             raise self._refuse("put text between variables; only one may have + or *")
         self.deep = deep[0] if deep else len(self.variables) - 1
-        self.names = [variable.name for variable in self.variables] + self.query
+        self.names = [name for name, _, _ in self.variables] + self.query
         if len(set(self.names)) != len(self.names) or len(self.names) > MAX_TEMPLATE_NAMES:
             raise self._refuse(f"name each variable once, and {MAX_TEMPLATE_NAMES} at most")
 
@@ -2475,75 +2464,61 @@ class Template:
         return text.split(",")
 
     def _add_expression(self, text: str) -> None:
-        operator = text[:1] if text[:1] in OPERATORS else ""
-        first, between = OPERATORS[operator]
+        operator = text[:1] if text[:1] in ("+", ".", "/") else ""
+        # RFC 6570 §3.2.1: what stands before the first value, and what between values
+        first, between = (operator, operator) if operator in (".", "/") else ("", ",")
         for i, name in enumerate(self._variable_names(text[len(operator) :], r"\*?")):
             self.literals[-1] += between if i else first
             self.literals.append("")
             deep = operator == "+" or name.endswith("*")
             keep = IN_URIS if operator == "+" else IN_PATHS if deep else UNRESERVED
             keep = keep.replace("?", "") if self.query else keep
-            self.variables.append(Variable(name.rstrip("*"), deep, keep))
+            self.variables.append((name.rstrip("*"), deep, keep))
 
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the decoded values by name, or None if `uri` is not one of this template's."""
-        if len(uri) > MAX_URI_CHARS:
-            return None
-        try:
-            uri = percent_encode(uri, IN_URIS + "%")  # as a client would that expanded the template
-            path, _, query = uri.partition("?") if self.query else (uri, "", "")
-            values = self._split_path(path)
-            if values is None:
-                return None
-            return {**self._decode_path(values), **self._decode_query(query)}
-        except ValueError:
-            return None
+        with contextlib.suppress(ValueError):
+            if len(uri) <= MAX_URI_CHARS:
+                uri = percent_encode(uri, IN_URIS + "%")  # as a client that expanded the template
+                path, _, query = uri.partition("?") if self.query else (uri, "", "")
+                pairs = [pair.partition("=") for pair in query.split("&")] if query else []
+                named = {name: percent_decode(value) for name, _, value in pairs}
+                if len(named) == len(pairs) and named.keys() <= set(self.query):
+                    return {**self._decode_path(path), **named}
+        return None
 
-    def _split_path(self, path: str) -> list[str] | None:
+    def _split_path(self, path: str) -> list[str]:
         """Find each literal once: from both ends towards the variable that takes the rest."""
         literals, last = self.literals, len(self.variables)
-        if last == 0:
-            return [] if path == literals[0] else None
-        if not (path.startswith(literals[0]) and path.endswith(literals[-1])):
-            return None
-        # No "/" can be in a value that `find` left short and be absent from a longer one, so the
-        # first place is the right one, or there is none. Likewise `rfind`, from the other end.
+        if last == 0 and path == literals[0]:
+            return []
+        if last == 0 or not (path.startswith(literals[0]) and path.endswith(literals[-1])):
+            raise ValueError("another beginning or end")
+        # No "/" can be in a value that `index` left short and be absent from a longer one, so the
+        # first place is the right one, or there is none. Likewise `rindex`, from the other end.
         left, start = [], len(literals[0])
         for literal in literals[1 : self.deep + 1]:
-            end = path.find(literal, start + 1)
-            if end < 0:
-                return None
-            left.append(path[start:end])
-            start = end + len(literal)
+            left.append(path[start : path.index(literal, start + 1)])
+            start += len(left[-1] + literal)
         right, stop = [], len(path) - len(literals[-1])
         for literal in reversed(literals[self.deep + 1 : last]):
-            begin = path.rfind(literal, start, max(stop - 1, 0))
-            if begin < 0:
-                return None
+            begin = path.rindex(literal, start, max(stop - 1, 0))
             right.append(path[begin + len(literal) : stop])
             stop = begin
-        return [*left, path[start:stop], *reversed(right)] if start < stop else None
+        if start >= stop:
+            raise ValueError("a variable without a value")
+        return [*left, path[start:stop], *reversed(right)]
 
-    def _decode_path(self, values: list[str]) -> dict[str, str]:
+    def _decode_path(self, path: str) -> dict[str, str]:
         out = {}
-        for i, (variable, raw) in enumerate(zip(self.variables, values)):
-            value = out[variable.name] = percent_decode(raw)
+        for i, ((name, deep, _), raw) in enumerate(zip(self.variables, self._split_path(path))):
+            value = out[name] = percent_decode(raw)
             parts = value.replace("\\", "/").split("/")
             # file://{+path} asks for an absolute path; elsewhere a second slash smuggles one in.
             rooted = parts[0] == "" and self.literals[i].endswith("/")
-            if ".." in parts or (rooted and self.literals[i] != "file://"):
-                raise ValueError("a path that would leave its folder")
-            if not variable.deep and (len(parts) > 1 or value == "." or set("?#") & set(raw)):
-                raise ValueError("more than a name")
-        return out
-
-    def _decode_query(self, query: str) -> dict[str, str]:
-        out: dict[str, str] = {}
-        for pair in query.split("&") if query else []:
-            name, _, value = pair.partition("=")
-            if name in out or name not in self.query:
-                raise ValueError("a parameter that the template does not name, or twice")
-            out[name] = percent_decode(value)
+            leaves = ".." in parts or (rooted and self.literals[i] != "file://")
+            if leaves or not deep and (len(parts) > 1 or value == "." or set("?#") & set(raw)):
+                raise ValueError("a path that would leave its folder, or more than a name")
         return out
 
     def expand(self, values: Mapping[str, str]) -> str:
@@ -2552,16 +2527,14 @@ class Template:
         >>> Template("x://{a}/{+b}{?q,r}").expand({"a": "1/2", "b": "3/4", "r": "5&6"})
         'x://1%2F2/3/4?r=5%266'
         """
-        uri, mark = self.literals[0], "?"
-        for variable, literal in zip(self.variables, self.literals[1:]):
-            if variable.name not in values:
-                raise ValueError(f"URI template {self.text!r} needs a value for {variable.name!r}")
-            uri += percent_encode(values[variable.name], variable.keep) + literal
-        for name in self.query:
-            if name in values:
-                uri += f"{mark}{name}={percent_encode(values[name], UNRESERVED)}"
-                mark = "&"
-        return uri
+        uri = self.literals[0]
+        for (name, _, keep), literal in zip(self.variables, self.literals[1:]):
+            if name not in values:
+                raise ValueError(f"URI template {self.text!r} needs a value for {name!r}")
+            uri += percent_encode(values[name], keep) + literal
+        given = [name for name in self.query if name in values]
+        pairs = [f"{name}={percent_encode(values[name], UNRESERVED)}" for name in given]
+        return "?".join(filter(None, (uri, "&".join(pairs))))
 
 
 def encode_cursor(kind: str, serial: int) -> str:
@@ -2582,18 +2555,15 @@ def decode_cursor(kind: str, text: JSON) -> int:
     42
     """
     # spec: server/utilities/pagination#error-handling
-    if isinstance(text, str) and len(text) <= 100:
-        with contextlib.suppress(ValueError):
-            plain = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
-            serial = int(plain.rpartition(":")[2])
+    with contextlib.suppress(ValueError):
+        if isinstance(text, str) and len(text) <= 100:
+            serial = int(base64.urlsafe_b64decode(text + "==").decode().rpartition(":")[2])
             if encode_cursor(kind, serial) == text:  # exactly what we made, for this list
                 return serial
     raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
 
 
-def page(
-    kind: str, items: Iterable[tuple[int, Any]], cursor: JSON, size: int
-) -> tuple[list[Any], str | None]:
+def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list[Any], str | None]:
     """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
 
     `items` are (serial, item) with growing serials; the list may change from call to call, and what
@@ -2604,16 +2574,9 @@ def page(
     (['a', 'b'], (['c', 'd'], None))
     """
     after = -1 if cursor is None else decode_cursor(kind, cursor)
-    out: list[Any] = []
-    last = after
-    for serial, item in items:
-        if serial <= after:
-            continue
-        if len(out) == size:
-            return out, encode_cursor(kind, last)
-        out.append(item)
-        last = serial
-    return out, None
+    rest = list(itertools.islice((row for row in items if row[0] > after), size + 1))
+    following = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
+    return [item for _, item in rest[:size]], following
 
 
 # =============================================================================
@@ -8269,8 +8232,26 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     if isinstance(content, dict):
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
         content = {**defaults, **content}
-    compile_schema({"type": "object", **schema}).check(content)
+    checker_of({"type": "object", **schema})(content)
     return {"action": action, "content": content}
+
+
+def checker_of(schema: Msg) -> Callable[[JSON], None]:
+    """Return what checks a value by a schema of the server's; SchemaError if that is unusable.
+
+    With regular expressions in it, nothing is checked: the text may be the server's as well, and
+    the two together can take for ever.
+    """
+    todo: list[Any] = [schema]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            if isinstance(item.get("pattern"), str) or "patternProperties" in item:
+                return lambda value: None
+            todo += item.values()
+        elif isinstance(item, list):
+            todo += item
+    return compile_schema(schema).check
 
 
 def _object(answer: Msg, key: str) -> Msg:
@@ -8283,7 +8264,7 @@ def _output_check(tool: Msg) -> Callable[[JSON], None] | None:
     if not isinstance(schema, dict):
         return None
     try:
-        return compile_schema(schema).check
+        return checker_of(schema)
     except SchemaError as exc:
         logger.warning("tool %r has an output schema that cannot be used: %s", tool["name"], exc)
         return None
@@ -10730,15 +10711,18 @@ class HTTPTransport(Transport):
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
         body = await answer.body()
         status = answer.head.status
+        if status in (401, 403):  # whatever the body says, no other message would get further
+            told = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
+            return AuthError(f"{told}: {first_line(body)}")
         with contextlib.suppress(ProtocolError):
             msg = decode(body)
-            if classify(msg) is ERROR:
+            if classify(msg) is ERROR and status != 401:
                 problem = msg["error"]
                 text = f"{problem['message']} (HTTP {status} from {answer.url})"
                 return RemoteError(problem["code"], text, problem.get("data"))
         text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
         text += f": {first_line(body)}" if body.strip() else ""
-        return AuthError(text) if status in (401, 403) else ConnectionClosed(text)
+        return ConnectionClosed(text)
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read JSON or events, over many connections if need be, until `ids` are answered."""

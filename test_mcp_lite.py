@@ -2203,6 +2203,7 @@ class TestTemplates:
             ("note://{name}", "xnote://a", None),
             ("note://all", "note://all", {}),
             ("note://all", "note://al", None),
+            ("x:a", "x:abx:a", None),
             ("x://{a}/{b}", "x://1/2", {"a": "1", "b": "2"}),
             ("x://{a}/{b}", "x://1//2", None),
             ("x://{a}/b/{c}/d", "x://1/b/2/d", {"a": "1", "c": "2"}),
@@ -15661,7 +15662,10 @@ class Post:
     async def __aenter__(self):
         self.reader, self.writer = await asyncio.open_connection(self.url.host, self.url.port)
         fields = {**self.sending, "content-length": len(self.body)}
-        lines = [f"{self.method} {self.url.target} HTTP/1.1", *(f"{k}: {v}" for k, v in fields.items())]
+        lines = [
+            f"{self.method} {self.url.target} HTTP/1.1",
+            *(f"{k}: {v}" for k, v in fields.items()),
+        ]
         self.writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + self.body)
         return self
 
@@ -15991,7 +15995,9 @@ def spoilt(row):
         headers = {"mcp-protocol-version": STATELESS, **headers}
     for name, value in (meta or {}).items():
         params["_meta"][OF_MCP + name] = value
-        headers = {"mcp-protocol-version": STATELESS, **headers} if value in (5, WITHOUT) else headers
+        headers = (
+            {"mcp-protocol-version": STATELESS, **headers} if value in (5, WITHOUT) else headers
+        )
     for place in (params, params.get("_meta", {})):
         for name in [name for name, value in place.items() if value is WITHOUT]:
             del place[name]
@@ -16051,20 +16057,21 @@ class TestLadder:
         assert m.climb(msg, None).client_info == {}
 
     @each_door
-    @pytest.mark.parametrize("method", [
-        "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/result",
-        "tasks/list", "roots/list", "sampling/createMessage", "elicitation/create",
-        "notifications/initialized",
-    ])  # fmt: skip
-    def test_methods_that_were_removed_or_are_not_the_clients_do_not_exist(self, door, method):
+    def test_methods_that_were_removed_or_are_not_the_clients_do_not_exist(self, door):
         """streamable-http#protocol-version-header: 404 with -32601."""
 
         async def go():
             async with door(small_app()) as way:
-                answer = await way.ask(stateless(3, method, level="info", uri="note://a"))
-                return answer["error"]["code"], answer["id"], way.status
+                for method in """
+                    ping logging/setLevel resources/subscribe resources/unsubscribe tasks/result
+                    tasks/list roots/list sampling/createMessage elicitation/create
+                    notifications/initialized
+                """.split():
+                    answer = await way.ask(stateless(3, method, level="info", uri="note://a"))
+                    assert (problem(answer), answer["id"]) == (-32601, 3), method
+                    assert way.status == (None if door is Pipe else 404)
 
-        assert run(go()) == (-32601, 3, None if door is Pipe else 404)
+        run(go())
 
     @each_door
     def test_initialize_that_cannot_be_served_names_the_versions(self, door):
@@ -16259,7 +16266,9 @@ class TestResults:
                 retry = again(ask, 2, answer, {"elicitation-1": accept()})
                 found["answered"] = (await way.ask(retry))["result"]
                 found["call"] = (await way.ask(calling(1, "x")))["result"]
-            return {what: (item.get("ttlMs"), item.get("cacheScope")) for what, item in found.items()}
+            return {
+                what: (item.get("ttlMs"), item.get("cacheScope")) for what, item in found.items()
+            }
 
         assert run(go()) == {
             "server/discover": (0, "private"), "tools/list": (5, "public"),
@@ -16547,7 +16556,9 @@ class TestMirroring:
             m.mirrors_of(schema)
 
     def test_an_argument_may_be_called_like_the_keyword(self):
-        schema = {"properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}}
+        schema = {
+            "properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}
+        }
         assert m.mirrors_of(schema) == []
 
     @pytest.mark.parametrize("arguments, header, fine", [
@@ -16672,7 +16683,10 @@ class TestMirroring:
                 assert len(await names(url)) == len(bad) + 1
                 legacy.clear()
             # Where there are no headers, nothing is wrong with them.
-            assert len(await names(Script(lambda msg: [answer_to(msg, serve({}, msg))]))) == len(bad) + 1
+            assert (
+                len(await names(Script(lambda msg: [answer_to(msg, serve({}, msg))])))
+                == len(bad) + 1
+            )
 
         run(go())
 
@@ -16740,8 +16754,9 @@ class TestRounds:
                 first = await way.ask(ask)
                 ask2 = again(ask, 2, first, {"size": accept(value=3)})
                 second = await way.ask(ask2)
-                assert app.count == 1 and second["result"]["requestState"] != (
-                    first["result"]["requestState"]
+                assert (
+                    app.count == 1
+                    and second["result"]["requestState"] != (first["result"]["requestState"])
                 )
                 third = await way.ask(again(ask, 3, second, {"sampling-2": self.THANKS}))
                 return app, first, second, third, way.heard
@@ -16759,24 +16774,27 @@ class TestRounds:
         assert said(third) == "tea 3 1 Thanks"
         assert (app.runs, app.count, heard) == (["tea"] * 3, 1, [])
 
-    @pytest.mark.parametrize("responses", [
+    WRONG = [
         {}, None, [], "text", {"size": None}, {"size": 5}, {"size": []}, {"size": {}}, {"other": {}},
         {"size": {"action": "yes"}}, {"size": {"action": "accept"}},
         {"size": {"action": "accept", "content": {"value": "many"}}},
         {"size": {"action": "accept", "content": {"values": 3}}},
         {"size": {"action": "accept", "content": "3"}}, {"SIZE": {"action": "decline"}},
-    ])  # fmt: skip
-    def test_missing_and_wrong_answers_are_asked_for_again(self, responses):
+    ]  # fmt: skip
+
+    def test_missing_and_wrong_answers_are_asked_for_again(self):
         """mrtr#error-handling: "a new InputRequiredResult requesting the missing information"."""
 
         async def go():
             async with Pipe(self.app()) as way:
                 ask = calling(1, "shop")
                 first = await way.ask(ask)
-                retry = again(ask, 2, first)
-                retry["params"]["inputResponses"] = responses
-                second = await way.ask(retry)
-                assert second["result"]["inputRequests"] == first["result"]["inputRequests"]
+                for responses in self.WRONG:
+                    retry = again(ask, 2, first)
+                    retry["params"]["inputResponses"] = responses
+                    second = await way.ask(retry)
+                    asked = second["result"]["inputRequests"]
+                    assert asked == first["result"]["inputRequests"], responses
                 third = await way.ask(again(ask, 3, second, {"size": accept(value=3)}))
                 return list(third["result"]["inputRequests"])
 
@@ -16797,8 +16815,7 @@ class TestRounds:
 
         assert run(go()) == "tea 3 1 Thanks"
 
-    @pytest.mark.parametrize("door", [Pipe, Web, Mounted], ids=["pipe", "http", "asgi"])
-    @pytest.mark.parametrize("spoil", [
+    SPOIL = [
         lambda p: p.update(requestState=p["requestState"] + "-TAMPERED"),
         lambda p: p.update(requestState="A" + p["requestState"][1:]),
         lambda p: p.update(requestState=p["requestState"][:-1]),
@@ -16813,8 +16830,10 @@ class TestRounds:
         lambda p: p.update(name="twin"),
         lambda p: p.update(requestState=m.seal(b"another key", {"bound": [], "record": {}})),
         lambda p: p.update(requestState="x" * (m.MAX_STATE_BYTES + 1)),
-    ])  # fmt: skip
-    def test_state_that_is_not_ours_is_refused(self, door, spoil):
+    ]
+
+    @each_door
+    def test_state_that_is_not_ours_is_refused(self, door):
         """mrtr#server-requirements-basic-workflow: "MUST reject state that fails verification"."""
 
         async def go():
@@ -16822,12 +16841,15 @@ class TestRounds:
             app.add_tool(app.tools["shop"].fn, name="twin")
             async with door(app) as way:
                 ask = calling(1, "shop", {"what": "tea"})
-                retry = again(ask, 2, await way.ask(ask), {"size": accept(value=3)})
-                retry = json.loads(json.dumps(retry))
-                spoil(retry["params"])
-                return problem(await way.ask(retry)), way.status, app.count
+                right = again(ask, 2, await way.ask(ask), {"size": accept(value=3)})
+                for number, spoil in enumerate(self.SPOIL):
+                    retry = json.loads(json.dumps(right))
+                    spoil(retry["params"])
+                    assert problem(await way.ask(retry)) == -32602, number
+                    assert way.status == (None if door is Pipe else 400)
+                return app.count
 
-        assert run(go()) == (-32602, None if door is Pipe else 400, 0)
+        assert run(go()) == 0
 
     @pytest.mark.parametrize("method", ["prompts/get", "resources/read", "tools/list"])
     def test_state_of_another_method_is_refused(self, method):
@@ -16938,7 +16960,7 @@ class TestRounds:
         assert wrong["isError"] and "'k' names two questions" in wrong["content"][0]["text"]
         assert list(right["inputRequests"]) == ["elicitation-2", "elicitation-3"]
 
-    @pytest.mark.parametrize("capabilities, tool, needs", [
+    NEEDS = [
         ({}, "form", {"elicitation": {}}), ({"elicitation": {}}, "form", None),
         ({"elicitation": {"form": {}}}, "form", None),
         ({"elicitation": {"url": {}}}, "form", {"elicitation": {"form": {}}}),
@@ -16948,9 +16970,10 @@ class TestRounds:
         ({"sampling": {}}, "sample_tools", {"sampling": {"tools": {}}}),
         ({"sampling": {"tools": {}}}, "sample_tools", None), ({}, "roots", {"roots": {}}),
         ({"roots": {}}, "roots", None),
-    ])  # fmt: skip
+    ]  # fmt: skip
+
     @pytest.mark.parametrize("by_hand", [False, True], ids=["awaited", "by hand"])
-    def test_only_what_was_declared_is_asked(self, capabilities, tool, needs, by_hand):
+    def test_only_what_was_declared_is_asked(self, by_hand):
         """mrtr#server-requirements-basic-workflow: "MUST NOT send an inputRequests" otherwise."""
         app = m.Server()
         form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -16965,7 +16988,7 @@ class TestRounds:
         }
 
         @app.tool
-        async def form_(ctx: m.Context) -> str:
+        async def ask(tool: str, ctx: m.Context) -> str:
             if by_hand:
                 method, params = hand[tool]
                 return m.InputRequired({"q": {"method": method, "params": params}})
@@ -16980,15 +17003,17 @@ class TestRounds:
 
         async def go():
             async with Pipe(app) as way:
-                return await way.ask(calling(1, "form_", capabilities=capabilities))
+                for capabilities, tool, needs in self.NEEDS:
+                    msg = calling(1, "ask", {"tool": tool}, capabilities=capabilities)
+                    answer = await way.ask(msg)
+                    if needs is None:
+                        (asked,) = answer["result"]["inputRequests"].values()
+                        assert asked["method"] == hand[tool][0]
+                    else:
+                        assert problem(answer) == -32021, (capabilities, tool)
+                        assert answer["error"]["data"] == {"requiredCapabilities": needs}
 
-        answer = run(go())
-        if needs is None:
-            (asked,) = answer["result"]["inputRequests"].values()
-            assert asked["method"] == hand[tool][0]
-        else:
-            assert problem(answer) == -32021
-            assert answer["error"]["data"] == {"requiredCapabilities": needs}
+        run(go())
 
     def test_prompts_and_resources_ask_too(self):
         """mrtr#supported-requests"""
@@ -17009,7 +17034,9 @@ class TestRounds:
                 found = []
                 for ask in asks:
                     first = await way.ask(ask)
-                    assert not {"ttlMs", "cacheScope", "messages", "contents"} & first["result"].keys()
+                    assert (
+                        not {"ttlMs", "cacheScope", "messages", "contents"} & first["result"].keys()
+                    )
                     retry = again(ask, 2, first, {"who": accept(value="Ann")})
                     found.append((await way.ask(retry))["result"])
                 return found
@@ -17212,7 +17239,9 @@ class TestSuspending:
                 ask = calling(1, "x", meta=meta)
                 first = await way.ask(ask)
                 heard, way.heard = way.heard, []
-                answer = said(await way.ask(again(ask, 2, first, {"elicitation-1": accept(value="A")})))
+                answer = said(
+                    await way.ask(again(ask, 2, first, {"elicitation-1": accept(value="A")}))
+                )
                 return heard, way.heard, answer, way.status
 
         first, second, answer, status = run(go())
@@ -17373,23 +17402,24 @@ class TestSuspending:
         assert log == [1]
 
     def test_cancelled_while_it_is_being_suspended_there_is_no_answer(self):
-        app, began, ended = m.Server(), asyncio.Event(), []
+        app, began, ended = m.Server(), [], []
 
         @app.tool
         async def x(ctx: m.Context) -> str:
             try:
                 await ctx.elicit("?")
             finally:
-                began.set()
+                began[0].set()
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
                     ended.append(1)
 
         async def go():
+            began.append(asyncio.Event())
             async with Pipe(app) as way:
                 await way.send(calling(1, "x"))
-                await began.wait()  # its finally block is running
+                await began[0].wait()  # its finally block is running
                 await way.send(m.notification("notifications/cancelled", {"requestId": 1}))
                 await way.ask(stateless(2, "tools/list"))
                 return way.heard
@@ -17440,7 +17470,9 @@ class TestSuspending:
 
         async def go():
             revision = SESSIONS if "legacy" in how else STATELESS
-            async with m.Client(app, revision=revision, elicit=answer, roots=lambda: answer() and []) as c:
+            async with m.Client(
+                app, revision=revision, elicit=answer, roots=lambda: answer() and []
+            ) as c:
                 return await c.call("x")
 
         if fine:
@@ -17534,8 +17566,14 @@ class TestRoundsByHand:
 
     def test_answers_of_a_legacy_client_are_only_those_that_it_gave(self):
         async def go():
-            async with m.Client(self.app(), revision=SESSIONS, elicit=lambda *a: {"v": "good"}) as c:
-                forged = {"name": "picky", "requestState": 5, "inputResponses": {"a": accept(v="x")}}
+            async with m.Client(
+                self.app(), revision=SESSIONS, elicit=lambda *a: {"v": "good"}
+            ) as c:
+                forged = {
+                    "name": "picky",
+                    "requestState": 5,
+                    "inputResponses": {"a": accept(v="x")},
+                }
                 answer = await c.request("tools/call", {**forged, "arguments": {}})
                 return answer["content"][0]["text"]
 
@@ -17632,7 +17670,9 @@ class TestTheHeadline:
 
     def test_two_servers_share_a_key_or_refuse_each_other(self, tmp_path):
         async def go(one, two):
-            ones, twos = (make_asking_twice["make"](str(tmp_path / "count"), key) for key in (one, two))
+            ones, twos = (
+                make_asking_twice["make"](str(tmp_path / "count"), key) for key in (one, two)
+            )
             async with Pipe(ones) as first, Pipe(twos) as second:
                 ask = calling(1, "awaits")
                 retry = again(ask, 2, await first.ask(ask), {"elicitation-1": accept(value="A")})
@@ -17787,7 +17827,9 @@ class TestListening:
             server = await app.http(port=0).__aenter__()
             way = Web(app)
             way.url = server.url
-            async with way.post(stateless(7, "subscriptions/listen", notifications=self.ALL)) as post:
+            async with way.post(
+                stateless(7, "subscriptions/listen", notifications=self.ALL)
+            ) as post:
                 await post.take()
                 app.tools_changed()
                 stopping = asyncio.ensure_future(server.__aexit__(None, None, None))
@@ -17879,10 +17921,17 @@ class TestListening:
             bus = Bus()
             one, two = small_app(bus=bus), small_app(bus=bus)
             assert bus.published == []  # nobody is there yet to be told of what is registered
-            async with m.Client(one) as c, m.Client(two) as d, m.Client(two, revision=SESSIONS) as e:
+            async with (
+                m.Client(one) as c,
+                m.Client(two) as d,
+                m.Client(two, revision=SESSIONS) as e,
+            ):
                 heard = asyncio.Event()
                 e.on("notifications/tools/list_changed")(lambda params: heard.set())
-                async with c.listen(tools=True) as ours, d.listen(tools=True, uris=["note://a"]) as theirs:
+                async with (
+                    c.listen(tools=True) as ours,
+                    d.listen(tools=True, uris=["note://a"]) as theirs,
+                ):
                     one.add_tool(lambda: 1, name="new")
                     one.resource_updated("note://a")
                     found = [(await ours.__anext__())["method"]]
@@ -17894,7 +17943,9 @@ class TestListening:
         tools = "notifications/tools/list_changed"
         assert run(go()) == [tools, tools, "notifications/resources/updated"]
 
-    def test_client_opens_it_again_after_a_loss_and_never_gives_up_while_it_works(self, monkeypatch):
+    def test_client_opens_it_again_after_a_loss_and_never_gives_up_while_it_works(
+        self, monkeypatch
+    ):
         """subscriptions#graceful-closure: a transport that closes without a result."""
         monkeypatch.setattr(m, "RETRY_MS", 0)
         opened, ids = [], []
@@ -17909,7 +17960,10 @@ class TestListening:
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
                 meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": msg["id"]}}
                 agreed = {"notifications": msg["params"]["notifications"]}
-                for method, more in (("subscriptions/acknowledged", agreed), ("tools/list_changed", {})):
+                for method, more in (
+                    ("subscriptions/acknowledged", agreed),
+                    ("tools/list_changed", {}),
+                ):
                     item = m.notification("notifications/" + method, {**more, **meta})
                     writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
                 if len(opened) == 9:
@@ -18210,7 +18264,10 @@ class TestTheTasksExtension:
                 for keys, responses in [
                     (["a", "b"], {"unknown": accept(value=1), "a": accept(value="wrong")}),
                     (["a-3", "b"], {"b": accept(value=2)}),
-                    (["a-3"], {"a": accept(value=99), "a-3": accept(value=1), "b": accept(value=9)}),
+                    (
+                        ["a-3"],
+                        {"a": accept(value=99), "a-3": accept(value=1), "b": accept(value=9)},
+                    ),
                     (["a-4"], {"a-4": accept(value=3)}),
                 ]:
                     task = await self.until(way, task_id, "input_required")
@@ -18263,7 +18320,9 @@ class TestTheTasksExtension:
                 ask = self.begin("manual")
                 first = await way.ask(ask)
                 assert "taskId" not in first["result"]
-                made = (await way.ask(again(ask, 2, first, {"name": accept(value="Ann")})))["result"]
+                made = (await way.ask(again(ask, 2, first, {"name": accept(value="Ann")})))[
+                    "result"
+                ]
                 assert made["resultType"] == "task"
                 assert not {"requestState", "inputRequests"} & made.keys()
                 await self.until(way, made["taskId"], "input_required")
@@ -18320,20 +18379,21 @@ class TestTheTasksExtension:
         assert not {"result", "error", "inputRequests"} & task.keys()
 
     def test_a_tool_that_ignores_its_cancellation_stays_cancelled(self):
-        app, began = m.Server(), asyncio.Event()
+        app, began = m.Server(), []
 
         @app.tool(task=True)
         async def x() -> str:
             try:
-                began.set()
+                began[0].set()
                 await asyncio.get_running_loop().create_future()
             except asyncio.CancelledError:
                 return "done anyway"
 
         async def go():
+            began.append(asyncio.Event())
             async with Pipe(app) as way:
                 made = (await way.ask(self.begin("x")))["result"]
-                await began.wait()
+                await began[0].wait()
                 await way.ask(self.get(made["taskId"], "tasks/cancel"))
                 await asyncio.sleep(0)
                 return (await way.ask(self.get(made["taskId"])))["result"]
@@ -18445,7 +18505,6 @@ class TestTheTasksExtension:
             async with m.Client(target, elicit=elicit, progress=lambda *a: shown.append(a)) as c:
                 assert await c.call("asks") == "1 2 3"
                 assert await c.call("required") == "done"
-                seen = asyncio.Event()
 
                 def report(*args):
                     shown.append(args)
@@ -18533,8 +18592,14 @@ class TestTheTasksExtension:
         """SEP-2663: "Clients SHOULD deduplicate inputRequests keys across consecutive polls"."""
         monkeypatch.setattr(m, "POLL_MS", 1)
         asked, polls = [], []
-        question = {"method": "elicitation/create", "params": {
-            "mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
+        question = {
+            "method": "elicitation/create",
+            "params": {
+                "mode": "form",
+                "message": "?",
+                "requestedSchema": {"type": "object", "properties": {}},
+            },
+        }
 
         def react(msg):
             if msg["method"] == "tools/call":
@@ -18544,7 +18609,9 @@ class TestTheTasksExtension:
                 polls.append(1)
                 if len(polls) == 4:
                     return [answer_to(msg, {"status": "completed", "result": {"content": []}})]
-                return [answer_to(msg, {"status": "input_required", "inputRequests": {"k": question}})]
+                return [
+                    answer_to(msg, {"status": "input_required", "inputRequests": {"k": question}})
+                ]
             return [answer_to(msg, {})]
 
         async def go():
@@ -18606,7 +18673,9 @@ class TestFindingTheEra:
         except m.MCPError as exc:
             return exc, [msg["method"] for msg in script.sent]
 
-    @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, -32002, -32603, -32700, 0, 404])
+    @pytest.mark.parametrize(
+        "code", [-32601, -32602, -32600, -32000, -32002, -32603, -32700, 0, 404]
+    )
     def test_any_error_but_the_modern_ones_is_a_legacy_server(self, code):
         """stdio#backward-compatibility: "MUST NOT be keyed to one specific error code"."""
 
@@ -18660,7 +18729,9 @@ class TestFindingTheEra:
         (["x"], None, ["server/discover"]), ([], None, ["server/discover"]),
         ("all", None, ["server/discover"]), (None, None, ["server/discover"]),
     ])  # fmt: skip
-    def test_a_server_that_does_not_speak_ours_is_asked_in_its_own(self, supported, revision, methods):
+    def test_a_server_that_does_not_speak_ours_is_asked_in_its_own(
+        self, supported, revision, methods
+    ):
         """basic/versioning#protocol-version-negotiation"""
         told = []
 
@@ -18717,7 +18788,9 @@ class TestFindingTheEra:
     def test_a_server_that_always_crashes_is_told_with_its_last_words(self):
         async def go():
             with pytest.raises(m.ConnectionClosed, match="no module named x"):
-                await m.Client([sys.executable, "-c", "import sys; sys.exit('no module named x')"]).connect()
+                await m.Client(
+                    [sys.executable, "-c", "import sys; sys.exit('no module named x')"]
+                ).connect()
 
         run(go())
 
@@ -18842,9 +18915,10 @@ class TestClientOfTheModernEra:
             await c.list_tools()
             await c.call_tool("x")
             await c.read_resource("a://b")
-            c.revision
 
-        _, sent = run(self.use(lambda msg: [answer_to(msg, {})], work, roots=[], name="me", version="2"))
+        _, sent = run(
+            self.use(lambda msg: [answer_to(msg, {})], work, roots=[], name="me", version="2")
+        )
         for msg in sent:
             meta = msg["params"]["_meta"]
             assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS
@@ -18973,8 +19047,9 @@ class TestClientOfTheModernEra:
                 ended.append(1)
 
         asked = {"inputRequests": {"a": self.ROOTS, "b": bad}, "resultType": "input_required"}
-        exc, sent = run(self.use(
-            self.rounds(asked), lambda c: c.call_tool("x"), roots=roots, elicit=bool))
+        exc, sent = run(
+            self.use(self.rounds(asked), lambda c: c.call_tool("x"), roots=roots, elicit=bool)
+        )
         assert isinstance(exc, m.MCPError) and len(sent) == 2 and len(ended) <= 1
 
     def test_requests_of_a_modern_server_are_not_answered(self):
@@ -18982,7 +19057,9 @@ class TestClientOfTheModernEra:
 
         def react(msg):
             ask = m.request(99, "roots/list")
-            return [ask, answer_to(msg, {})] if msg["method"] == "tools/call" else [answer_to(msg, {})]
+            return (
+                [ask, answer_to(msg, {})] if msg["method"] == "tools/call" else [answer_to(msg, {})]
+            )
 
         async def work(c):
             await c.call_tool("x")
@@ -19062,17 +19139,15 @@ class TestKeepingResults:
 
     def test_nothing_is_kept_when_told_so_nor_beyond_its_time(self):
         async def work(c, script):
-            loop = asyncio.get_running_loop()
             await c.list_tools()
-            real, loop.time = loop.time, lambda: real() + 59.9
+            later = time.monotonic() + 0.002
+            while time.monotonic() < later:
+                await asyncio.sleep(0)
             await c.list_tools()
-            loop.time = lambda: real() + 60.1
-            await c.list_tools()
-            loop.time = real
 
-        react = self.hints(60_000)
-        assert len(run(self.talk(react, work))) == 2
-        assert len(run(self.talk(react, work, cache=False))) == 3
+        assert len(run(self.talk(self.hints(1), work))) == 2
+        assert len(run(self.talk(self.hints(60_000), work))) == 1
+        assert len(run(self.talk(self.hints(60_000), work, cache=False))) == 2
 
     def test_the_key_is_the_method_and_its_parameters(self):
         async def work(c, script):
@@ -19085,7 +19160,10 @@ class TestKeepingResults:
             await c.request("resources/read", {"uri": "a://a", "requestState": "s"})
 
         asked = run(self.talk(self.hints(60_000), work))
-        assert asked == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 2
+        assert (
+            asked
+            == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 2
+        )
 
     def test_results_that_depended_on_answers_are_not_kept(self):
         """caching#cache-key: "MUST NOT be cached"."""
@@ -19226,18 +19304,26 @@ class TestSideBySide:
         """stdio: a session beside requests that need none; what each asks for comes in its way."""
         app = make_asking_twice["make"](os.devnull)
         info = {"name": "old", "version": "1"}
-        hello = {"protocolVersion": SESSIONS, "capabilities": {"elicitation": {}}, "clientInfo": info}
+        hello = {
+            "protocolVersion": SESSIONS,
+            "capabilities": {"elicitation": {}},
+            "clientInfo": info,
+        }
 
         async def go():
             async with Pipe(app) as way:
                 modern = calling("m1", "awaits")
                 first = await way.ask(modern)  # even before the handshake
-                assert (await way.ask(m.request("h", "initialize", hello)))["result"]["protocolVersion"]
+                assert (await way.ask(m.request("h", "initialize", hello)))["result"][
+                    "protocolVersion"
+                ]
                 await way.send(m.notification("notifications/initialized"))
                 await way.send(m.request("old", "tools/call", {"name": "awaits", "arguments": {}}))
                 question = await way.take()
                 assert question["method"] == "elicitation/create"
-                second = await way.ask(again(modern, "m2", first, {"elicitation-1": accept(value="new")}))
+                second = await way.ask(
+                    again(modern, "m2", first, {"elicitation-1": accept(value="new")})
+                )
                 await way.send(m.result(question["id"], accept(value="old")))
                 question = await way.take()
                 retry = again(modern, "m3", second, {"elicitation-2": accept(value=2)})
@@ -19331,13 +19417,17 @@ class TestSideBySide:
 class TestOneTable:
     """Section 4 is the only place that knows dates."""
 
+    text = pathlib.Path(m.__file__).read_text(encoding="utf-8")
+
     def test_no_date_but_the_tables_is_in_the_code(self):
         """All dates of all string literals are in section 4, citations and examples aside."""
-        tree = ast.parse(SOURCE_23)
+        tree = ast.parse(self.text)
         described = {id(node.body[0].value) for node in ast.walk(tree)
                      if getattr(node, "body", None) and isinstance(node.body, list)
                      and isinstance(node.body[0], ast.Expr)}  # fmt: skip
-        first, last = (SOURCE_23.count("\n", 0, SOURCE_23.index(mark)) for mark in ("# 4. R", "# 5. J"))
+        first, last = (
+            self.text.count("\n", 0, self.text.index(mark)) for mark in ("# 4. R", "# 5. J")
+        )
         dates = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant)
                  and isinstance(node.value, str) and id(node) not in described
                  and re.search(r"\b20\d\d-\d\d-\d\d", node.value)]  # fmt: skip
@@ -19347,9 +19437,11 @@ class TestOneTable:
     def test_with_other_dates_in_the_table_everything_goes_on(self):
         """Delete every date but the table's, rename those, and let the two eras talk."""
         renamed = {name: f"x{number}" for number, name in enumerate(m.REVISIONS)}
-        a, b = (SOURCE_23.index(mark) for mark in ("# 4. R", "# 5. J"))
-        outside = [re.sub(r"\b20\d\d-\d\d-\d\d", "", text) for text in (SOURCE_23[:a], SOURCE_23[b:])]
-        table = re.sub(r"20\d\d-\d\d-\d\d", lambda hit: renamed[hit[0]], SOURCE_23[a:b])
+        a, b = (self.text.index(mark) for mark in ("# 4. R", "# 5. J"))
+        outside = [
+            re.sub(r"\b20\d\d-\d\d-\d\d", "", text) for text in (self.text[:a], self.text[b:])
+        ]
+        table = re.sub(r"20\d\d-\d\d-\d\d", lambda hit: renamed[hit[0]], self.text[a:b])
         module = types.ModuleType("mcp_lite")
         module.__file__ = m.__file__
         sys.modules["mcp_lite"] = module
@@ -19374,9 +19466,6 @@ class TestOneTable:
             assert run(everywhere()) == ["x4 yes", "x4 yes", "x3 yes", "x2 yes"] * 2
         finally:
             sys.modules["mcp_lite"] = m
-
-
-SOURCE_23 = pathlib.Path(m.__file__).read_text(encoding="utf-8")
 
 
 ###############################################################################
