@@ -7613,7 +7613,7 @@ class Client:
     ) -> Msg:  # fmt: skip
         session, key, given = self.peer.session, "", params or {}
         if session.rev.modern:
-            # spec: server/utilities/caching#cache-key -- what "depends on inputs" is not kept
+            # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
             inputs = "inputResponses" in given or "requestState" in given
             if self._cache is not None and method in CACHEABLE and not inputs:
                 key = json.dumps([method, params], sort_keys=True)

@@ -6112,10 +6112,26 @@ async def connected(server, ends, **options):
 
 
 #: From the name of a transport to (server, **options of Client) -> a connected Client.
+@contextlib.asynccontextmanager
+async def by_http(server, **options):
+    async with server.http(port=0) as running, m.Client(running.url, **options) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def by_sse(server, **options):
+    """HTTP+SSE, the pair of the first revision, which carries any handshake."""
+    async with server.http(port=0) as running:
+        async with m.Client(running.url.replace("/mcp", "/sse"), **options) as client:
+            yield client
+
+
 LINK_TRANSPORTS = {
     "memory": lambda app, **options: m.Client(app, **options),
     "pipe": lambda app, **options: connected(app, pipe_pair(), **options),
     "socket": lambda app, **options: connected(app, socket_pair(), **options),
+    "http": by_http,
+    "sse": by_sse,
 }
 
 
@@ -6147,7 +6163,8 @@ LINKS = [
     for link in ALL_LINKS
     if "MCP_LITE_ALL_LINKS" in os.environ
     or link.transport == "memory"
-    or link in [("pipe", "2025-03-26"), ("pipe", "2025-11-25"), ("socket", "2025-06-18")]
+    or link in [("pipe", "2025-03-26"), ("pipe", "2025-11-25"), ("socket", "2025-06-18"),
+                ("http", "2025-03-26"), ("http", "2025-11-25"), ("sse", "2024-11-05")]
 ]
 
 
@@ -7253,7 +7270,8 @@ class TestHandlers:
         assert ctx.request_id != seen[1].request_id
         assert ctx.state is seen[1].state and ctx.state == {"calls": 2}
         assert seen[2].state == {"calls": 1}
-        assert ctx.principal is None and not ctx.headers and ctx.cancelled
+        assert bool(ctx.headers) == (link.transport in ("http", "sse"))
+        assert ctx.principal is None and ctx.cancelled
 
     def test_middleware_wraps_every_request_in_the_order_of_registration(self):
         app, seen = plain_app(), []
