@@ -865,6 +865,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "Root": {"_meta": C},
     "CallToolResult": {"structuredContent": C},
     "Progress": {"message": B},
+    "Complete": {"context": C},
     "Sampling": {"tools": D, "toolChoice": D},
     "SamplingMessage": {"_meta": D},
     "ClientCapabilities": {"elicitation": C, "extensions": E},
@@ -7483,7 +7484,8 @@ class Client:
         if wanted.modern:
             self._speak(wanted)
             try:
-                outcome = await self._discover(patience or PROBE_SECONDS)
+                patient = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout)
+                outcome = await self._discover(patience or patient)
             except AuthError:
                 raise
             except MCPError as exc:
@@ -7528,7 +7530,7 @@ class Client:
         if not REVISIONS[names[0]].modern:
             return "legacy", refusal
         self._speak(REVISIONS[names[0]])
-        return "modern", await self._discover(PROBE_SECONDS)
+        return "modern", await self._discover(self.timeout)
 
     def _speak(self, rev: Revision) -> None:
         """Use a modern revision from now on; there is nothing to agree on."""
@@ -7958,6 +7960,7 @@ class Client:
         params: Msg = {"ref": ref, "argument": {"name": argument, "value": value}}
         if context:
             params["context"] = {"arguments": dict(context)}
+        params = fit("Complete", params, self.peer.session.rev)
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
         if not all(isinstance(text, str) for text in member(found, "values", list)):
             raise ProtocolError("the server sent completions that are no strings")
@@ -8295,7 +8298,7 @@ async def _maybe_await(value: Any) -> Any:
 #              stdin, asks, kills, each after a deadline. A thread waits for the child, so that
 #              this works from any loop in any thread, and leaves no zombie.
 #           5. Whatever ends the conversation is told by its name: exit status, signal, last words.
-# Plan.     Source and Sink, a descriptor each; LineTransport; ServerStdio, the signals, the runner;
+# Plan.     Source and Sink, both a Descriptor; LineTransport; ServerStdio, the signals, the runner;
 #           StdioTransport, which is the client's end, and its connector.
 # Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
 
@@ -8308,59 +8311,59 @@ class Descriptor:
     """
 
     def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.closed = False
-        self._users = 0
-        self._lock = threading.Lock()
+        self.fd, self.closed = fd, False
+        self._users, self._lock = 0, threading.Lock()
         self._loop = asyncio.get_running_loop()
         mode = os.fstat(fd).st_mode
         self.watchable = os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
-        if self.watchable:
-            try:
-                self._loop.remove_reader(fd)
-            except NotImplementedError:
-                self.watchable = False
+        try:
+            self._loop.remove_reader(fd)
+        except NotImplementedError:
+            self.watchable = False
 
     def in_thread(self, fn: Callable[..., Any], *args: Any, then: Callable[[Any], None]) -> None:
         """Call fn(fd, *args) in a thread, then then(outcome) in the loop; None for an OSError."""
 
         def work() -> None:
-            outcome = None
-            with self._lock:
-                self._users += 1
-            with contextlib.suppress(OSError):
-                if not self.closed:
-                    outcome = fn(self.fd, *args)
-            with self._lock:
-                self._users -= 1
-                if self.closed:
-                    self._close()
+            self._count(1)
+            outcome = None if self.closed else self.attempt(fn, *args) or None
+            self._count(-1)
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(then, outcome)
 
         threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
 
+    def attempt(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Return fn(fd, *args); False if that would block, None if the other end is gone."""
+        try:
+            return fn(self.fd, *args)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:  # EPIPE, ECONNRESET, EIO
+            return None
+
     def close(self) -> None:
+        """Close the descriptor, now or when no thread uses it."""
+        self.closed = True
+        self._count(0)
+
+    def _count(self, change: int) -> None:
+        """Count the threads that use the descriptor."""
         with self._lock:
-            self.closed = True
-            self._close()
-
-    def _close(self) -> None:
-        if self._users == 0 and self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+            self._users += change
+            if self.closed and self._users == 0 and self.fd >= 0:
+                os.close(self.fd)
+                self.fd = -1
 
 
-class Source:
+class Source(Descriptor):
     """The lines that come from a file descriptor, which it owns."""
 
     def __init__(self, fd: int, limit: int) -> None:
-        self.file = Descriptor(fd)
+        super().__init__(fd)
         self.lines = LineDecoder(limit)
         self.items: list[Any] = []
-        self.ended = False
-        self.busy = False  # watched by the loop, or being read by a thread
-        self._loop = asyncio.get_running_loop()
+        self.ended = self.busy = False  # busy: watched by the loop, or being read by a thread
         self._waiter: asyncio.Future[None] | None = None
 
     async def read(self) -> list[Any]:
@@ -8375,27 +8378,25 @@ class Source:
     def end(self, *, drop: bool = False) -> None:
         """Let nothing more come; with `drop` go on reading, so that the writer does not block."""
         self.ended = True
-        if drop:
-            self._resume()
-        else:
-            self._pause()
+        (self._resume if drop else self._pause)()
         self._wake()
 
     def close(self) -> None:
+        """End, and close the descriptor."""
         self.end()
-        self.file.close()
+        super().close()
 
     def _resume(self) -> None:
-        if not (self.busy or self.file.closed):
+        if not (self.busy or self.closed):
             self.busy = True
-            if self.file.watchable:
-                self._loop.add_reader(self.file.fd, self._readable)
+            if self.watchable:
+                self._loop.add_reader(self.fd, self._readable)
             else:
-                self.file.in_thread(os.read, READ_BYTES, then=self._arrived)
+                self.in_thread(os.read, READ_BYTES, then=self._arrived)
 
     def _pause(self) -> None:
-        if self.busy and self.file.watchable:
-            self._loop.remove_reader(self.file.fd)
+        if self.busy and self.watchable:
+            self._loop.remove_reader(self.fd)
             self.busy = False
 
     def _wake(self) -> None:
@@ -8406,15 +8407,12 @@ class Source:
         if self.items and not self.ended:
             self._pause()  # our reader is slow: so let the other end wait
             return
-        try:
-            self._arrived(os.read(self.file.fd, READ_BYTES))
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:  # ECONNRESET, EIO: the other end is gone in an unusual way
-            self._arrived(None)
+        data = self.attempt(os.read, READ_BYTES)
+        if data is not False:
+            self._arrived(data)
 
     def _arrived(self, data: bytes | None) -> None:
-        self.busy = self.busy and self.file.watchable
+        self.busy = self.busy and self.watchable
         if not self.ended:
             self.items += self.lines.feed(data) if data else self.lines.eof()
         if not data:
@@ -8425,19 +8423,17 @@ class Source:
             self._wake()
 
 
-class Sink:
+class Sink(Descriptor):
     """Bytes on their way into a file descriptor, which it owns."""
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
-        self.file = Descriptor(fd)
-        self.on_broken = on_broken
+        super().__init__(fd)
+        self.on_broken, self.broken = on_broken, False
         self.buffer = bytearray()
-        self.broken = False
-        self.busy = False  # a flush is due, or waits for the other end, or runs in a thread
-        self.watched = False
-        self._loop = asyncio.get_running_loop()
+        # Busy: a flush is due, or waits for the other end (watched), or runs in a thread.
+        self.busy = self.watched = False
         self._moved = asyncio.Event()
-        if self.file.watchable:
+        if self.watchable:
             # The flag belongs to the open file, which other processes may hold: it is put back.
             self.was_blocking = os.get_blocking(fd)
             os.set_blocking(fd, False)
@@ -8454,23 +8450,22 @@ class Sink:
         if self.broken:
             raise BrokenPipeError
 
-    async def close(self) -> None:
+    async def finish(self) -> None:
         """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
         try:
-            if self.buffer:
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._until(0), FLUSH_SECONDS)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._until(0), FLUSH_SECONDS)
         finally:
-            self.shut()
+            self.close()
 
-    def shut(self) -> None:
+    def close(self) -> None:
         """Close the descriptor now."""
         self.broken = True
         self._moved.set()
-        if self.file.watchable and not self.file.closed:
+        if self.watchable and not self.closed:
             self._watch(False)
-            os.set_blocking(self.file.fd, self.was_blocking)
-        self.file.close()
+            os.set_blocking(self.fd, self.was_blocking)
+        super().close()
 
     async def _until(self, size: int) -> None:
         while len(self.buffer) > size and not self.broken:
@@ -8478,17 +8473,10 @@ class Sink:
             await self._moved.wait()
 
     def _flush(self) -> None:
-        if self.broken:
-            return
-        if not self.file.watchable:
-            self.file.in_thread(os.write, bytes(self.buffer), then=self._sent)
-            return
-        try:
-            self._sent(os.write(self.file.fd, self.buffer))
-        except (BlockingIOError, InterruptedError):
-            self._sent(0)
-        except OSError:  # EPIPE, ECONNRESET
-            self._sent(None)
+        if self.watchable and not self.broken:
+            self._sent(self.attempt(os.write, self.buffer))
+        elif not self.broken:
+            self.in_thread(os.write, bytes(self.buffer), then=self._sent)
 
     def _sent(self, size: int | None) -> None:
         """Note that so many bytes are gone; None: nobody will ever take them."""
@@ -8498,16 +8486,16 @@ class Sink:
             self.broken = True
             self.on_broken()
         self.busy = bool(self.buffer)
-        if self.file.watchable:
+        if self.watchable:
             self._watch(self.busy)
         elif self.busy:
             self._flush()
 
     def _watch(self, on: bool) -> None:
         if on and not self.watched:
-            self._loop.add_writer(self.file.fd, self._flush)
+            self._loop.add_writer(self.fd, self._flush)
         elif self.watched and not on:
-            self._loop.remove_writer(self.file.fd)
+            self._loop.remove_writer(self.fd)
         self.watched = on
 
 
@@ -8635,7 +8623,7 @@ class ServerStdio(LineTransport):
             if self._timer is not None:
                 self._timer.cancel()
             self.source.close()
-            await self.sink.close()
+            await self.sink.finish()
         self._claim.close()
 
 
@@ -8750,29 +8738,21 @@ class StdioTransport(LineTransport):
     name = "the server"
 
     def __init__(
-        self,
-        command: Command,
-        *,
-        env: Mapping[str, str] | None = None,
-        env_replace: bool = False,
-        cwd: str | os.PathLike[str] | None = None,
-        stderr: Any = None,
-        max_message_bytes: int = MAX_MESSAGE_BYTES,
-        exit_seconds: float = EXIT_SECONDS,
+        self, command: Command, *, env: Mapping[str, str] | None = None, env_replace: bool = False,
+        cwd: str | os.PathLike[str] | None = None, stderr: Any = None,
+        max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = EXIT_SECONDS,
         term_seconds: float = TERM_SECONDS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(max_message_bytes)
-        self.command = command
-        words: Any = [command] if isinstance(command, os.PathLike) else command
-        words = words.split() if isinstance(words, str) else words
-        words = [os.path.basename(word) for word in words] or [""]
+        parts: Any = command.split() if isinstance(command, str) else command
+        parts = [command] if isinstance(command, os.PathLike) else parts
+        words = [os.path.basename(part) for part in parts] or [""]
         self.name = f"the server {next((w for w in words if w.endswith('.py')), words[0])!r}"
         names = () if env_replace else INHERITED_VARIABLES
         # A value like "() { ..." is a function, which an old bash would run.
         ours = {k: v for k, v in os.environ.items() if k in names and not v.startswith("()")}
-        self.env = {**ours, **(env or {})}
+        self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
         self.cwd = None if cwd is None else os.fspath(cwd)
-        self.stderr = stderr
         self.exit_seconds, self.term_seconds = exit_seconds, term_seconds
         self.process: Any = None
         self.garbage = ""  # the first line of its stdout that is no message
@@ -8788,13 +8768,13 @@ class StdioTransport(LineTransport):
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
         heard = self.stderr in (None, "null") or callable(self.stderr)
         given = PIPE if heard else None if self.stderr == "inherit" else self.stderr
-        options: Msg = {"start_new_session": True}  # also, Ctrl-C is for us alone
+        apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
-            options = {"creationflags": 0x08000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
-        options.update(stdin=PIPE, stdout=PIPE, stderr=given, cwd=self.cwd, env=self.env)
+            apart = {"creationflags": 0x08000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
+        pipes: Any = {"stdin": PIPE, "stdout": PIPE, "stderr": given, "bufsize": 0}
         try:
             # Not asyncio's own: before 3.12 it needs the loop of the main thread.
-            self.process = Popen(argv, bufsize=0, **options)
+            self.process = Popen(argv, cwd=self.cwd, env=self.env, **pipes, **apart)
         except (OSError, ValueError) as exc:
             raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
         self._loop = asyncio.get_running_loop()
@@ -8816,12 +8796,12 @@ class StdioTransport(LineTransport):
             while lines:
                 lines = await errors.read()
                 for line in lines:
-                    is_text = isinstance(line, bytes)
-                    self._hear(line.decode("utf-8", "replace") if is_text else str(line))
+                    self._hear(line)
         finally:
             errors.close()
 
-    def _hear(self, line: str) -> None:
+    def _hear(self, data: Any) -> None:
+        line = data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
         self.last_words.append(line)
         try:
             if callable(self.stderr):
@@ -8848,12 +8828,12 @@ class StdioTransport(LineTransport):
         """Return the next messages; lines that cannot be any are skipped."""
         while True:
             items = await self.source.read()
-            if not items:
-                await self._let_it_end()
-                return []
             messages = [item for item in items if self._is_message(item)]
             if messages:
                 return messages
+            if not items:
+                await self._let_it_end()
+                return []
 
     def _is_message(self, line: Any) -> bool:
         # The server's libraries print what it must not. And "[INFO] ready" is no batch.
@@ -8896,7 +8876,7 @@ class StdioTransport(LineTransport):
             return
         try:
             self.source.end(drop=True)
-            await self.sink.close()
+            await self.sink.finish()
             await asyncio.wait(self._ends[:1], timeout=self.exit_seconds)
             if self._signal(signal.SIGTERM):
                 deadline = self._loop.time() + self.term_seconds
@@ -8906,9 +8886,8 @@ class StdioTransport(LineTransport):
             await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
         finally:
             self._signal(SIGKILL)  # if we were cancelled
-            self.sink.shut()
-            for source in self._sources:
-                source.close()
+            for file in (self.sink, *self._sources):
+                file.close()
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the child and its children (0: none); return whether any are left."""
@@ -8931,19 +8910,16 @@ SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
 
 def _take(file: Any) -> int:
     """Return a descriptor of our own for a file, which is closed."""
-    fd = os.dup(file.fileno())
-    file.close()
-    return fd
+    with file:
+        return os.dup(file.fileno())
 
 
 def connect_stdio(target: Any, options: Msg) -> Transport | None:
     """Return the transport for a command, a list of arguments, or the path of a .py file."""
     parts = target if isinstance(target, (list, tuple)) else [target]
-    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
-        return None
-    if isinstance(target, str) and re.match("[A-Za-z]+://", target):
-        return None  # a URL
-    return StdioTransport(target, **options)
+    is_url = isinstance(target, str) and re.match("[A-Za-z]+://", target)
+    good = not is_url and all(isinstance(part, (str, os.PathLike)) for part in parts)
+    return StdioTransport(target, **options) if good else None
 
 
 CONNECTORS.append(connect_stdio)
@@ -11324,8 +11300,8 @@ class CommandLine:
             options = {"headers": {name.strip(): value.strip() for name, _, value in pairs}}
         self.c = Client(
             args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
-            elicit=self.elicit, elicit_url=self.elicit_url, sample=self.sample, log=self.log,
-            progress=self.progress, cache=False, **options,
+            elicit=self.elicit, elicit_url=lambda why, url: self.elicit(f"{why}\n  Open {url}", {}),
+            sample=self.sample, log=self.log, progress=self.progress, cache=False, **options,
         )  # fmt: skip
 
     def write(self, text: str, bar: str = "") -> None:
@@ -11388,10 +11364,6 @@ class CommandLine:
                 except SchemaError as exc:
                     self.line(f"  {exc}")
         return content
-
-    async def elicit_url(self, message: str, url: str) -> Msg | None:
-        """Show a URL, which the person opens, or does not."""
-        return await self.elicit(f"{message}\n  To do so, open {url}", {})
 
     async def sample(self, params: Msg) -> str:
         """Let the person answer in the place of a model."""
@@ -11553,21 +11525,15 @@ def serve(args: Any) -> None:
         raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
 
 
-LIST, PAIRS = CommandLine.list, "NAME [KEY=VALUE ...]"
-VERBS: dict[str, tuple[Any, str]] = {  # the method, whose docstring is the help; what it takes
-    "info": (CommandLine.info, ""), "tools": (LIST, ""), "call": (CommandLine.call, PAIRS),
-    "resources": (LIST, ""), "templates": (LIST, ""), "read": (CommandLine.read, "URI"),
-    "prompts": (LIST, ""), "prompt": (CommandLine.prompt, PAIRS),
-    "complete": (CommandLine.complete, "REF KEY=BEGUN [KEY=VALUE ...]"),
-    "ping": (CommandLine.ping, ""),
+PAIRS = "[KEY=VALUE ...]"
+VERBS: dict[str, tuple[Any, str]] = {  # what does it, with the help as its docstring; what it takes
+    "info": (CommandLine.info, ""), "tools": (CommandLine.list, ""),
+    "call": (CommandLine.call, f"NAME {PAIRS}"), "resources": (CommandLine.list, ""),
+    "templates": (CommandLine.list, ""), "read": (CommandLine.read, "URI"),
+    "prompts": (CommandLine.list, ""), "prompt": (CommandLine.prompt, f"NAME {PAIRS}"),
+    "complete": (CommandLine.complete, f"REF KEY=BEGUN {PAIRS}"), "ping": (CommandLine.ping, ""),
     "serve": (serve, ""),
 }  # fmt: skip
-TARGETS = """
-TARGET is a URL, FILE.py, FILE.py:APP or, at the very end, -- COMMAND [ARGUMENT ...]
-
-  python mcp_lite.py tools server.py
-  python mcp_lite.py call add a=1 b=2 --trace -- npx -y some-server
-"""
 
 
 def parse_command_line(argv: Sequence[str]) -> Any:
@@ -11585,7 +11551,8 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     parser = argparse.ArgumentParser(
         prog="mcp_lite", usage="%(prog)s VERB ... [options] TARGET", allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=about, epilog=TARGETS,
+        description=about, epilog="TARGET is a URL, FILE.py, FILE.py:APP or, at the very end, "
+        "-- COMMAND [ARGUMENT ...], as in:\n  mcp_lite call add a=1 --trace -- npx -y some-server",
     )  # fmt: skip
     add = parser.add_argument
     add("words", nargs="*", help=argparse.SUPPRESS)
@@ -11609,7 +11576,7 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     args.verb, *args.words = args.words
     form = pick("verb", args.verb, VERBS)[1]
     args.target = (args.verb != "serve" and command) or take_target(args.words, args.verb)
-    if not args.target or len(args.words) < len(form.replace("[KEY=VALUE ...]", "").split()):
+    if not args.target or len(args.words) < len(form.replace(PAIRS, "").split()):
         raise UsageError(f"as in: mcp_lite {args.verb} {form} TARGET")
     return args
 

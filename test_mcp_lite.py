@@ -801,6 +801,7 @@ GAINED = {
     "Root": {V3: {"_meta"}},
     "CallToolResult": {V3: {"structuredContent"}},
     "Progress": {V2: {"message"}},
+    "Complete": {V3: {"context"}},
     "Sampling": {V4: {"tools", "toolChoice"}},
     "SamplingMessage": {V4: {"_meta"}},
     "ClientCapabilities": {V3: {"elicitation"}, V5: {"extensions"}},
@@ -6042,7 +6043,7 @@ class LinePipe(m.LineTransport):
     async def _end(self):
         if hasattr(self, "sink"):
             self.source.close()
-            await self.sink.close()
+            await self.sink.finish()
         else:  # it was never opened
             for fd in self.fds:
                 os.close(fd)
@@ -7666,9 +7667,11 @@ class TestCompletion:
                 template = "x://{country}/{city}"
                 assert await c.complete(template, "country", "x") == []
                 assert await c.complete(template, "city", "B") == []
+                few = await c.complete_full(template, "city", "B", {"country": "DE"})
                 if link.since("2025-06-18"):
-                    few = await c.complete_full(template, "city", "B", {"country": "DE"})
                     assert few == {"values": ["B in DE"] * 100, "total": 100, "hasMore": False}
+                else:  # an older server would not know what the context is
+                    assert few["values"] == []
                 assert await c.complete("x://static", "a", "b") == []
                 for ref in ("paintt", "x://{nothing}", {"type": "ref/odd"}, {}):
                     with pytest.raises(m.RemoteError) as caught:
@@ -9613,6 +9616,42 @@ class TestHostileServers:
         run(main())
 
 
+    EVIL = {"pattern": "^(a+)+$"}
+    EVIL_TEXT = "a" * 60 + "!"  # a backtracking engine would be busy for years
+
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            {"properties": {"x": EVIL}},
+            {"allOf": [{"$ref": "#/$defs/evil"}], "$defs": {"evil": {"properties": {"x": EVIL}}}},
+            {"additionalProperties": {"anyOf": [False, EVIL]}},
+            {"propertyNames": EVIL},
+            {"patternProperties": {"^(a+)+$": True}},
+            {"not": {"properties": {"x": {"not": EVIL}}}},
+        ],
+    )
+    def test_regular_expressions_of_a_server_are_not_tried(self, schema):
+        """users-and-competitors 4.4, rule 9: schemas are data."""
+        text = self.EVIL_TEXT
+
+        async def main():
+            tool = {"name": "t", "inputSchema": {}, "outputSchema": {"type": "object", **schema}}
+            out = {"content": [], "structuredContent": {"x": text, text: 1}}
+            fake = FakeServer({"tools/call": out, "tools/list": {"tools": [tool]}})
+            async with client_of_fake(fake) as c:
+                assert await c.call("t") == out["structuredContent"]
+
+        run(main())
+        form = {"type": "object", "properties": {"x": {"type": "string", "default": text}}}
+        answer = m.answer_of({}, {**form, **schema} if "properties" not in schema else schema)
+        assert answer["action"] == "accept"
+
+    def test_a_property_may_be_called_pattern(self):
+        schema = {"type": "object", "properties": {"pattern": {"type": "integer"}}}
+        with pytest.raises(m.SchemaError, match="pattern: expected integer"):
+            m.checker_of(schema)({"pattern": "x"})
+
+
 class TestCallbacks:
     """What a program gives to be called may be plain or async, and may fail."""
 
@@ -10285,11 +10324,11 @@ class TestDescriptors:
             items = await source.read()
             assert (items[0], type(items[1]), items[2:]) == (b"two", m.LimitExceeded, [b"4"])
             await sink.write(b"half")
-            await sink.close()
+            await sink.finish()
             assert [await source.read(), await source.read()] == [[b"half"], []]
             source.close()
             source.close()
-            sink.shut()
+            sink.close()
 
         run_both_ways(main)
 
@@ -10302,7 +10341,7 @@ class TestDescriptors:
             assert not sink.watched
             await asyncio.sleep(0)
             assert os.read(theirs, 100) == b"0123456789"
-            await sink.close()
+            await sink.finish()
             os.close(theirs)
 
         run(main())
@@ -10327,7 +10366,7 @@ class TestDescriptors:
             while not lines or not lines[-1].startswith(b"y"):
                 lines += await source.read()
             await writer
-            await sink.close()
+            await sink.finish()
             assert await source.read() == []
             source.close()
 
@@ -10368,7 +10407,7 @@ class TestDescriptors:
                 await asyncio.sleep(0)
             with pytest.raises(BrokenPipeError):
                 await sink.write(b"x")
-            await sink.close()
+            await sink.finish()
             assert broken == [1]
 
         run_both_ways(main)
@@ -10384,7 +10423,7 @@ class TestDescriptors:
             os.close(theirs)
             with pytest.raises(BrokenPipeError):
                 await writer
-            await sink.close()
+            await sink.finish()
 
         run_both_ways(main)
 
@@ -10395,7 +10434,7 @@ class TestDescriptors:
             theirs, ours = os.pipe()
             sink = m.Sink(ours, lambda: None)
             await sink.write(b"x" * 500_000)
-            await sink.close()
+            await sink.finish()
             os.set_blocking(theirs, False)
             os.close(theirs)
 
@@ -10407,7 +10446,7 @@ class TestDescriptors:
             copy = os.dup(ours)
             sink = m.Sink(ours, lambda: None)
             assert not os.get_blocking(copy)
-            await sink.close()
+            await sink.finish()
             assert os.get_blocking(copy)
             os.close(copy)
             os.close(theirs)
@@ -10424,7 +10463,7 @@ class TestDescriptors:
             assert await reader == []
             source.close()
             # While a thread is in read(), nothing else may get the number of its descriptor.
-            assert is_open(theirs) is not source.file.watchable
+            assert is_open(theirs) is not source.watchable
             os.close(ours)
             wait_until(lambda: not is_open(theirs))
 
@@ -18780,6 +18819,30 @@ class TestFindingTheEra:
         assert (revision, methods[0]) == (pinned, first)
         exc, methods = run(self.connect(refuses, revision=pinned))
         assert isinstance(exc, m.MCPError) and methods == [first]
+
+    def test_a_pinned_revision_has_all_the_time_of_a_request(self, monkeypatch):
+        monkeypatch.setattr(m, "PROBE_SECONDS", 0)
+        waiting = []
+
+        def react(msg):
+            script = waiting[0]
+            asyncio.get_running_loop().call_later(0.005, script.put, answer_to(msg, {}))
+
+        async def go():
+            waiting.append(Script(react))
+            async with m.Client(waiting[0], revision=STATELESS) as c:
+                return c.revision
+
+        assert run(go()) == STATELESS
+
+    def test_the_first_question_takes_no_longer_than_any_request(self, monkeypatch):
+        monkeypatch.setattr(m, "PROBE_SECONDS", 3600)
+
+        async def go():
+            with pytest.raises(m.RequestTimeout):
+                await m.Client(Script(lambda msg: None), timeout=0.01).connect()
+
+        run(go())
 
     def test_a_pinned_revision_that_the_server_refuses_is_told(self):
         def react(msg):
