@@ -7190,9 +7190,12 @@ HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
 #           3. Lists are read page by page, and a server that goes round in circles is caught.
 #           4. What comes back is checked: its shape, and structured output against the tool's
 #              schema. A server can make a call fail, with an MCPError, and nothing else.
-# Plan.     Subscription; Client; ASKED, from the server's requests to the callbacks.
+# Plan.     Parts of answers; Cache; Subscription; Client; ASKED, from the server's questions to
+#           the functions that answer them by the callbacks.
 # Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
 
+#: A function of the user's, plain or async.
+Callback = Optional[Callable[..., Any]]
 #: Each turns a target and the Client's options into a Transport, or returns None: not mine.
 CONNECTORS: list[Callable[[Any, Msg], Transport | None]] = []
 
@@ -7228,6 +7231,11 @@ def objects(answer: Msg, key: str, needs: str | None = None) -> list[Msg]:
         if needs is not None:
             member(item, needs, str, f"item of {key}")
     return found
+
+
+def _object(answer: Msg, key: str) -> Msg:
+    value = answer.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def value_of(answer: Msg) -> Any:
@@ -7266,40 +7274,124 @@ def root_of(root: Any) -> Msg:
     return {"uri": path.as_uri(), "name": path.name}
 
 
+#: Results that hold a list of objects: its name, and the str that each of them must have.
+RESULTS = {
+    "tools/list": ("tools", "name"), "prompts/list": ("prompts", "name"),
+    "resources/list": ("resources", "uri"), "prompts/get": ("messages", "role"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "resources/read": ("contents", None),
+}  # fmt: skip
+
+
+async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
+    """Return the results of all, in their order; if one fails, none goes on."""
+    tasks = [asyncio.ensure_future(coro) for coro in coros]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _maybe_await(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+class Cache:
+    """Results for as long as they say that they stay good.
+
+    spec: server/utilities/caching#cacheable-model
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.changes = 0  # announcements heard: a result that one overtook is not kept
+        self.kept: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, and as JSON
+
+    def key(self, method: str, params: Msg | None) -> str:
+        """Return what to keep a result under, or an empty string for one that must not be kept."""
+        inputs = {"inputResponses", "requestState"} & (params or {}).keys()
+        if method not in CACHEABLE or inputs:
+            return ""
+        return json.dumps([method, params], sort_keys=True)
+
+    def find(self, key: str, now: float) -> Msg | None:
+        """Return what is kept under `key`: a copy, since callers may change what they get."""
+        until, text = self.kept.get(key, (now, ""))
+        return json.loads(text) if now < until else None
+
+    def keep(self, key: str, answer: Msg, now: float) -> None:
+        """Keep a result; the oldest gives way."""
+        ttl_ms = answer.get("ttlMs")
+        if isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
+            self.kept[key] = (now + min(ttl_ms, MAX_TTL_MS) / 1000, json.dumps(answer))
+        if len(self.kept) > self.limit:
+            self.kept.popitem(last=False)
+
+    def drop(self, method: str, params: Msg) -> None:
+        """Forget what a notification makes stale.
+
+        spec: server/utilities/caching#interaction-with-notifications
+        """
+        if not method.endswith(("/list_changed", "/updated")):
+            return
+        self.changes += 1
+        kind, uri = method.split("/")[1], json.dumps(str(params.get("uri")))[1:-1]
+        for key in [key for key in self.kept if key.startswith(f'["{kind}/')]:
+            if method.endswith("/list_changed") or uri in key:
+                del self.kept[key]
+
+
 class Subscription:
     """What the server announces, as long as somebody wants to hear it.
 
     `async for`, `async with` or `await` open it; client.subscribe() and client.listen() make them.
     """
 
-    def __init__(
-        self, client: Client, wanted: Msg, callback: Callable[[Msg], Any] | None, whole: bool
-    ) -> None:
+    def __init__(self, client: Client, wanted: Msg, callback: Callback, whole: bool) -> None:
         self.client, self.wanted, self.callback = client, wanted, callback
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
-        self.methods = {FILTERS[name][0] for name, value in wanted.items() if value}
+        self.methods = {FILTERS[name][0] for name in wanted}
         self.whole = whole  # give out messages, not only their parameters
         self.updates: deque[Msg] = deque(maxlen=MAX_INBOX)  # the oldest say no more than the last
-        #: modern: the request that brings the updates, and the server's consent
-        self.feed: asyncio.Task[Any] | None = None
-        self.agreed: asyncio.Future[Any] | None = None
-        self.failures = 0  # in a row, to open it again
-        self._waiter: asyncio.Future[Any] | None = None
+        #: modern: the request that brings the updates, its id, and failures to make it in a row
+        self.task: asyncio.Task[Any] | None = None
+        self.req_id: ReqId = ""
+        self.failures = 0
         self._state = START
 
     async def open(self) -> Subscription:
         """Subscribe; returns when the server agreed."""
-        if self._state is START:
-            self._state = READY
-            await self.client.add_subscription(self)
+        if self._state is not START:
+            return self
+        self._state, self._news = READY, asyncio.Event()
+        self._agreed = asyncio.get_running_loop().create_future()
+        self.client.subscriptions.append(self)
+        try:
+            if self.client.peer.session.rev.modern:
+                self.task = self.client.tasks.spawn(self._listen())
+                await self._agreed
+            else:
+                await self._tell_server("resources/subscribe")
+        except BaseException:
+            self._end()
+            raise
         return self
 
     async def close(self) -> None:
         """Subscribe no longer."""
         if self._state is READY:
-            self._state = DONE
-            await self.client.drop_subscription(self)
-            self.wake()
+            self._end()
+            if self.task is None and self.client.peer.lost is None:
+                await self._tell_server("resources/unsubscribe")
+
+    def _end(self) -> None:
+        self._state = DONE
+        with contextlib.suppress(ValueError):
+            self.client.subscriptions.remove(self)
+        if self.task is not None:
+            self.task.cancel()
+        self.wake()
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
@@ -7318,37 +7410,80 @@ class Subscription:
         while not self.updates:
             if self._state is DONE or self.client.peer.lost is not None:
                 raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            self._news.clear()
+            await self._news.wait()
         return self.updates.popleft()
+
+    def wake(self) -> None:
+        """Let the iterator look again: there is an update, or the end."""
+        self._news.set()
+
+    def agree(self, notifications: Msg) -> None:
+        """Hear what the server will tell of."""
+        self.failures = 0
+        _settle(self._agreed, None, None)
+        refused = ", ".join(self.wanted.keys() - notifications.keys())
+        if refused:
+            logger.warning("%s will not tell of %s", self.client.peer.name, refused)
 
     def push(self, msg: Msg) -> None:
         """Take an announcement, if it is one of those that were wanted."""
         params = msg.get("params", {})
-        uri = params.get("uri")
-        if msg["method"] not in self.methods or not (uri is None or self._covers(str(uri))):
-            return
-        item = msg if self.whole else params
-        if self.callback is not None:
-            self.client.peer.call(self.callback, item)
-        else:
-            self.updates.append(item)
-        self.wake()
-
-    def _covers(self, uri: str) -> bool:
+        uri, known = params.get("uri"), [uri.rstrip("/") + "/" for uri in self.uris]
         # The URI may be that of a part of what was subscribed to.
-        return any(uri == known or uri.startswith(known.rstrip("/") + "/") for known in self.uris)
+        if msg["method"] in self.methods and (uri is None or f"{uri}/".startswith(tuple(known))):
+            item = msg if self.whole else params
+            if self.callback is not None:
+                self.client.peer.call(self.callback, item)
+            else:
+                self.updates.append(item)
+                self.wake()
 
-    def wake(self) -> None:
-        """Let the iterator look again: there is an update, or the end."""
-        if self._waiter is not None:
-            _settle(self._waiter, None, None)
+    async def _tell_server(self, method: str) -> None:
+        """Legacy: ask to hear of each resource, or no longer, unless another here wants it too."""
+        others = [item for item in self.client.subscriptions if item is not self]
+        for uri in set(self.uris).difference(*(item.uris for item in others)):
+            await self.client.request(method, {"uri": uri})
+
+    async def _listen(self) -> None:
+        """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
+        peer, params = self.client.peer, {"notifications": self.wanted}
+        problem: MCPError = ConnectionClosed(f"{peer.name} ended the subscription")
+        while self.failures <= MAX_RESUMES:
+            try:
+                await self.client._request("subscriptions/listen", params, self._send, float("inf"))
+                break
+            except MCPError as exc:
+                problem = exc
+                if peer.lost or not (isinstance(exc, ConnectionClosed) and self._agreed.done()):
+                    break
+            self.failures += 1
+            await asyncio.sleep(RETRY_MS / 1000 * self.failures)
+        if self._agreed.done() and peer.lost is None:
+            logger.warning("a subscription has ended: %s", problem)
+        _settle(self._agreed, None, problem)
+        self._end()
+
+    async def _send(self, msg: Msg) -> None:
+        self.req_id = msg.get("id", self.req_id)  # a cancellation has none
+        await self.client.send(msg)
+
+
+#: The notifications that Client() takes callbacks for, and what of their parameters those get.
+HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
+    "notifications/message": lambda params: map(params.get, ("level", "data", "logger")),
+    "notifications/resources/updated": lambda params: (params,),
+    "notifications/resources/list_changed": lambda params: (),
+    "notifications/tools/list_changed": lambda params: (),
+    "notifications/prompts/list_changed": lambda params: (),
+}
+NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 
 
 class Client:
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
-    The target is a Server, a command (string or list), a path to a .py file, or a Transport.
+    The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
     `revision` pins a protocol revision. Callbacks, plain or async, say what the server may ask:
     elicit(message, schema), elicit_url(message, url), sample(params), roots (a list, or a function
     that gives one); and what to hear: log(level, data, logger), progress(progress, total,
@@ -7359,14 +7494,11 @@ class Client:
 
     def __init__(
         self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
-        revision: str | None = None, elicit: Callable[..., Any] | None = None,
-        elicit_url: Callable[..., Any] | None = None, sample: Callable[..., Any] | None = None,
-        roots: Any = None, log: Callable[..., Any] | None = None,
-        progress: Callable[..., Any] | None = None,
-        on_tools_changed: Callable[[], Any] | None = None,
-        on_resources_changed: Callable[[], Any] | None = None,
-        on_prompts_changed: Callable[[], Any] | None = None,
-        on_resource_updated: Callable[[Msg], Any] | None = None, timeout: float = REQUEST_SECONDS,
+        revision: str | None = None, elicit: Callback = None, elicit_url: Callback = None,
+        sample: Callback = None, roots: Any = None, log: Callback = None,
+        progress: Callback = None, on_tools_changed: Callback = None,
+        on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
+        on_resource_updated: Callback = None, timeout: float = REQUEST_SECONDS,
         max_timeout: float = LONGEST_REQUEST_SECONDS, capabilities: Msg | None = None,
         cache: bool = True, **options: Any,
     ) -> None:  # fmt: skip
@@ -7376,28 +7508,27 @@ class Client:
             raise TypeError(f"a Client of {target!r} has no option {min(options)!r}")
         self.target, self.options, self.pinned = target, options, revision
         self.info = {"name": name, "version": version}
-        self.timeout, self.max_timeout = timeout, max_timeout
-        self._elicit, self._elicit_url, self._sample = elicit, elicit_url, sample
-        self._roots, self._log, self._progress = roots, log, progress
-        self._listeners: dict[str, list[Callable[[Msg], Any]]] = {}
-        changes = {"tools": on_tools_changed, "resources": on_resources_changed,
-                   "prompts": on_prompts_changed}  # fmt: skip
-        for what, changed in changes.items():
-            if changed is not None:
-                self.on(f"notifications/{what}/list_changed")(lambda params, fn=changed: fn())
-        if on_resource_updated is not None:
-            self.on("notifications/resources/updated")(on_resource_updated)
+        self.timeout, self.max_timeout, self._progress = timeout, max_timeout, progress
+        #: what answers the server's questions, by capability
+        self._callbacks = {"roots": roots, "sampling": sample, "elicitation.form": elicit,
+                           "elicitation.url": elicit_url}  # fmt: skip
         self._extra_capabilities = capabilities or {}
+        self._listeners: dict[str, list[Callable[[Msg], Any]]] = {}
+        changed = on_resources_changed, on_tools_changed, on_prompts_changed
+        for (method, pick), fn in zip(HEARD.items(), (log, on_resource_updated, *changed)):
+            if fn is not None:
+                self.on(method)(lambda params, fn=fn, pick=pick: fn(*pick(params)))
+        #: what the server says of itself
+        self.server_info: Msg = {}
+        self.server_capabilities: Msg = {}
+        self.instructions: str | None = None
         self.subscriptions: list[Subscription] = []
-        self._feeds: dict[str, Subscription] = {}  # by the id of their subscriptions/listen
-        #: results as JSON, with the time until which they are good
-        self._cache: OrderedDict[str, tuple[float, str]] | None = OrderedDict() if cache else None
-        self._changes = 0  # announcements heard
-        self._expired: Session | None = None
-        self._checks: dict[str, Callable[[JSON], None] | None] | None = None
-        self.transport: Transport | None = None
+        self._cache = Cache(MAX_CACHED if cache else 0)
+        self._schemas: dict[str, JSON] = {}  # of output, by tool
+        self._renewal: tuple[Session | None, Any] = (None, None)  # the old session, and the task
+        self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._told)
-        self._tasks = Tasks()
+        self.tasks = Tasks()
 
     # The connection.
 
@@ -7405,21 +7536,6 @@ class Client:
     def revision(self) -> str:
         """The protocol revision that was agreed on, a date."""
         return self.peer.session.rev.name
-
-    @property
-    def server_info(self) -> Msg:
-        """What the server says it is: {"name", "version", ...}; not verified."""
-        return self.peer.session.server_info
-
-    @property
-    def server_capabilities(self) -> Msg:
-        """What the server declared that it offers."""
-        return self.peer.session.server_capabilities
-
-    @property
-    def instructions(self) -> str | None:
-        """What the server wants a model to know about it."""
-        return self.peer.session.instructions
 
     async def __aenter__(self) -> Client:
         await self.connect()
@@ -7445,7 +7561,7 @@ class Client:
         if isinstance(self.target, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # with us, whoever could hear an answer is gone
-            self._tasks.spawn(self._serve_here(self.target, theirs))
+            self.tasks.spawn(self._serve_here(self.target, theirs))
         elif isinstance(self.target, Transport):
             self.transport = self.target
         else:
@@ -7453,8 +7569,8 @@ class Client:
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
         await self.transport.open()
-        self._send = self.peer.traced(self.transport.write)
-        self._tasks.spawn(self._run(self.peer, self.transport))
+        self.send = self.peer.traced(self.transport.write)
+        self.tasks.spawn(self._run(self.peer, self.transport))
 
     async def _serve_here(self, server: Server, transport: Transport) -> None:
         try:
@@ -7473,306 +7589,273 @@ class Client:
         """Disconnect: end what is running, and the server if we started it."""
         if self.transport is not None:
             await self.transport.close()
-        await self._tasks.drain(GRACE_SECONDS)
+        await self.tasks.drain(GRACE_SECONDS)
         await self.peer.close()
-        await self._tasks.close()
+        await self.tasks.close()
 
-    async def _agree(self, patience: float | None = None) -> None:
+    async def _agree(self) -> None:
         """Find out which era the server speaks, and agree on a revision."""
-        wanted = REVISIONS[self.pinned] if self.pinned else NEWEST
-        outcome: Any = None
-        if wanted.modern:
-            self._speak(wanted)
-            try:
-                patient = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout)
-                outcome = await self._discover(patience or patient)
-            except AuthError:
-                raise
-            except MCPError as exc:
-                outcome = exc
-            if self.peer.lost is not None:
-                if self.pinned or isinstance(self.target, (Server, Transport)):
-                    raise self.peer.lost
-                # Some legacy servers end at a first message that is not `initialize`.
-                logger.info("%s; it is started again", self.peer.lost)
-                self.peer = Peer("the server", self._serve, self._told)
-                await self._open()
-            era = decide_era(outcome)
-            if era == "retry":
-                era, outcome = await self._agree_again(outcome)
-            if era == "modern":
-                if isinstance(outcome, MCPError):
-                    raise outcome
-                self._learn(outcome, _object(_object(outcome, "_meta"), SERVER_INFO))
-                return
-            if self.pinned:
-                problem = f"{self.peer.name} does not speak revision {self.pinned}"
-                raise ProtocolError(f"{problem}: {outcome}")
+        if self.pinned in LEGACY:
+            return await self._handshake(REVISIONS[self.pinned])
+        patience = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout)
+        outcome = await self._discover(patience)
+        if outcome is None:
+            return
+        if self.pinned:
+            problem = f"{self.peer.name} does not speak revision {self.pinned}"
+            raise ProtocolError(f"{problem}: {outcome}")
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
-            await self._handshake()
+            await self._handshake(NEWEST_LEGACY)
         except RemoteError:
-            if patience is not None or not isinstance(outcome, RequestTimeout):
+            slow = isinstance(outcome, RequestTimeout)  # a modern server that was slow to start?
+            if not slow or await self._discover(self.timeout) is not None:
                 raise
-            await self._agree(self.timeout)  # it is modern, and was only slow to start
 
-    async def _discover(self, patience: float) -> Msg:
-        return await self._request("server/discover", None, self._send, patience, fresh=True)
+    async def _discover(self, patience: float) -> Any:
+        """Agree on a modern revision and return None; or return what a legacy server said."""
+        self._speak(NEWEST)
+        try:
+            outcome: Any = await self._ask_who(patience)
+        except AuthError:
+            raise
+        except MCPError as exc:
+            outcome = exc
+        if self.peer.lost is not None:
+            await self._start_again(self.peer.lost)
+        era = decide_era(outcome)
+        if era == "retry":
+            theirs = outcome.data.get("supported") if isinstance(outcome.data, dict) else None
+            rev = self._common(theirs, SUPPORTED)
+            if rev.modern:
+                self._speak(rev)
+                era, outcome = "modern", await self._ask_who(self.timeout)
+        if era != "modern":
+            return outcome
+        if isinstance(outcome, MCPError):
+            raise outcome
+        self._learn(outcome, _object(_object(outcome, "_meta"), SERVER_INFO))
 
-    async def _agree_again(self, refusal: RemoteError) -> tuple[str, Any]:
-        """Ask once more, in a revision that the server named."""
-        data = refusal.data if isinstance(refusal.data, dict) else {}
-        theirs = data.get("supported")
-        names = [name for name in SUPPORTED if name in (theirs if isinstance(theirs, list) else ())]
-        if not names or (self.pinned and self.pinned not in names):
-            ours = self.pinned or SUPPORTED
-            raise ProtocolError(f"{self.peer.name} speaks {theirs!r:.200}; we speak {ours}")
-        if not REVISIONS[names[0]].modern:
-            return "legacy", refusal
-        self._speak(REVISIONS[names[0]])
-        return "modern", await self._discover(self.timeout)
+    async def _ask_who(self, patience: float) -> Msg:
+        return await self._request("server/discover", None, self.send, patience)
+
+    async def _start_again(self, lost: ConnectionClosed) -> None:
+        """Some legacy servers end at a first message that is not `initialize`."""
+        if self.pinned or isinstance(self.target, (Server, Transport)):
+            raise lost
+        logger.info("%s; it is started again", lost)
+        self.peer = Peer("the server", self._serve, self._told)
+        await self._open()
 
     def _speak(self, rev: Revision) -> None:
         """Use a modern revision from now on; there is nothing to agree on."""
-        session = self.peer.session
-        session.resume(rev)
-        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), rev)
-        assert self.transport is not None
+        self.peer.session.resume(rev)
+        self.peer.session.client_capabilities = self._capabilities(rev)
         self.transport.agreed(rev)
+
+    def _common(self, theirs: JSON, ours: Iterable[str]) -> Revision:
+        """Return the newest revision that both ends speak."""
+        ours = [name for name in ours if self.pinned in (None, name)]
+        for name in ours:
+            if isinstance(theirs, list) and name in theirs:
+                return REVISIONS[name]
+        known = f"we speak {', '.join(ours)}"
+        raise ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}; {known}")
 
     def _learn(self, answer: Msg, info: Msg) -> None:
         """Note what the server says of itself, in initialize or server/discover."""
-        session = self.peer.session
-        session.server_info = info
-        session.server_capabilities = member(answer, "capabilities", dict)
-        instructions = answer.get("instructions")
-        session.instructions = instructions if isinstance(instructions, str) else None
+        self.server_info, instructions = info, answer.get("instructions")
+        self.server_capabilities = member(answer, "capabilities", dict)
+        self.instructions = instructions if isinstance(instructions, str) else None
 
-    async def _handshake(self) -> None:
-        assert self.transport is not None
+    async def _handshake(self, wanted: Revision) -> None:
         self.peer.session = session = Session()
         self.transport.renew()
-        wanted = REVISIONS[self.pinned] if self.pinned else NEWEST_LEGACY
-        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), wanted)
-        params = {
-            "protocolVersion": wanted.name,
-            "capabilities": session.client_capabilities,
-            "clientInfo": self.info,
-        }
+        session.client_capabilities = self._capabilities(wanted)
+        params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
+                  "clientInfo": self.info}  # fmt: skip
         session.move("initialize")
-        answer = await self.peer.ask("initialize", params, self._send, patience=self.timeout)
-        name = answer.get("protocolVersion")
-        if name not in LEGACY or (self.pinned and name != self.pinned):
-            # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
-            ours = self.pinned or ", ".join(LEGACY)
-            raise ProtocolError(f"{self.peer.name} speaks revision {name!r}; we speak {ours}")
-        session.rev = REVISIONS[name]
+        answer = await self.peer.ask("initialize", params, self.send, patience=self.timeout)
+        # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
+        session.rev = self._common([answer.get("protocolVersion")], LEGACY)
         self._learn(answer, _object(answer, "serverInfo"))
         session.move("result")
         self.transport.agreed(session.rev)
         session.move("notifications/initialized")
         await self.notify("notifications/initialized")
 
-    def _capabilities(self) -> Msg:
+    def _capabilities(self, rev: Revision) -> Msg:
         """Declare what there are callbacks for."""
-        modes = {"form": self._elicit, "url": self._elicit_url}
-        elicitation: Msg = {mode: {} for mode in modes if modes[mode] is not None}
-        ours = present(
-            roots=None if self._roots is None else {"listChanged": True},
-            sampling=None if self._sample is None else {},
-            elicitation=elicitation or None,
-        )
-        # Tasks are polled by themselves, so that a caller need not know of them.
-        return {**ours, "extensions": {TASKS: {}}, **self._extra_capabilities}
+        ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
+        for path, callback in self._callbacks.items():
+            name, _, mode = path.partition(".")
+            if callback is not None:
+                ours.setdefault(name, {}).update({mode: {}} if mode else {})
+        if "roots" in ours:
+            ours["roots"] = {"listChanged": True}
+        return fit("ClientCapabilities", {**ours, **self._extra_capabilities}, rev)
 
     # Asking.
 
     async def request(
         self, method: str, params: Msg | None = None, *, timeout: float | None = None,
-        progress: Callable[..., Any] | None = None, meta: Msg | None = None,
+        progress: Callback = None, meta: Msg | None = None,
     ) -> Msg:  # fmt: skip
         """Send any request and return its result.
 
         Raises RemoteError, RequestTimeout, ConnectionClosed, or CapabilityMissing before sending.
         """
         self._check(method)
-        return await self._request(method, params, self._send, timeout, progress, meta)
+        now = asyncio.get_running_loop().time
+        key = self._cache.key(method, params)
+        answer = self._cache.find(key, now())
+        if answer is None:
+            changes = self._cache.changes
+            answer = await self._request(method, params, self.send, timeout, progress, meta)
+            if method in RESULTS:
+                objects(answer, *RESULTS[method])
+            if key and changes == self._cache.changes:
+                self._cache.keep(key, answer, now())
+        return answer
 
     def _check(self, method: str) -> None:
         """Raise CapabilityMissing if the server did not say that it can be asked for `method`."""
         if self.transport is None:
-            raise ConnectionClosed("not connected yet: use `async with`, or await connect()")
-        session, row = self.peer.session, METHODS.get(method)
+            raise ConnectionClosed(NOT_CONNECTED)
+        rev, row = self.peer.session.rev, METHODS.get(method)
         if row is not None:
-            if session.rev.name not in row.revisions:
-                raise CapabilityMissing("server", f"{method}, which revision {self.revision} lacks")
+            if rev.name not in row.revisions:
+                raise CapabilityMissing("server", f"{method}, which revision {rev.name} lacks")
             # spec 2025-11-25: basic/lifecycle#operation
-            check_capability("server", session.server_capabilities, row.capability, session.rev)
+            check_capability("server", self.server_capabilities, row.capability, rev)
 
     async def _request(
         self, method: str, params: Msg | None, send: Send, timeout: float | None = None,
-        progress: Callable[..., Any] | None = None, meta: Msg | None = None, fresh: bool = False,
+        progress: Callback = None, meta: Msg | None = None,
     ) -> Msg:  # fmt: skip
-        session, key, given = self.peer.session, "", params or {}
-        if session.rev.modern:
-            # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
-            inputs = "inputResponses" in given or "requestState" in given
-            if self._cache is not None and method in CACHEABLE and not inputs:
-                key = json.dumps([method, params], sort_keys=True)
-                until, kept = self._cache.get(key, (0.0, ""))
-                if asyncio.get_running_loop().time() < until and not fresh:
-                    return json.loads(kept)  # type: ignore[no-any-return]
-            meta = {**self._metadata(), **(meta or {})}
-        if meta:
-            params = {**given, "_meta": {**_object(given, "_meta"), **meta}}
+        """Send a request by `send`, whatever is kept or declared, and see it through."""
+        session, given = self.peer.session, params or {}
+        meta = {**given.get("_meta", {}), **self._metadata(), **(meta or {})}
+        params = {**given, "_meta": meta}
         patience = self.timeout if timeout is None else timeout
-        longest = max(patience, self.max_timeout)
-        progress = progress or self._progress
-
-        def ask(params: Msg | None) -> Awaitable[Msg]:
-            return self.peer.ask(
-                method, params, send, patience=patience, longest=longest, on_progress=progress
-            )
-
-        if session.rev.modern:
-            answer = await self._rounds(ask, params or {}, key)
-            if answer.get("resultType") != "task":
-                return answer
-            # The extension: only a tool call may become a task, and only where we can follow it.
-            able = TASKS in _object(session.client_capabilities, "extensions")
-            if method != "tools/call" or not able or not isinstance(answer.get("taskId"), str):
-                raise ProtocolError(f"{self.peer.name} answered {method} with a task")
-            return await self._poll(answer, longest, progress)
+        ask = functools.partial(
+            self.peer.ask, method, send=send, patience=patience,
+            longest=max(patience, self.max_timeout), on_progress=progress or self._progress,
+        )  # fmt: skip
         try:
-            return await ask(params)
+            answer = await ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
-            return await ask(params)
-
-    def _keep(self, key: str, answer: Msg) -> None:
-        """Keep a result for as long as it says. spec: server/utilities/caching#cacheable-model"""
-        ttl_ms = answer.get("ttlMs")
-        if self._cache is not None and isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
-            until = asyncio.get_running_loop().time() + min(ttl_ms, MAX_TTL_MS) / 1000
-            self._cache[key] = (until, json.dumps(answer))  # a caller may change what it gets
-            if len(self._cache) > MAX_CACHED:
-                self._cache.popitem(last=False)
+            answer = await ask(params)
+        return await self._see_through(ask, params, answer) if session.rev.modern else answer
 
     def _metadata(self) -> Msg:
         """Return what every modern request says. spec: basic/index#_meta"""
         session = self.peer.session
-        meta = {
+        if not session.rev.modern:
+            return {}
+        wants_log = "notifications/message" in self._listeners
+        return present(**{
             PROTOCOL_VERSION: session.rev.name,
             CLIENT_INFO: self.info,
             CLIENT_CAPABILITIES: session.client_capabilities,
-        }
-        if self._log is not None and session.log_level:
-            meta[LOG_LEVEL] = session.log_level
-        return meta
+            LOG_LEVEL: session.log_level if wants_log else None,
+        })  # fmt: skip
 
-    async def _rounds(
-        self, ask: Callable[[Msg], Awaitable[Msg]], params: Msg, key: str
-    ) -> Msg:
-        """Send a modern request, answering what the server asks back, until it is complete."""
-        changes = self._changes
-        for turn in range(MAX_ROUNDS + 1):
-            answer = await ask(params)
+    async def _see_through(self, ask: functools.partial[Any], params: Any, answer: Msg) -> Msg:
+        """Answer what the server asks back, and follow its task, until there is a result."""
+        for rounds in itertools.count():
             kind = answer.get("resultType", "complete")
-            if kind in ("complete", "task"):
-                if key and not turn and changes == self._changes:
-                    self._keep(key, answer)
+            if kind == "complete":
                 return answer
+            if kind == "task":
+                return await self._follow(ask, answer)
             state = present(requestState=answer.get("requestState"))
             asked = _object(answer, "inputRequests")
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
-                problem = "asked nothing" if kind == "input_required" else f"of type {kind!r}"
-                raise ProtocolError(f"{self.peer.name} gave a result that means nothing: {problem}")
-            if turn == MAX_ROUNDS:
+                raise ProtocolError(f"{self.peer.name} gave a result that means nothing: {kind!r}")
+            if rounds == MAX_ROUNDS:
                 break
+            # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
+            self._cache.changes += 1
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- requestState exactly
             # as it came, and only if it came
             params = {**params, **state, "inputResponses": await self._answer_all(asked)}
             if not state:
                 params.pop("requestState", None)
+            answer = await ask(params)
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request")
 
     async def _answer_all(self, asked: Msg) -> Msg:
-        """Return the answers to questions, all put at the same time; if one fails, none goes on."""
-        jobs = [asyncio.ensure_future(self._answer(ask)) for ask in asked.values()]
-        try:
-            return dict(zip(asked, await asyncio.gather(*jobs)))
-        finally:
-            for job in jobs:
-                job.cancel()
+        """Return the answers to questions, all put at the same time."""
+        return dict(zip(asked, await together(map(self._answer, asked.values()))))
 
-    async def _poll(
-        self, task: Msg, longest: float, progress: Callable[..., Any] | None
-    ) -> Msg:
-        """Return the result of a task: look at it now and then, and answer what it asks."""
-        handle, told = {"taskId": task["taskId"]}, None
-        answered: set[str] = set()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + longest
+    async def _follow(self, ask: functools.partial[Any], task: Msg) -> Msg:
+        """Return the result of a task, or raise what became of it; we give up, it is cancelled."""
+        # The extension: only a tool call may become a task, and only where we can follow it.
+        able = TASKS in _object(self.peer.session.client_capabilities, "extensions")
+        if ask.args != ("tools/call",) or not able or not isinstance(task.get("taskId"), str):
+            raise ProtocolError(f"{self.peer.name} answered {ask.args[0]} with a task")
+        handle = {"taskId": task["taskId"]}
         try:
-            if task.get("status") != "working":  # how it ended, or what it asks, is told only here
-                task = await self.request("tasks/get", handle)
-            while task.get("status") in ("working", "input_required"):
-                if progress is not None and task.get("statusMessage") not in (None, told):
-                    told = task["statusMessage"]
-                    self.peer.call(progress, 0, None, told)
-                fresh = {name: ask for name, ask in _object(task, "inputRequests").items()
-                         if name not in answered}  # fmt: skip
-                if fresh:
-                    update = {**handle, "inputResponses": await self._answer_all(fresh)}
-                    await self.request("tasks/update", update)
-                    answered.update(fresh)
-                wait_ms = task.get("pollIntervalMs")
-                wait_ms = wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else POLL_MS
-                await asyncio.sleep(min(wait_ms / 1000, STALL_SECONDS))
-                if loop.time() > until:
-                    raise RequestTimeout(f"a task was not done within {longest:g} seconds")
-                task = await self.request("tasks/get", handle)
+            task = await self._poll(task, handle, **ask.keywords)
         except BaseException as exc:
             if self.peer.lost is None and not isinstance(exc, RemoteError):
-                self._tasks.spawn(self.request("tasks/cancel", handle))
+                self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
         if task.get("status") == "completed":
             return _object(task, "result")
         problem = _object(task, "error")
-        text = str(problem.get("message", f"the task was {task.get('status')}"))
-        code = problem.get("code")
+        code, text = problem.get("code"), problem.get("message", f"it was {task.get('status')}")
         code = code if isinstance(code, int) else INTERNAL_ERROR
-        raise RemoteError(code, text, problem.get("data"))
+        raise RemoteError(code, f"the task failed: {text}", problem.get("data"))
 
-    async def _answer(self, asked: JSON) -> Msg:
-        """Return the answer to one of the server's questions."""
-        method = asked.get("method") if isinstance(asked, dict) else None
-        if not isinstance(method, str) or method not in ASKED or method == "ping":
-            raise ProtocolError(f"{self.peer.name} asked something unknown: {asked!r:.200}")
-        row, params = METHODS[method], _object(asked, "params")
-        check_capability("client", self.peer.session.client_capabilities, row.capability, NEWEST)
-        check_params(row, params)
-        return await ASKED[method](self, params)
+    async def _poll(
+        self, task: Msg, handle: Msg, longest: float, on_progress: Callback, **_: Any
+    ) -> Msg:
+        """Return a task when it has ended: look at it now and then, and answer what it asks."""
+        answered: set[str] = set()
+        clock, told = asyncio.get_running_loop().time, None
+        until = clock() + longest
+        if task.get("status") != "working":  # how it ended, or what it asks, is told only here
+            task = await self.request("tasks/get", handle)
+        while task.get("status") in ("working", "input_required"):
+            if on_progress is not None and task.get("statusMessage") not in (None, told):
+                told = task["statusMessage"]
+                self.peer.call(on_progress, 0, None, told)
+            asked = _object(task, "inputRequests")
+            fresh = {name: asked[name] for name in asked.keys() - answered}
+            if fresh:
+                update = {**handle, "inputResponses": await self._answer_all(fresh)}
+                await self.request("tasks/update", update)
+                answered.update(fresh)
+            wait_ms = task.get("pollIntervalMs")
+            wait_ms = wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else POLL_MS
+            await asyncio.sleep(min(wait_ms, 1000 * STALL_SECONDS) / 1000)
+            if clock() > until:
+                raise RequestTimeout(f"a task was not done within {longest:g} seconds")
+            task = await self.request("tasks/get", handle)
+        return task
 
     async def _renew(self, expired: Session) -> None:
         """Shake hands again, once for all requests that found the same session gone."""
-        if self._expired is not expired:
-            self._expired = expired
-            self._renewal = self._tasks.spawn(self._handshake())
-        await asyncio.shield(self._renewal)
+        if self._renewal[0] is not expired:
+            self._renewal = expired, self.tasks.spawn(self._handshake(expired.rev))
+        await asyncio.shield(self._renewal[1])
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification."""
         if self.transport is None or self.peer.lost is not None:
-            raise ConnectionClosed(str(self.peer.lost or "not connected yet: use `async with`"))
-        await self._send(notification(method, params))
+            raise ConnectionClosed(str(self.peer.lost or NOT_CONNECTED))
+        await self.send(notification(method, params))
 
     async def batch(self, calls: Iterable[tuple[str, Msg | None]]) -> list[Any]:
         """Send several requests together; return results and RemoteErrors in their order.
 
-        They travel as one array where the revision has batches, one by one elsewhere.
+        They travel as one array where the revision has batches, one by one elsewhere. Any other
+        error of one, such as a timeout, is raised at once, and the others are cancelled.
         """
         calls = list(calls)
         if len(calls) > MAX_BATCH:
@@ -7780,41 +7863,40 @@ class Client:
         for method, _ in calls:
             self._check(method)
         encode([{"params": params} for _, params in calls])  # all can be said, or none is
-        waiting: list[Msg] = []
+        batch: list[Msg] = []
 
         async def collect(msg: Msg) -> None:
-            waiting.append(msg)
-            if len(waiting) == len(calls):
-                await self._send(waiting)  # type: ignore[arg-type]
-            elif len(waiting) > len(calls):  # a cancellation, later
-                await self._send(msg)
+            if len(batch) == len(calls):  # sent already: this is a cancellation, or a second try
+                await self.send(msg)
+            elif "id" in msg:
+                batch.append(msg)
+                if len(batch) == len(calls):
+                    await self.send(batch)  # type: ignore[arg-type]
 
-        send = collect if self.peer.session.rev.batching else self._send
-        jobs = [self._request(method, params, send) for method, params in calls]
-        answers = await asyncio.gather(*jobs, return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, RemoteError):
-                raise answer
-        return answers
+        async def call(method: str, params: Msg | None) -> Any:
+            try:
+                return await self._request(method, params, send)
+            except RemoteError as exc:
+                return exc
+
+        send = collect if self.peer.session.rev.batching else self.send
+        return await together(call(*each) for each in calls)
 
     async def ping(self) -> float:
         """Return how many seconds the server took to answer."""
-        loop = asyncio.get_running_loop()
-        start = loop.time()
-        if self.peer.session.rev.modern:
-            await self._discover(self.timeout)
-        else:
-            await self.request("ping")
-        return loop.time() - start
+        clock, modern = asyncio.get_running_loop().time, self.peer.session.rev.modern
+        start = clock()
+        await (self._ask_who(self.timeout) if modern else self.request("ping"))
+        return clock() - start
 
     # Lists.
 
-    async def _pages(self, method: str, key: str, needs: str) -> AsyncIterator[Msg]:
+    async def _pages(self, method: str) -> AsyncIterator[Msg]:
         params: Msg | None = None
         seen: set[str] = set()
         while len(seen) < MAX_PAGES:
             answer = await self.request(method, params)
-            for item in objects(answer, key, needs):
+            for item in answer[RESULTS[method][0]]:
                 yield item
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
@@ -7830,33 +7912,32 @@ class Client:
         """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
         modern = self.peer.session.rev.modern
         mirrors = self.transport.mirrors if self.transport and modern else None
-        async for tool in self._pages("tools/list", "tools", "name"):
-            if mirrors is not None:
-                # spec: basic/transports/streamable-http#schema-extension -- "the client MUST
-                # exclude the invalid tool"
-                try:
+        async for tool in self._pages("tools/list"):
+            # spec: basic/transports/streamable-http#schema-extension -- "the client MUST exclude
+            # the invalid tool"
+            try:
+                if mirrors is not None:
                     mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
-                except SchemaError as exc:
-                    logger.warning("tool %r is left out: %s", tool["name"], exc)
-                    continue
-            yield tool
+                yield tool
+            except SchemaError as exc:
+                logger.warning("tool %r is left out: %s", tool["name"], exc)
 
     def resources(self) -> AsyncIterator[Msg]:
         """Iterate over the resources: {"uri", "name", ...}."""
-        return self._pages("resources/list", "resources", "uri")
+        return self._pages("resources/list")
 
     def templates(self) -> AsyncIterator[Msg]:
         """Iterate over the resource templates: {"uriTemplate", "name", ...}."""
-        return self._pages("resources/templates/list", "resourceTemplates", "uriTemplate")
+        return self._pages("resources/templates/list")
 
     def prompts(self) -> AsyncIterator[Msg]:
         """Iterate over the prompts: {"name", "arguments"?, ...}."""
-        return self._pages("prompts/list", "prompts", "name")
+        return self._pages("prompts/list")
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
         tools = [tool async for tool in self.tools()]
-        self._checks = {tool["name"]: _output_check(tool) for tool in tools}
+        self._schemas = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -7881,24 +7962,21 @@ class Client:
         """
         return value_of(await self.call_tool(name, arguments, **options))
 
-    async def call_tool(
-        self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
-        progress: Callable[..., Any] | None = None, meta: Msg | None = None,
-    ) -> Msg:  # fmt: skip
-        """Call a tool, return its result as sent: {"content", "structuredContent"?, "isError"?}."""
+    async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
+        """Call a tool, return its result as sent: {"content", "structuredContent"?, "isError"?}.
+
+        Options as for request(): timeout, progress, meta.
+        """
         params = {"name": name, "arguments": to_json(arguments or {})}
-        call = functools.partial(
-            self.request, "tools/call", params, timeout=timeout, progress=progress, meta=meta
-        )
         try:
-            answer = await call()
+            answer = await self.request("tools/call", params, **options)
         except RemoteError as exc:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
-            self._cache = self._cache and OrderedDict()
+            self._cache.drop("notifications/tools/list_changed", {})
             await self.list_tools()
-            answer = await call()
+            answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
         if "structuredContent" in answer and not answer.get("isError"):
@@ -7907,25 +7985,23 @@ class Client:
 
     async def _check_output(self, name: str, out: JSON) -> None:
         # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
-        if self._checks is None or name not in self._checks:
-            try:
+        try:
+            if name not in self._schemas:
                 await self.list_tools()
-            except MCPError as exc:  # the call itself has succeeded
-                logger.warning("the output of %r is not checked: %s", name, exc)
-                return
-        checks = self._checks if self._checks is not None else {}
-        check = checks.setdefault(name, None)
-        if check is not None:
-            try:
+            schema = self._schemas.setdefault(name, None)
+            check = checker_of(schema) if isinstance(schema, dict) else None
+        except MCPError as exc:  # the call itself has succeeded
+            logger.warning("the output of %r is not checked: %s", name, exc)
+            return
+        try:
+            if check is not None:
                 check(out)
-            except SchemaError as exc:
-                raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
+        except SchemaError as exc:
+            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource and return the result as sent: {"contents": [...]}."""
-        answer = await self.request("resources/read", {"uri": uri})
-        objects(answer, "contents")
-        return answer
+        return await self.request("resources/read", {"uri": uri})
 
     async def read(self, uri: str) -> Any:
         """Read a resource: str or bytes, or a list of them if it has several contents."""
@@ -7945,15 +8021,13 @@ class Client:
         """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
         texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
                  for key, value in (arguments or {}).items()}  # fmt: skip
-        answer = await self.request("prompts/get", {"name": name, "arguments": texts})
-        objects(answer, "messages", "role")
-        return answer
+        return await self.request("prompts/get", {"name": name, "arguments": texts})
 
     async def complete_full(
         self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> Msg:
         """Return completions as sent: {"values", "total"?, "hasMore"?}."""
-        if not isinstance(ref, dict):
+        if isinstance(ref, str):
             is_uri = "://" in ref or "{" in ref
             kind, key = ("resource", "uri") if is_uri else ("prompt", "name")
             ref = {"type": f"ref/{kind}", key: ref}
@@ -7970,16 +8044,15 @@ class Client:
         self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> list[str]:
         """Return values for an argument of a prompt (by name) or a template (by its URI)."""
-        found = await self.complete_full(ref, argument, value, context)
-        return found["values"]  # type: ignore[no-any-return]
+        return (await self.complete_full(ref, argument, value, context))["values"]  # type: ignore
 
-    def subscribe(self, uri: str, callback: Callable[[Msg], Any] | None = None) -> Subscription:
+    def subscribe(self, uri: str, callback: Callback = None) -> Subscription:
         """Hear of updates: `await` it with a callback, or iterate over it."""
         return Subscription(self, {"resourceSubscriptions": [uri]}, callback, False)
 
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
-        uris: Iterable[str] = (), callback: Callable[[Msg], Any] | None = None,
+        uris: Iterable[str] = (), callback: Callback = None,
     ) -> Subscription:  # fmt: skip
         """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`."""
         wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
@@ -7990,64 +8063,6 @@ class Client:
         for subscription in list(self.subscriptions):
             if subscription.uris == [uri]:
                 await subscription.close()
-
-    async def add_subscription(self, item: Subscription) -> None:
-        """Open a subscription, in the way of the era."""
-        known = {uri for other in self.subscriptions for uri in other.uris}
-        self.subscriptions.append(item)
-        if self.peer.session.rev.modern:
-            item.agreed = asyncio.get_running_loop().create_future()
-            item.feed = self._tasks.spawn(self._feed(item, item.agreed))
-        try:
-            if item.agreed is not None:
-                await item.agreed
-                return
-            for uri in set(item.uris) - known:
-                await self.request("resources/subscribe", {"uri": uri})
-        except BaseException:
-            if item.feed is not None:
-                item.feed.cancel()
-            if item in self.subscriptions:
-                self.subscriptions.remove(item)
-            raise
-
-    async def drop_subscription(self, item: Subscription) -> None:
-        """Close a subscription; the server is told when nobody else here wants the same."""
-        if item not in self.subscriptions:
-            return
-        self.subscriptions.remove(item)
-        if item.feed is not None:
-            item.feed.cancel()
-        elif self.peer.lost is None:
-            for uri in set(item.uris) - {u for other in self.subscriptions for u in other.uris}:
-                await self.request("resources/unsubscribe", {"uri": uri})
-
-    async def _feed(self, item: Subscription, agreed: asyncio.Future[Any]) -> None:
-        """Keep a subscriptions/listen open, and open it again when its stream is lost."""
-
-        async def send(msg: Msg) -> None:
-            if "id" in msg:  # not a cancellation, later
-                self._feeds[str(msg["id"])] = item
-            await self._send(msg)
-
-        params = {"notifications": item.wanted}
-        while self.peer.lost is None:
-            try:
-                await self._request("subscriptions/listen", params, send, float("inf"))
-                break  # the server ended it
-            except MCPError as exc:
-                lost = isinstance(exc, ConnectionClosed) and agreed.done()
-                if not lost or item.failures >= MAX_RESUMES or self.peer.lost is not None:
-                    if agreed.done():
-                        logger.warning("a subscription has ended: %s", exc)
-                    _settle(agreed, None, exc)
-                    break
-                item.failures += 1
-                await asyncio.sleep(RETRY_MS / 1000 * item.failures)
-            finally:
-                self._feeds = {id: feed for id, feed in self._feeds.items() if feed is not item}
-        _settle(agreed, None, ConnectionClosed(f"{self.peer.name} ended the subscription"))
-        await item.close()
 
     async def _hear_changes(self) -> None:
         """Listen for what there are callbacks for; legacy servers announce it unasked."""
@@ -8074,7 +8089,7 @@ class Client:
         session = self.peer.session
         check_capability("client", session.client_capabilities, "roots.listChanged", session.rev)
         if roots is not None:
-            self._roots = roots
+            self._callbacks["roots"] = roots
         if not session.rev.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 
@@ -8091,52 +8106,31 @@ class Client:
 
     def _told(self, msg: Msg, send: Send) -> None:
         method, params = msg["method"], msg.get("params", {})
-        name = _object(params, "_meta").get(SUBSCRIPTION_ID)
-        feed = self._feeds.get(str(name))
+        # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it is;
+        # legacy announcements are for all
+        mark = _object(params, "_meta").get(SUBSCRIPTION_ID, params.get("requestId"))
+        owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- "MUST reference a
             # subscriptions/listen request, to terminate that subscription stream"
-            if str(params.get("requestId")) in self._feeds:
+            for item in owners:
                 problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
-                self.peer.fail(params["requestId"], problem)
-        elif method == "notifications/message":
-            if self._log is not None:
-                self.peer.call(
-                    self._log, params.get("level"), params.get("data"), params.get("logger")
-                )
+                self.peer.fail(item.req_id, problem)
         elif method == "notifications/subscriptions/acknowledged":
-            if feed is not None and feed.agreed is not None:
-                feed.failures = 0
-                _settle(feed.agreed, None, None)
-                refused = feed.wanted.keys() - _object(params, "notifications").keys()
-                if refused:
-                    logger.warning("%s will not tell of %s", self.peer.name, ", ".join(refused))
+            for item in owners:
+                item.agree(_object(params, "notifications"))
         else:
-            self._forget(method, params)
-            if feed is None and name is not None:
-                return  # of a subscription that we have closed
-            # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it is;
-            # legacy announcements are for all
-            for subscription in list(self.subscriptions) if feed is None else [feed]:
-                subscription.push(msg)
-            if feed is None:
+            self._cache.drop(method, params)
+            if method == "notifications/tools/list_changed":
+                self._schemas = {}
+            for item in list(self.subscriptions) if mark is None else owners:
+                item.push(msg)
+            if mark is None:
                 self._call_back(msg)
 
     def _call_back(self, msg: Msg) -> None:
         for listener in self._listeners.get(msg["method"], ()):
             self.peer.call(listener, msg.get("params", {}))
-
-    def _forget(self, method: str, params: Msg) -> None:
-        """Drop what was kept and may have changed."""
-        self._changes += 1
-        if method == "notifications/tools/list_changed":
-            self._checks = None
-        # spec: server/utilities/caching#interaction-with-notifications
-        kind = method.partition("/")[2].partition("/")[0]
-        uri = json.dumps(str(params.get("uri")))[1:-1]
-        for key in [key for key in self._cache or () if key.startswith(f'["{kind}/')]:
-            if method != "notifications/resources/updated" or uri in key:
-                del self._cache[key]  # type: ignore[union-attr]
 
     async def _serve(self, exchange: Exchange) -> Msg:
         """Answer a request of the server."""
@@ -8146,27 +8140,34 @@ class Client:
             logger.warning("%s sent a request, %s", self.peer.name, exchange.method)
             exchange.move("cancel")
             return {}
-        row = admit(exchange.method, SERVER, session.rev, session.client_capabilities)
-        assert row is not None
-        check_params(row, exchange.params)
-        return await ASKED[exchange.method](self, exchange.params)
+        admit(exchange.method, SERVER, session.rev, session.client_capabilities)
+        return {} if exchange.method == "ping" else await self._answer(exchange.msg)
 
-    async def _answer_ping(self, params: Msg) -> Msg:
-        return {}
+    async def _answer(self, asked: JSON) -> Msg:
+        """Return the answer to a question of the server: a request, or part of a result."""
+        method = asked.get("method") if isinstance(asked, dict) else None
+        if not isinstance(method, str) or method not in ASKED:
+            raise ProtocolError(f"{self.peer.name} asked something unknown: {asked!r:.200}")
+        row, params = METHODS[method], _object(asked, "params")
+        check_capability("client", self.peer.session.client_capabilities, row.capability, NEWEST)
+        check_params(row, params)
+        mode = f".{params.get('mode', 'form')}" if row.capability == "elicitation" else ""
+        callback = self._callbacks.get(row.capability + mode)
+        if callback is None:
+            raise RPCError(INVALID_PARAMS, f"this client does not do {row.capability}{mode}")
+        return await ASKED[method](self, callback, params)
 
-    async def _answer_roots(self, params: Msg) -> Msg:
-        roots = await _maybe_await(self._roots() if callable(self._roots) else self._roots)
-        rev = self.peer.session.rev
-        return {"roots": [fit("Root", root_of(root), rev) for root in roots or ()]}
+    async def _answer_roots(self, roots: Any, params: Msg) -> Msg:
+        found = await _maybe_await(roots() if callable(roots) else roots) or ()
+        return {"roots": [fit("Root", root_of(root), self.peer.session.rev) for root in found]}
 
-    async def _answer_sample(self, params: Msg) -> Msg:
+    async def _answer_sample(self, sample: Any, params: Msg) -> Msg:
         session = self.peer.session
-        tools = "tools" in params or "toolChoice" in params
-        able = declares(session.client_capabilities, "sampling.tools")
-        if self._sample is None or (tools and not able):
+        if "tools" in params or "toolChoice" in params:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-            raise RPCError(INVALID_PARAMS, "this client does not sample" + " with tools" * tools)
-        answer = await _maybe_await(self._sample(params))
+            if not declares(session.client_capabilities, "sampling.tools"):
+                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+        answer = await _maybe_await(sample(params))
         if not isinstance(answer, dict) or "content" not in answer:
             answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
         blocks = answer["content"] if isinstance(answer["content"], list) else [answer["content"]]
@@ -8176,16 +8177,11 @@ class Client:
         content = blocks[0] if len(blocks) == 1 else blocks
         return {"role": "assistant", "model": self.info["name"], **answer, "content": content}
 
-    async def _answer_elicit(self, params: Msg) -> Msg:
-        if params.get("mode") == "url":
-            if self._elicit_url is None:
-                raise RPCError(INVALID_PARAMS, "this client does not open URLs")
-            answer = await _maybe_await(self._elicit_url(params["message"], str(params.get("url"))))
-            return answer_of(answer, None)
-        if self._elicit is None:
-            raise RPCError(INVALID_PARAMS, "this client shows no forms")
-        schema = member(params, "requestedSchema", dict, "form")
-        answer = await _maybe_await(self._elicit(params["message"], schema))
+    async def _answer_elicit(self, elicit: Any, params: Msg) -> Msg:
+        url, schema = str(params.get("url")), None
+        if params.get("mode") != "url":
+            schema = member(params, "requestedSchema", dict, "form")
+        answer = await _maybe_await(elicit(params["message"], url if schema is None else schema))
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
@@ -8193,9 +8189,8 @@ class Client:
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 
-#: From the server's requests to the function that answers them.
-ASKED: dict[str, Callable[[Client, Msg], Awaitable[Msg]]] = {
-    "ping": Client._answer_ping,
+#: From the server's questions to the function that answers them by a callback.
+ASKED: dict[str, Callable[[Client, Any, Msg], Awaitable[Msg]]] = {
     "roots/list": Client._answer_roots,
     "sampling/createMessage": Client._answer_sample,
     "elicitation/create": Client._answer_elicit,
@@ -8216,22 +8211,20 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     action, content = "accept", answer
     if answer is None or answer is False:
         action = "decline"
-    elif answer is True:
-        content = {}
     elif isinstance(answer, str) and answer in actions:
-        action, content = answer, {}
+        action, content = answer, None
     elif isinstance(answer, (tuple, list)) and len(answer) == 2 and answer[0] in actions:
         action, content = answer
     elif isinstance(answer, dict) and answer.get("action") in actions:
         action, content = answer["action"], answer.get("content")
     if action != "accept" or schema is None:
         return {"action": action}
-    fields = schema.get("properties", {})
-    content = to_json({} if content is None else content)
-    if len(fields) == 1 and (answer is True or not isinstance(content, dict)):
-        name, field = next(iter(fields.items()))  # the only thing that was asked for
-        if answer is not True or field.get("type") == "boolean":
-            content = {name: True if answer is True else content}
+    fields = {k: v for k, v in _object(schema, "properties").items() if isinstance(v, dict)}
+    if content is True and [field.get("type") for field in fields.values()] != ["boolean"]:
+        content = None  # no more than consent
+    content = {} if content is None else to_json(content)
+    if not isinstance(content, dict) and len(fields) == 1:
+        content = dict.fromkeys(fields, content)  # the only thing that was asked for
     if isinstance(content, dict):
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
         content = {**defaults, **content}
@@ -8245,36 +8238,16 @@ def checker_of(schema: Msg) -> Callable[[JSON], None]:
     With regular expressions in it, nothing is checked: the text may be the server's as well, and
     the two together can take for ever.
     """
-    todo: list[Any] = [schema]
-    while todo:
-        item = todo.pop()
-        if isinstance(item, dict):
-            if isinstance(item.get("pattern"), str) or "patternProperties" in item:
-                return lambda value: None
-            todo += item.values()
-        elif isinstance(item, list):
-            todo += item
-    return compile_schema(schema).check
+    return (lambda value: None) if _has_patterns(schema) else compile_schema(schema).check
 
 
-def _object(answer: Msg, key: str) -> Msg:
-    value = answer.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _output_check(tool: Msg) -> Callable[[JSON], None] | None:
-    schema = tool.get("outputSchema")
-    if not isinstance(schema, dict):
-        return None
-    try:
-        return checker_of(schema)
-    except SchemaError as exc:
-        logger.warning("tool %r has an output schema that cannot be used: %s", tool["name"], exc)
-        return None
-
-
-async def _maybe_await(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
+def _has_patterns(node: JSON) -> bool:
+    if isinstance(node, list):
+        return any(map(_has_patterns, node))
+    if not isinstance(node, dict):
+        return False
+    own = isinstance(node.get("pattern"), str) or "patternProperties" in node
+    return own or any(map(_has_patterns, node.values()))
 
 
 # =============================================================================

@@ -8960,9 +8960,13 @@ class TestConnecting:
             async with client_of_fake(fake) as c:
                 with pytest.raises(RuntimeError, match="connects once"):
                     await c.connect()
-            for call in (c.ping(), c.notify("x"), c.call("x")):
-                with pytest.raises(m.ConnectionClosed):
+            found = []
+            for call in (c.ping(), c.notify("x"), c.call("x"), c.notify("x")):
+                with pytest.raises(m.ConnectionClosed) as caught:
                     await call
+                found.append(caught.value)
+            assert len({*map(str, found)}) == 1 and c.peer.lost not in found
+            assert len({*map(id, found)}) == 4  # each with a traceback of its own
 
         run(main())
 
@@ -9472,7 +9476,7 @@ class TestHostileServers:
                     await self.survives(self.CALLS[method](c))
                     c.subscriptions.clear()
                     if turn % 50 == 0:
-                        c._checks = None
+                        c._schemas.clear()
 
         run(main())
 
@@ -9812,6 +9816,37 @@ class TestBatch:
                     await c.batch([("ping", None)] * 1001)
                 assert len(fake.sent) == before
                 assert await c.batch([("ping", None)] * 1000) == [{}] * 1000
+
+        run(main())
+
+    def test_a_call_that_cannot_be_sent_fails_the_whole_batch_at_once(self):
+        async def main():
+            hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
+            fake = FakeServer({"initialize": hello})
+            async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
+                before = len(fake.sent)
+                for params in ({"_meta": 5}, [1]):
+                    for calls in ([("ping", None), ("x", params)], [("x", params), ("ping", None)]):
+                        with pytest.raises((TypeError, AttributeError)):
+                            await c.batch([*calls, ("ping", None)])
+                await idle()
+                assert len(fake.sent) == before and not c.peer.outgoing.pending
+                assert await c.batch([("ping", None)] * 2) == [{}, {}]
+
+        run(main())
+
+    def test_a_batch_that_cannot_be_written_fails_at_once(self):
+        class Broken(FakeServer):
+            async def write(self, msg):
+                if isinstance(msg, list):
+                    raise m.ConnectionClosed("the pipe is broken")
+                await super().write(msg)
+
+        async def main():
+            fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
+            async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
+                with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
+                    await c.batch([("ping", None)] * 3)
 
         run(main())
 
