@@ -10915,7 +10915,7 @@ CONNECTORS.insert(0, connect_http)
 ###############################################################################
 # 22. Command line
 ###############################################################################
-# Uses sections 1, 2, 4, 5, 11 and 13 to 16.
+# Uses sections 1, 2, 4, 11 and 13 to 16.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -10925,8 +10925,8 @@ CONNECTORS.insert(0, connect_http)
 #           3. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 #           4. A trace shows whole messages, but neither secrets nor pages of base64.
-# Plan.     Text for terminals; the trace; values from words; Screen, which is stderr; Command, with
-#           a method for each verb, and their table; what to serve; main().
+# Plan.     Text for terminals; the trace; values from words; CommandLine, with a method for each
+#           verb; what to serve; VERBS and OPTIONS; main().
 # Not here. A shell of its own, and configuration files of other programs: they are code to run.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
@@ -10990,19 +10990,19 @@ def type_words(schema: JSON, depth: int = 0) -> str:
     """
     if not isinstance(schema, dict) or depth > 4:
         return "any"
-    words: Any = schema.get("type") or ("object" if "properties" in schema else "any")
+    options = schema.get("anyOf") or schema.get("oneOf")
     if "enum" in schema or "const" in schema:
         words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
-    elif schema.get("anyOf") or schema.get("oneOf"):
-        options = schema.get("anyOf") or schema["oneOf"]
+    elif options:
         words = [type_words(option, depth + 1) for option in options]
     elif "$ref" in schema:
         words = [schema["$ref"].rpartition("/")[2]]
     else:
+        kinds: Any = schema.get("type") or ("object" if "properties" in schema else "any")
         shapes = {"array": f"[{type_words(schema.get('items'), depth + 1)}]"}
         if schema.get("properties"):
             shapes["object"] = f"{{{parameters(schema, depth + 1)}}}"
-        words = [shapes.get(word, word) for word in ([words] if isinstance(words, str) else words)]
+        words = [shapes.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
     return " | ".join(dict.fromkeys(words[:9])) + " | ..." * (len(words) > 9)
 
 
@@ -11076,7 +11076,7 @@ def veil(value: JSON, key: str = "", parent: str = "") -> JSON:
     if not isinstance(value, (dict, list)):
         return value
     more = len(value) - SHOWN_MEMBERS
-    rest = [f"... {more:,} more"] if more > 0 else []
+    rest = [f"... {more:,} more"] * (more > 0)
     if isinstance(value, list):
         return [veil(item) for item in value[:SHOWN_MEMBERS]] + rest
     shown = {name: veil(value[name], name, key) for name in list(value)[:SHOWN_MEMBERS]}
@@ -11119,9 +11119,12 @@ class TraceView:
     BLUE, GREEN, RED, YELLOW, CYAN, DIM = "1;34", "1;32", "1;31", "33", "36", "2"
 
     def __init__(self, stream: typing.TextIO) -> None:
-        self.stream, self.width = stream, columns(stream)
+        import shutil
+
+        self.stream, terminal = stream, stream.isatty()
+        self.width = min(max(shutil.get_terminal_size().columns, 60), 140) if terminal else 100
         dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        self.colour = stream.isatty() and not dull
+        self.colour = terminal and not dull
         self.began, self.first = 0.0, ""  # when, and with whom: other peers are named
         #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
@@ -11148,13 +11151,12 @@ class TraceView:
         """Return what a message is: its method, or what it answers and how long that took."""
         if not isinstance(msg, dict):
             return f"not a message: {msg}"
-        req_id = json.dumps(msg.get("id"))
+        req_id, params = json.dumps(msg.get("id")), msg.get("params")
         if "method" not in msg:
             asked = (name, "<" if direction == ">" else ">", req_id)
             title, since = self.asked.pop(asked, ("an unknown request", now))
             kind = "error for" if "error" in msg else "result of"
             return f"{kind} {title}, {1000 * (now - since):.1f} ms"
-        params = msg.get("params")
         named = isinstance(params, dict) and (params.get("name") or params.get("uri"))
         title = f"{msg['method']} {named or ''}".strip()
         if "id" in msg:
@@ -11170,13 +11172,6 @@ class TraceView:
     def paint_token(self, token: re.Match[str]) -> str:
         style = self.CYAN if token[2] else self.YELLOW if token[3] else ""
         return self.paint(self.RED if REDACTED in token[0] else style, token[0])
-
-
-def columns(stream: typing.TextIO) -> int:
-    """Return how wide to write on a stream: as its terminal is, within reason."""
-    import shutil
-
-    return min(max(shutil.get_terminal_size().columns, 60), 140) if stream.isatty() else 100
 
 
 def start_trace(where: str) -> None:
@@ -11237,7 +11232,7 @@ def read_arguments(words: Sequence[str], schema: Msg, usage: str) -> Msg:
             pick(f"argument of {usage}", key, fields)
         given[key] = convert(text, fields.get(key))
     with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
-        check = compile_schema(schema).check
+        check = checker_of(schema)
         try:
             check(given)
         except SchemaError as exc:
@@ -11245,26 +11240,18 @@ def read_arguments(words: Sequence[str], schema: Msg, usage: str) -> Msg:
     return given
 
 
-#: Lists that a server may have: how to get one, and its name in the result.
-LISTS: dict[str, tuple[Callable[[Client], Awaitable[list[Msg]]], str]] = {
-    "tools": (Client.list_tools, "tools"), "resources": (Client.list_resources, "resources"),
-    "templates": (Client.list_templates, "resourceTemplates"),
-    "prompts": (Client.list_prompts, "prompts"),
-}  # fmt: skip
+#: Lists that a server may have, and their names in the result.
+LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
+         "prompts": "prompts"}  # fmt: skip
 # What a verb gives: its result as JSON, and as text for people; bytes for a binary resource.
 Shown = tuple[Any, Union[str, bytes]]
 
 
 class CommandLine:
-    """A command line at work: what the person sees on stderr, and a method for each verb.
-
-    stderr has lines, and below them one that shows the progress.
-    """
+    """A command line at work: a method for each verb, and one for all that the server may ask."""
 
     def __init__(self, args: Any) -> None:
-        self.args, self.words = args, args.words
-        self.live = sys.stderr.isatty() and not args.trace  # the last line can be drawn again
-        self.bar, self.tenths = "", -1
+        self.args, self.words, self.tenths = args, args.words, -1
         options: Msg = {"stderr": self.line, "cwd": args.cwd,
                         "env": dict(word.partition("=")[::2] for word in args.env)}  # fmt: skip
         if isinstance(args.target, str) and re.match(r"\w+://", args.target):
@@ -11277,26 +11264,18 @@ class CommandLine:
             sample=self.sample, log=self.log, progress=self.progress, cache=False, **options,
         )  # fmt: skip
 
-    def write(self, text: str, bar: str = "") -> None:
-        """Write in the place of the progress, which is `bar` from now on."""
-        sys.stderr.write("\r\x1b[K" * (self.bar != "") + text + bar)
+    def line(self, text: object, end: str = "\n") -> None:
+        """Write a line, or several, for the person."""
+        sys.stderr.write(plain(text).rstrip("\r\n") + end)
         sys.stderr.flush()
-        self.bar = bar
-
-    def line(self, text: object) -> None:
-        """Write a line, or several, above the progress."""
-        self.write(plain(text).rstrip() + "\n", self.bar)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Draw the progress; without a terminal, write a line for each tenth of the way."""
-        part = min(max(done / total, 0), 1) if total else 0
-        words = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
-        if self.live:
-            bar = f"[{'#' * int(24 * part):.<24}] {words}" if total else f"... {words}"
-            self.write("", bar[: columns(sys.stderr) - 1])
-        elif not total or int(10 * part) != self.tenths:
-            self.tenths = int(10 * part)
-            self.line(f"progress: {words}")
+        """Write how far it is, for each tenth of the way where the way is known."""
+        tenths = int(10 * done / total) if total else -1
+        if tenths < 0 or tenths != self.tenths:
+            far = f"{done:g}/{total:g}" if total else f"{done:g}"
+            self.line(one_line(f"progress: {far} {message or ''}"))
+        self.tenths = tenths
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
         """Write a log message of the server."""
@@ -11308,7 +11287,7 @@ class CommandLine:
         if sys.stdin is None or not sys.stdin.isatty():
             return None
         async with self.turn:
-            self.write(plain(question))
+            self.line(question, end="")
             # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
             threads = Threads(1)
             line: bytes = await threads.run(os.read, sys.stdin.fileno(), 65536)
@@ -11323,17 +11302,19 @@ class CommandLine:
             agreed = YES_NO.get((await self.ask("  Agree? [y/N] ") or "").lower())
             return {} if agreed else None
         for name, field in fields.items():
-            label = parameters({**schema, "properties": {name: field}})
             about = field.get("description") or field.get("title") or ""
+            field_alone = {**schema, "properties": {name: field}}
+            label = f"{parameters(field_alone)} {about and f'({about})'}"
             while name not in content:
-                text = await self.ask(one_line(f"{label} {about and f'({about})'}") + " > ")
+                text = await self.ask(f"{one_line(label)} > ")
                 if text is None:
                     return None
                 if not text and ("default" in field or name not in schema.get("required", ())):
                     break  # a default is filled in for us
+                value = convert(text, field)
                 try:
-                    compile_schema(field).check(convert(text, field))
-                    content[name] = convert(text, field)
+                    checker_of(field)(value)
+                    content[name] = value
                 except SchemaError as exc:
                     self.line(f"  {exc}")
         return content
@@ -11366,26 +11347,27 @@ class CommandLine:
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
             raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
         finally:
-            self.write("")
             await self.c.close()
         failed = self.args.verb == "call" and result.get("isError") is True
-        if self.args.json:
-            text = json.dumps(result, indent=2)
-        if isinstance(text, bytes):
-            sys.stdout.buffer.write(text)
-        elif failed and not self.args.json:
+        if failed and not self.args.json:
             self.line(f"error: {text}")
         else:
-            encoding = sys.stdout.encoding or "utf-8"  # which may lack some of the letters
-            print(text.encode(encoding, "backslashreplace").decode(encoding))
-        sys.stdout.flush()
+            self.show(json.dumps(result, indent=2) if self.args.json else text)
         return int(failed)
+
+    def show(self, text: str | bytes) -> None:
+        """Write the answer."""
+        if isinstance(text, str):
+            encoding = sys.stdout.encoding or "utf-8"  # which may lack some of the letters
+            print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+        else:
+            sys.stdout.buffer.write(text)
+            sys.stdout.flush()
 
     async def list(self) -> Shown:
         """List them; tools and prompts as signatures."""
-        fetch, key = LISTS[self.args.verb]
-        items = await fetch(self.c)
-        return {key: items}, table(items)
+        items = await getattr(self.c, f"list_{self.args.verb}")()
+        return {LISTS[self.args.verb]: items}, table(items)
 
     async def info(self) -> Shown:
         """Tell who the server is, what it speaks, and all that it offers."""
@@ -11398,26 +11380,33 @@ class CommandLine:
         if c.instructions:
             found["instructions"] = c.instructions
             text += [plain(c.instructions)]
-        for verb, (fetch, key) in LISTS.items():
-            if key in has or (verb == "templates" and "resources" in has):
-                found[key] = await fetch(c)
+        for verb, key in LISTS.items():
+            if verb.replace("templates", "resources") in has:
+                found[key] = await getattr(self.c, f"list_{verb}")()
                 text += ["", verb.upper(), table(found[key])]
         return found, "\n".join(text)
 
+    def entry(self, what: str, items: Iterable[Msg]) -> Msg:
+        """Return the tool or the prompt that was named."""
+        return pick(what, self.words[0], {item["name"]: item for item in items})  # type: ignore
+
     def arguments(self, item: Msg, schema: Msg) -> Msg:
-        """Return the arguments for a tool or a prompt."""
+        """Return the arguments that were given for a tool or a prompt."""
         given: Msg | None = self.args.arguments
         return read_arguments(self.words[1:], schema, headline(item)) if given is None else given
 
     async def call(self) -> Shown:
         """Call a tool; its schema converts and checks the arguments."""
-        tools = {tool["name"]: tool for tool in await self.c.list_tools()}
+        tools = await self.c.list_tools()
         if not self.args.json:
-            names = ", ".join([*tools][:10]) + ", ..." * (len(tools) > 10)
+            names = ", ".join(tool["name"] for tool in tools[:10]) + ", ..." * (len(tools) > 10)
             self.line(one_line(f"{self.c.server_info.get('name')} offers {names}"))
-        tool = pick("tool", self.words[0], tools)
-        given = self.arguments(tool, tool["inputSchema"])
-        result = await self.c.call_tool(tool["name"], given)
+        tool = self.entry("tool", tools)
+        try:
+            given = self.arguments(tool, tool["inputSchema"])
+            result = await self.c.call_tool(tool["name"], given)
+        except RPCError as exc:  # modern: a question of the tool was refused, which it cannot hear
+            result = {"content": blocks_of(str(exc)), "isError": True}
         return result, "\n".join(map(content_text, result.get("content", ())))
 
     async def read(self) -> Shown:
@@ -11430,8 +11419,7 @@ class CommandLine:
 
     async def prompt(self) -> Shown:
         """Show the messages of a prompt."""
-        prompts = {prompt["name"]: prompt for prompt in await self.c.list_prompts()}
-        prompt = pick("prompt", self.words[0], prompts)
+        prompt = self.entry("prompt", await self.c.list_prompts())
         asked = {each["name"]: each.get("required") for each in prompt.get("arguments") or ()}
         schema = {"properties": {name: {"type": "string"} for name in asked},
                   "required": [name for name in asked if asked[name]]}  # fmt: skip
