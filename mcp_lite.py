@@ -7197,16 +7197,9 @@ HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
 #: A function of the user's, plain or async.
 Callback = Optional[Callable[..., Any]]
 #: Each turns a target and the Client's options into a Transport, or returns None: not mine.
-CONNECTORS: list[Callable[[Any, Msg], Transport | None]] = []
-
-
-def connect_to(target: Any, options: Msg) -> Transport:
-    """Return the Transport for a target; TypeError if nothing here can reach it."""
-    for connector in CONNECTORS:
-        transport = connector(target, options)
-        if transport is not None:
-            return transport
-    raise TypeError(f"cannot connect to {target!r}: give a Server, command, path or Transport")
+CONNECTORS: list[Callable[[Any, Msg], Transport | None]] = [
+    lambda target, options: target if isinstance(target, Transport) else None
+]
 
 
 def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
@@ -7364,7 +7357,7 @@ class Subscription:
         """Subscribe; returns when the server agreed."""
         if self._state is not START:
             return self
-        self._state, self._news = READY, asyncio.Event()
+        self._state, self.news = READY, asyncio.Event()
         self._agreed = asyncio.get_running_loop().create_future()
         self.client.subscriptions.append(self)
         try:
@@ -7391,7 +7384,7 @@ class Subscription:
             self.client.subscriptions.remove(self)
         if self.task is not None:
             self.task.cancel()
-        self.wake()
+        self.news.set()
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
@@ -7410,13 +7403,9 @@ class Subscription:
         while not self.updates:
             if self._state is DONE or self.client.peer.lost is not None:
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
+            self.news.clear()
+            await self.news.wait()
         return self.updates.popleft()
-
-    def wake(self) -> None:
-        """Let the iterator look again: there is an update, or the end."""
-        self._news.set()
 
     def agree(self, notifications: Msg) -> None:
         """Hear what the server will tell of."""
@@ -7437,7 +7426,7 @@ class Subscription:
                 self.client.peer.call(self.callback, item)
             else:
                 self.updates.append(item)
-                self.wake()
+                self.news.set()
 
     async def _tell_server(self, method: str) -> None:
         """Legacy: ask to hear of each resource, or no longer, unless another here wants it too."""
@@ -7448,20 +7437,22 @@ class Subscription:
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
         peer, params = self.client.peer, {"notifications": self.wanted}
-        problem: MCPError = ConnectionClosed(f"{peer.name} ended the subscription")
-        while self.failures <= MAX_RESUMES:
+        problem: MCPError | None = None
+        while True:
             try:
                 await self.client._request("subscriptions/listen", params, self._send, float("inf"))
-                break
+                break  # the server ended it
             except MCPError as exc:
-                problem = exc
-                if peer.lost or not (isinstance(exc, ConnectionClosed) and self._agreed.done()):
+                cut = isinstance(exc, ConnectionClosed) and self._agreed.done() and not peer.lost
+                if not cut or self.failures == MAX_RESUMES:
+                    problem = exc
                     break
             self.failures += 1
             await asyncio.sleep(RETRY_MS / 1000 * self.failures)
-        if self._agreed.done() and peer.lost is None:
+        if problem is not None and self._agreed.done() and not peer.lost:
             logger.warning("a subscription has ended: %s", problem)
-        _settle(self._agreed, None, problem)
+        ended = ConnectionClosed(f"{peer.name} ended the subscription")
+        _settle(self._agreed, None, problem or ended)
         self._end()
 
     async def _send(self, msg: Msg) -> None:
@@ -7562,10 +7553,12 @@ class Client:
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # with us, whoever could hear an answer is gone
             self.tasks.spawn(self._serve_here(self.target, theirs))
-        elif isinstance(self.target, Transport):
-            self.transport = self.target
         else:
-            self.transport = connect_to(self.target, self.options)
+            found = (connector(self.target, self.options) for connector in CONNECTORS)
+            self.transport = next((each for each in found if each is not None), None)
+        if self.transport is None:
+            can = "give a Server, a command, a path, a URL or a Transport"
+            raise TypeError(f"cannot connect to {self.target!r}: {can}")
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
         await self.transport.open()
@@ -7582,7 +7575,7 @@ class Client:
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
         for subscription in self.subscriptions:
-            subscription.wake()
+            subscription.news.set()  # the iterator looks again
         await transport.close()
 
     async def close(self) -> None:
@@ -7597,8 +7590,7 @@ class Client:
         """Find out which era the server speaks, and agree on a revision."""
         if self.pinned in LEGACY:
             return await self._handshake(REVISIONS[self.pinned])
-        patience = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout)
-        outcome = await self._discover(patience)
+        outcome = await self._discover(self.timeout if self.pinned else PROBE_SECONDS)
         if outcome is None:
             return
         if self.pinned:
@@ -7616,7 +7608,7 @@ class Client:
         """Agree on a modern revision and return None; or return what a legacy server said."""
         self._speak(NEWEST)
         try:
-            outcome: Any = await self._ask_who(patience)
+            outcome: Any = await self._ask_who(min(patience, self.timeout))
         except AuthError:
             raise
         except MCPError as exc:
@@ -7642,7 +7634,7 @@ class Client:
     async def _start_again(self, lost: ConnectionClosed) -> None:
         """Some legacy servers end at a first message that is not `initialize`."""
         if self.pinned or isinstance(self.target, (Server, Transport)):
-            raise lost
+            raise ConnectionClosed(str(lost))
         logger.info("%s; it is started again", lost)
         self.peer = Peer("the server", self._serve, self._told)
         await self._open()
@@ -7735,8 +7727,8 @@ class Client:
     ) -> Msg:  # fmt: skip
         """Send a request by `send`, whatever is kept or declared, and see it through."""
         session, given = self.peer.session, params or {}
-        meta = {**given.get("_meta", {}), **self._metadata(), **(meta or {})}
-        params = {**given, "_meta": meta}
+        said = self._metadata() if session.rev.modern else {}
+        params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
         patience = self.timeout if timeout is None else timeout
         ask = functools.partial(
             self.peer.ask, method, send=send, patience=patience,
@@ -7752,16 +7744,10 @@ class Client:
 
     def _metadata(self) -> Msg:
         """Return what every modern request says. spec: basic/index#_meta"""
-        session = self.peer.session
-        if not session.rev.modern:
-            return {}
-        wants_log = "notifications/message" in self._listeners
-        return present(**{
-            PROTOCOL_VERSION: session.rev.name,
-            CLIENT_INFO: self.info,
-            CLIENT_CAPABILITIES: session.client_capabilities,
-            LOG_LEVEL: session.log_level if wants_log else None,
-        })  # fmt: skip
+        session, wants_log = self.peer.session, "notifications/message" in self._listeners
+        meta = {PROTOCOL_VERSION: session.rev.name, CLIENT_INFO: self.info,
+                CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
+        return {**meta, LOG_LEVEL: session.log_level} if wants_log else meta
 
     async def _see_through(self, ask: functools.partial[Any], params: Any, answer: Msg) -> Msg:
         """Answer what the server asks back, and follow its task, until there is a result."""
@@ -7782,9 +7768,8 @@ class Client:
             self._cache.changes += 1
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- requestState exactly
             # as it came, and only if it came
-            params = {**params, **state, "inputResponses": await self._answer_all(asked)}
-            if not state:
-                params.pop("requestState", None)
+            params = {key: params[key] for key in params if key != "requestState"}
+            params.update(state, inputResponses=await self._answer_all(asked))
             answer = await ask(params)
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request")
 
@@ -7793,14 +7778,14 @@ class Client:
         return dict(zip(asked, await together(map(self._answer, asked.values()))))
 
     async def _follow(self, ask: functools.partial[Any], task: Msg) -> Msg:
-        """Return the result of a task, or raise what became of it; we give up, it is cancelled."""
+        """Return the result of a task: look at it now and then, and answer what it asks."""
         # The extension: only a tool call may become a task, and only where we can follow it.
         able = TASKS in _object(self.peer.session.client_capabilities, "extensions")
         if ask.args != ("tools/call",) or not able or not isinstance(task.get("taskId"), str):
             raise ProtocolError(f"{self.peer.name} answered {ask.args[0]} with a task")
         handle = {"taskId": task["taskId"]}
         try:
-            task = await self._poll(task, handle, **ask.keywords)
+            task = await self._poll(handle, task, **ask.keywords)
         except BaseException as exc:
             if self.peer.lost is None and not isinstance(exc, RemoteError):
                 self.tasks.spawn(self.request("tasks/cancel", handle))
@@ -7808,14 +7793,14 @@ class Client:
         if task.get("status") == "completed":
             return _object(task, "result")
         problem = _object(task, "error")
-        code, text = problem.get("code"), problem.get("message", f"it was {task.get('status')}")
+        code, text = problem.get("code"), problem.get("message") or f"it was {task.get('status')}"
         code = code if isinstance(code, int) else INTERNAL_ERROR
         raise RemoteError(code, f"the task failed: {text}", problem.get("data"))
 
     async def _poll(
-        self, task: Msg, handle: Msg, longest: float, on_progress: Callback, **_: Any
+        self, handle: Msg, task: Msg, longest: float, on_progress: Callback, **_: Any
     ) -> Msg:
-        """Return a task when it has ended: look at it now and then, and answer what it asks."""
+        """Return a task as it is when it has ended."""
         answered: set[str] = set()
         clock, told = asyncio.get_running_loop().time, None
         until = clock() + longest
@@ -7826,10 +7811,10 @@ class Client:
                 told = task["statusMessage"]
                 self.peer.call(on_progress, 0, None, told)
             asked = _object(task, "inputRequests")
-            fresh = {name: asked[name] for name in asked.keys() - answered}
+            fresh = {name: asked[name] for name in asked if name not in answered}
             if fresh:
-                update = {**handle, "inputResponses": await self._answer_all(fresh)}
-                await self.request("tasks/update", update)
+                responses = await self._answer_all(fresh)
+                await self.request("tasks/update", {**handle, "inputResponses": responses})
                 answered.update(fresh)
             wait_ms = task.get("pollIntervalMs")
             wait_ms = wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else POLL_MS
@@ -8007,12 +7992,10 @@ class Client:
         """Read a resource: str or bytes, or a list of them if it has several contents."""
         values: list[Any] = []
         for item in (await self.read_resource(uri))["contents"]:
-            if "blob" not in item:
-                values.append(member(item, "text", str, "resource"))
-                continue
+            kind = "blob" if "blob" in item else "text"
+            value = member(item, kind, str, "resource")
             try:
-                blob = member(item, "blob", str, "resource")
-                values.append(base64.b64decode(blob, validate=True))
+                values.append(base64.b64decode(value, validate=True) if kind == "blob" else value)
             except ValueError:
                 raise ProtocolError(f"the server sent a blob of {uri} that is not Base64") from None
         return values[0] if len(values) == 1 else values
@@ -8031,9 +8014,8 @@ class Client:
             is_uri = "://" in ref or "{" in ref
             kind, key = ("resource", "uri") if is_uri else ("prompt", "name")
             ref = {"type": f"ref/{kind}", key: ref}
-        params: Msg = {"ref": ref, "argument": {"name": argument, "value": value}}
-        if context:
-            params["context"] = {"arguments": dict(context)}
+        known = {"arguments": dict(context)} if context else None
+        params = present(ref=ref, argument={"name": argument, "value": value}, context=known)
         params = fit("Complete", params, self.peer.session.rev)
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
         if not all(isinstance(text, str) for text in member(found, "values", list)):
@@ -8066,13 +8048,13 @@ class Client:
 
     async def _hear_changes(self) -> None:
         """Listen for what there are callbacks for; legacy servers announce it unasked."""
-        wanted = {name: True for name, (method, capability) in FILTERS.items()
-                  if method in self._listeners and method.endswith("list_changed")
-                  and declares(self.server_capabilities, capability)}  # fmt: skip
+        wanted: Msg = {what: True for what in ("tools", "prompts", "resources")
+                       if f"notifications/{what}/list_changed" in self._listeners
+                       and declares(self.server_capabilities, f"{what}.listChanged")}  # fmt: skip
         if wanted and self.peer.session.rev.modern:
-            changes = Subscription(self, wanted, self._call_back, True)
+            changes = self.listen(**wanted, callback=self._call_back).open()
             try:  # before anything else, so that nothing is missed
-                await asyncio.wait_for(changes.open(), PROBE_SECONDS)
+                await asyncio.wait_for(changes, PROBE_SECONDS)
             except (MCPError, asyncio.TimeoutError) as exc:
                 logger.warning("changes will not be heard of: %r", exc)
 
@@ -8106,20 +8088,22 @@ class Client:
 
     def _told(self, msg: Msg, send: Send) -> None:
         method, params = msg["method"], msg.get("params", {})
-        # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it is;
-        # legacy announcements are for all
-        mark = _object(params, "_meta").get(SUBSCRIPTION_ID, params.get("requestId"))
-        owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
+        mark = _object(params, "_meta").get(SUBSCRIPTION_ID)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- "MUST reference a
             # subscriptions/listen request, to terminate that subscription stream"
+            mark = params.get("requestId")
+        owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
+        if method == "notifications/cancelled":
+            problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
             for item in owners:
-                problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
                 self.peer.fail(item.req_id, problem)
         elif method == "notifications/subscriptions/acknowledged":
             for item in owners:
                 item.agree(_object(params, "notifications"))
         else:
+            # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it
+            # is; legacy announcements are for all
             self._cache.drop(method, params)
             if method == "notifications/tools/list_changed":
                 self._schemas = {}
