@@ -243,6 +243,7 @@ PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
 MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
+MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
 MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
@@ -2799,7 +2800,12 @@ class RequestHead(NamedTuple):
     #: "/path?query", or "*"; an absolute URL has become this and the Host
     target: str
     version: tuple[int, int]
-    headers: dict[str, str]
+    headers: Mapping[str, str]
+    # What follows from these, found out once for all requests that begin alike:
+    path: str = ""  # percent-decoded
+    query: str = ""  # as sent
+    size: int = 0  # of the body in bytes, or CHUNKED
+    keep_alive: bool = True
 
 
 class ResponseHead(NamedTuple):
@@ -2854,12 +2860,35 @@ def parse_authority(text: str) -> tuple[str, int | None]:
     return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
 
 
-@functools.lru_cache(maxsize=64)  # a client sends the same head again and again
-def parse_request_head(block: bytes) -> RequestHead:
-    r"""Return the head that `block` is, from the request line to the empty line; read it only.
+def parse_target(target: str) -> tuple[str, str]:
+    """Return the path, percent-decoded, and the query, as sent.
 
-    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
-    RequestHead(method='GET', target='/mcp?x', version=(1, 1), headers={'host': 'a'})
+    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
+    with rules, say, may have seen another one.
+
+    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
+    (('/café', 'q=%20'), ('/mcp', ''))
+    """
+    path, _, query = target.partition("?")
+    if "%" in path:
+        from urllib.parse import unquote
+
+        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
+            raise ProtocolError("the path has a bad percent-escape")
+        try:
+            path = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            raise ProtocolError("the path is not UTF-8") from None
+    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
+        raise ProtocolError("the path has . or .. in it")
+    return path, query
+
+
+def parse_request_head(block: bytes) -> RequestHead:
+    r"""Return the head that `block` is, from the request line to the empty line.
+
+    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")[:4]
+    ('GET', '/mcp?x', (1, 1), mappingproxy({'host': 'a'}))
     """
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
     line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
@@ -2887,7 +2916,15 @@ def parse_request_head(block: bytes) -> RequestHead:
         headers["host"], target = host, target if target.startswith("/") else "/" + target
     if host is not None and not AUTHORITY.fullmatch(host):
         raise ProtocolError("the host is not a name or address, with a port or without")
-    return RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), headers)
+    shared = types.MappingProxyType(headers)  # by all requests that begin alike
+    head = RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), shared)
+    path, query = parse_target(target)
+    return head._replace(path=path, query=query, size=declared_body(head),
+                         keep_alive=is_keep_alive(head))  # fmt: skip
+
+
+#: The same, for short heads: a client sends the same one again and again.
+known_request_head = functools.lru_cache(maxsize=1024)(parse_request_head)
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
@@ -2968,30 +3005,6 @@ def wants_continue(head: RequestHead) -> bool:
     return head.version >= (1, 1) and head.headers.get("expect", "").lower() == "100-continue"
 
 
-def parse_target(target: str) -> tuple[str, str]:
-    """Return the path, percent-decoded, and the query, as sent.
-
-    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
-    with rules, say, may have seen another one.
-
-    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
-    (('/café', 'q=%20'), ('/mcp', ''))
-    """
-    path, _, query = target.partition("?")
-    if "%" in path:
-        from urllib.parse import unquote
-
-        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
-            raise ProtocolError("the path has a bad percent-escape")
-        try:
-            path = unquote(path, errors="strict")
-        except UnicodeDecodeError:
-            raise ProtocolError("the path is not UTF-8") from None
-    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
-        raise ProtocolError("the path has . or .. in it")
-    return path, query
-
-
 def parse_list(text: str) -> list[str]:
     """Return the elements of a comma-separated value. RFC 9110 §5.6.1
 
@@ -3031,8 +3044,8 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
 
 
 @functools.lru_cache(maxsize=64)  # clients send the same one every time
-def accepts(accept: str, media_type: str) -> bool:
-    """Return whether an Accept value admits a type: the most specific range decides.
+def accepts(accept: str, *media_types: str) -> bool:
+    """Return whether an Accept value admits all of some types: the most specific range decides.
 
     RFC 9110 §12.5.1
 
@@ -3046,10 +3059,12 @@ def accepts(accept: str, media_type: str) -> bool:
         name, params = parse_media_type(item)
         wanted = not re.fullmatch(r"0(\.0*)?", params.get("q", "1"))
         ranges[name] = ranges.get(name, False) or wanted
-    for name in (media_type, media_type.split("/")[0] + "/*", "*/*"):
-        if name in ranges:
-            return ranges[name]
-    return False
+
+    def admits(kind: str) -> bool:
+        names = (kind, kind.split("/")[0] + "/*", "*/*")
+        return next((ranges[name] for name in names if name in ranges), False)
+
+    return all(map(admits, media_types))
 
 
 class HTTPDecoder(Decoder):
@@ -3138,10 +3153,26 @@ class RequestDecoder(HTTPDecoder):
         self.paused = False
         super().__init__()
 
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the request that `data` completes, if any."""
+        # Most reads are one whole request, which needs no buffer.
+        end = data.find(b"\r\n\r\n") + 4
+        begun = self.buffer or self.paused or self.head or self.error
+        if 4 <= end <= MAX_KNOWN_HEAD_BYTES and not begun:
+            with contextlib.suppress(ProtocolError):  # the grammar will meet it again, and keep it
+                head = known_request_head(data[:end])
+                if head.size == len(data) - end <= self.max_body:
+                    self.paused = True
+                    return [(head, data[end:])]
+        return super().feed(data)
+
     def resume(self) -> list[Any]:
         """Go on with the next request: return it if it is there already."""
         self.paused = False
-        return self._run()
+        return self._run() if self.buffer else []
+
+    def _run(self) -> list[Any]:
+        return [] if self.paused else super()._run()
 
     def _grammar(self) -> Generator[None, None, None]:
         while True:
@@ -3149,21 +3180,19 @@ class RequestDecoder(HTTPDecoder):
             if not block:
                 return
             head = parse_request_head(block)
-            size = declared_body(head)
-            if size > self.max_body:
+            if head.size > self.max_body:
                 what = f"the body is longer than {self.max_body} bytes"
                 raise LimitExceeded(what, http_status=413)
             self.head = head
-            if size == CHUNKED:
+            if head.size == CHUNKED:
                 whole = bytearray()
                 yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
                 body = bytes(whole)
             else:
-                body = yield from self._exactly(size, "a body")
+                body = yield from self._exactly(head.size, "a body")
             self.items.append((head, body))
             self.head, self.paused = None, True
-            while self.paused:
-                yield
+            yield
 
 
 class ResponseDecoder(HTTPDecoder):
@@ -4164,8 +4193,7 @@ def check_accept(headers: Mapping[str, str], *types: str) -> None:
         ...
     mcp_lite.ProtocolError: accept must list text/event-stream
     """
-    accept = headers.get("accept", "*/*")
-    if not all([accepts(accept, kind) for kind in types]):
+    if not accepts(headers.get("accept", "*/*"), *types):
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
@@ -8964,12 +8992,11 @@ class Response:
     harmless then. `done` says that all is written. An engine supplies _put().
     """
 
-    def __init__(self) -> None:
-        self.headers: dict[str, str] = {}  # for every answer: CORS
-        self.status = 0
-        self.started = self.ended = self.done = self.lost = False
-        self.on_lost: Callable[[], None] | None = None
-        self._over: asyncio.Future[Any] | None = None
+    headers: Mapping[str, str] = {}  # for every answer: CORS
+    status = 0
+    started = ended = done = lost = False
+    on_lost: Callable[[], None] | None = None
+    _over: asyncio.Future[Any] | None = None
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a whole answer."""
@@ -8977,7 +9004,7 @@ class Response:
             self.started = self.ended = True
             self.status = status
             try:
-                await self._put(status, {**headers, **self.headers}, body, False)
+                await self._put(status, self._fields(headers), body, False)
             except ValueError:  # a header that cannot be sent: so nothing was
                 self.started = self.ended = False
                 raise
@@ -8987,7 +9014,10 @@ class Response:
         """Begin a stream, with its first piece if there is one."""
         if not self.started and not self.lost:
             self.started, self.status = True, status
-            await self._put(status, {**headers, **self.headers}, data, True)
+            await self._put(status, self._fields(headers), data, True)
+
+    def _fields(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        return {**headers, **self.headers} if self.headers else headers
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the stream; wait while the reader is slow."""
@@ -9040,7 +9070,7 @@ class Response:
 Handle = Callable[[HTTPRequest, Response], Awaitable[None]]
 
 
-@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes for a second
+@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     """Return the head of a response, up to its last field."""
     return encode_response(status, dict(fields), None)[:-2]
@@ -9049,31 +9079,43 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
 class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
-    def __init__(self, connection: Connection, head: RequestHead, keep: bool) -> None:
-        super().__init__()
-        self.connection = connection
-        self.keep = keep
-        self.bodiless = head.method == "HEAD"
+    def __init__(self, connection: Connection, head: RequestHead) -> None:
+        self.connection, self.head = connection, head
+        self.keep = head.keep_alive
         self.chunked = head.version >= (1, 1)
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
-        if not status:
-            data = encode_chunk(data) + (b"" if more else LAST_CHUNK) if self.chunked else data
-        else:
-            if self.connection.listener.stopping or (more and not self.chunked):
-                self.keep = False  # HTTP/1.0: the end of the connection ends a stream
-            framing = {"transfer-encoding": "chunked"} if more and self.chunked else {}
-            closing = {} if self.keep else {"connection": "close"}
-            date = {"date": self.connection.listener.date}  # RFC 9110 §6.6.1
-            block = response_head(status, (*{**date, **headers, **framing, **closing}.items(),))
-            if not more and status >= 200 and status not in (204, 304):
-                block += b"content-length: %d\r\n" % len(data)
-            piece = encode_chunk(data) if framing else data
-            data = b"%b\r\n%b" % (block, b"" if self.bodiless else piece)
-        await self.connection.write(data)
+        if status:
+            data = self._begin(status, headers, data, more)
+        elif self.chunked:
+            data = encode_chunk(data) + (b"" if more else LAST_CHUNK)
+        self.connection.transport.write(data)
+        if self.connection.room is not None:
+            await asyncio.wait([self.connection.room])  # which others may await, too
+
+    def _begin(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> bytes:
+        listener, fields = self.connection.listener, (*headers.items(),)
+        if listener.stopping or (more and not self.chunked):
+            self.keep = False  # HTTP/1.0: the end of the connection ends a stream
+        if not self.keep:
+            fields += (("connection", "close"),)
+        length = b""
+        if more and self.chunked:
+            fields += (("transfer-encoding", "chunked"),)
+            data = encode_chunk(data)
+        elif not more and status >= 200 and status not in (204, 304):
+            length = b"content-length: %d\r\n" % len(data)
+        if self.head.method == "HEAD":
+            data = b""
+        # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
+        return b"%b%b%b\r\n%b" % (response_head(status, fields), listener.date, length, data)
 
     def _hang_up(self) -> None:
         self.connection.close()
+
+
+#: Seconds to wait for what is missing.
+PATIENCE = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}
 
 
 class Connection(asyncio.Protocol):
@@ -9170,37 +9212,34 @@ class Connection(asyncio.Protocol):
         head = self.decoder.head
         what = "body" if head is not None else "head" if self.decoder.buffer else "request"
         if what != self.waiting_for:
-            seconds = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}[what]
-            self.waiting_for, self.deadline = what, self.listener.loop.time() + seconds
+            self.waiting_for = what
+            self.deadline = self.listener.loop.time() + PATIENCE[what]
             if head is not None and wants_continue(head) and not self.decoder.buffer:
                 self.transport.write(CONTINUE)
 
     def _begin(self, head: RequestHead, body: bytes) -> None:
-        keep = is_keep_alive(head) and not self.listener.stopping
-        self.response = SocketResponse(self, head, keep)
+        self.response = response = SocketResponse(self, head)
         self.deadline, self.waiting_for = float("inf"), ""
-        self.listener.tasks.spawn(self._serve(head, body, self.response))
+        request = HTTPRequest(head.method, head.path, head.query, head.headers, body, self.address)
+        self.listener.tasks.spawn(self._serve(request, response))
 
-    async def _serve(self, head: RequestHead, body: bytes, response: SocketResponse) -> None:
+    async def _serve(self, request: HTTPRequest, response: SocketResponse) -> None:
         """Answer one request."""
         began = self.listener.loop.time()
         try:
-            path, query = parse_target(head.target)
-            headers = types.MappingProxyType(head.headers)
-            request = HTTPRequest(head.method, path, query, headers, body, self.address)
             await self.listener.handle(request, response)
             if not response.done:
                 await response.finished()
         except ProtocolError as exc:
             self._refuse(exc)
         except Exception as exc:
-            logger.error("%s %s failed", head.method, head.target, exc_info=exc)
+            logger.error("%s %s failed", request.method, response.head.target, exc_info=exc)
             response.keep = False
             await response.send(500, {})
         finally:
             if logger.isEnabledFor(logging.INFO):
                 took = (self.listener.loop.time() - began) * 1000
-                line = (self.address, head.method, head.target, response.status, took)
+                line = (self.address, request.method, response.head.target, response.status, took)
                 logger.info("%s %s %s %d %.1f ms", *line)
             self._end(response)
 
@@ -9224,9 +9263,10 @@ class Connection(asyncio.Protocol):
     def _refuse(self, exc: ProtocolError) -> None:
         """Answer what cannot be understood, and serve nothing more. RFC 9112 §6.3"""
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
-        fields = {"date": self.listener.date, "content-type": JSON_TYPE, "connection": "close"}
         body = encode(error(None, wire_error(exc)))
-        self.transport.write(encode_response(exc.http_status, fields, body))
+        fields = (("content-type", JSON_TYPE), ("connection", "close"))
+        head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
+        self.transport.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
         # Closing with input unread would reset the connection, and the answer be lost: what still
         # comes is taken for a moment, and thrown away. RFC 9112 §9.6
         self.patience = MAX_MESSAGE_BYTES
@@ -9236,12 +9276,6 @@ class Connection(asyncio.Protocol):
             self.close()
         elif self.transport.can_write_eof():
             self.transport.write_eof()
-
-    async def write(self, data: bytes) -> None:
-        """Write; wait while too much is unsent."""
-        self.transport.write(data)
-        if self.room is not None:
-            await asyncio.wait([self.room])  # which others may await, too
 
     def close(self) -> None:
         """Close when what is written has been taken."""
@@ -9271,7 +9305,7 @@ class Listener:
         self.addresses: dict[str, int] = {}  # how many connections from each
         self.tasks = Tasks()
         self.stopping = False
-        self.date = ""
+        self.date = b""  # its header line
         self._server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._uds: str | None = None
@@ -9320,7 +9354,7 @@ class Listener:
         from email.utils import formatdate
 
         now = self.loop.time()
-        self.date = formatdate(usegmt=True)  # RFC 9110 §5.6.7
+        self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire(now)
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
@@ -10398,7 +10432,6 @@ class ASGIResponse(Response):
     """A response that an ASGI server sends."""
 
     def __init__(self, send: Callable[[Msg], Awaitable[None]]) -> None:
-        super().__init__()
         self._send = send
         self._turn = asyncio.Lock()  # first come, first served
 

@@ -26,6 +26,7 @@ import io
 import itertools
 import json
 import logging
+import operator
 import os
 import pathlib
 import random
@@ -2778,6 +2779,29 @@ class TestRequests:
         data = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n"
         error = errors_every_way(EagerRequests, data)
         assert (error.http_status, str(error)) == (400, "the header host is missing")
+
+    def test_a_head_that_came_before_is_not_parsed_again(self):
+        """... if it is short: what is remembered is bounded."""
+
+        def heads(size):
+            blank = b"GET /known HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n"
+            data = blank.replace(b"X: ", b"X: " + b"x" * (size - len(blank)))
+            decoder = m.RequestDecoder()
+            for _ in range(2):
+                [(head, body)] = decoder.feed(data)
+                assert (head.path, head.size, head.keep_alive, body) == ("/known", 0, True, b"")
+                assert decoder.feed(data) == decoder.feed(b"") == []  # one at a time
+                [(again, _)] = decoder.resume()
+                assert again == head and decoder.resume() == []
+                yield head
+
+        assert operator.is_(*heads(m.MAX_KNOWN_HEAD_BYTES))
+        assert operator.is_not(*heads(m.MAX_KNOWN_HEAD_BYTES + 1))
+
+    def test_a_head_that_came_before_cannot_be_changed(self):
+        [(head, _)] = m.RequestDecoder().feed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        with pytest.raises(TypeError):
+            head.headers["host"] = "b"
 
 
 # RFC 9112 §11.2: request smuggling lives where two readers of the same bytes disagree. Each row is
