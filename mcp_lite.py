@@ -3528,7 +3528,7 @@ class Exchange:
     __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "principal", "modern",
                  "key", "state", "task", "reason")  # fmt: skip
 
-    def __init__(self, msg: Msg, send: Send) -> None:
+    def __init__(self, msg: Msg, send: Send, modern: bool | None = None) -> None:
         self.msg = msg
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
@@ -3539,7 +3539,7 @@ class Exchange:
         self.headers: Mapping[str, str] = getattr(send, "headers", {})
         self.principal: Any = getattr(send, "principal", None)
         #: whether it carries its own metadata, or says in a header that it does
-        self.modern = is_modern(msg)
+        self.modern = is_modern(msg) if modern is None else modern
         #: under which it can be cancelled: its id on a channel of one client
         self.key: Any = self.req_id
         self.state = RUNNING
@@ -3878,18 +3878,21 @@ def read_metadata(msg: Msg) -> Facts:
     """
     meta = (msg.get("params") or {}).get("_meta")
     meta = meta if isinstance(meta, dict) else {}
-    for key, kind in ((PROTOCOL_VERSION, str), (CLIENT_CAPABILITIES, dict)):
-        if not isinstance(meta.get(key), kind):
-            raise RPCError(INVALID_PARAMS, f"_meta: {key} is missing or no {_kind(kind())}")
-    info = meta.get(CLIENT_INFO, {})
-    level = meta.get(LOG_LEVEL)
-    if not isinstance(info, dict):
-        raise RPCError(INVALID_PARAMS, f"_meta: {CLIENT_INFO} is no object")
-    if level is not None and level not in LOG_LEVELS:
-        raise RPCError(INVALID_PARAMS, f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}")
-    name = meta[PROTOCOL_VERSION]
-    rev = REVISIONS.get(name) or NEWEST._replace(name=name)
-    return Facts(rev, info, meta[CLIENT_CAPABILITIES], level)
+    name: Any = meta.get(PROTOCOL_VERSION)
+    capabilities: Any = meta.get(CLIENT_CAPABILITIES)
+    info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
+    problem = ""
+    if type(name) is not str:
+        problem = f"{PROTOCOL_VERSION} is missing or no string"
+    elif type(capabilities) is not dict:
+        problem = f"{CLIENT_CAPABILITIES} is missing or no object"
+    elif type(info) is not dict:
+        problem = f"{CLIENT_INFO} is no object"
+    elif level is not None and level not in LOG_LEVELS:
+        problem = f"{LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
+    if problem:
+        raise RPCError(INVALID_PARAMS, f"_meta: {problem}")
+    return Facts(REVISIONS.get(name) or NEWEST._replace(name=name), info, capabilities, level)
 
 
 def check_version(name: str) -> None:
@@ -4260,6 +4263,7 @@ def encode_header_value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
 
 
+@functools.lru_cache(maxsize=256)  # a few names, again and again
 def decode_header_value(text: str) -> str:
     """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
 
@@ -4297,8 +4301,7 @@ def climb(msg: Msg, headers: Mapping[str, str] | None) -> Facts:
     check_version(facts.rev.name)
     if headers is not None:
         check_mirror(headers, "mcp-method", msg["method"])
-        source = MIRRORED.get(msg["method"])
-        value = msg["params"].get(source) if source else None
+        value = msg["params"].get(MIRRORED.get(msg["method"]))
         if isinstance(value, str):
             check_mirror(headers, "mcp-name", value)
     return facts
@@ -4315,7 +4318,7 @@ def check_mirror(headers: Mapping[str, str], name: str, value: str) -> None:
     given = headers.get(name)
     if given is None:
         raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} is missing")
-    if name in ("mcp-name",):
+    if name == "mcp-name":
         given = decode_header_value(given)
     if given != value:
         raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} does not say what the body says")
@@ -4862,13 +4865,15 @@ class Peer:
 
     # Requests of the peer.
 
-    def accept(self, msg: Msg, send: Send, shared: bool = False) -> Exchange:
+    def accept(
+        self, msg: Msg, send: Send, shared: bool = False, modern: bool | None = None
+    ) -> Exchange:
         """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
 
         `shared` says that many clients use this Peer: their ids may be the same, and say nothing.
         Raises RPCError if its id is taken or too many requests are running.
         """
-        exchange = Exchange(msg, send)
+        exchange = Exchange(msg, send, modern)
         if shared:
             exchange.key = exchange
         if exchange.key in self.incoming:
@@ -10120,11 +10125,10 @@ class Endpoint:
         peer, modern = reply.session.conversation.peer, reply.session.modern
         response = reply.response
         try:
-            exchange = peer.accept(msg, reply, shared)
+            exchange = peer.accept(msg, reply, shared, modern)
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
             return
-        exchange.modern = modern
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
             # stream MUST be treated by the server as cancellation"
