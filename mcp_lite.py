@@ -632,7 +632,7 @@ def decode(data: bytes) -> JSON:
         if end < len(text):
             raise ValueError(f"something follows the value, at {end}")
         # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
-        if _SURROGATE_ESCAPE.search(data):
+        if b"\\u" in data and _SURROGATE_ESCAPE.search(data):
             _to_json(value).encode("utf-8")
     except StopIteration:
         raise ProtocolError("not JSON: no value", code=PARSE_ERROR) from None
@@ -890,12 +890,12 @@ def check_params(row: Method, params: Msg) -> None:
         ...
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
-    for name, kind in (*row.required.items(), *row.optional.items()):
-        problem = "is missing" if name in row.required else ""
-        if name in params:
-            right = type(params[name]) is kind
-            problem = "" if right else f"expected {_kind(kind())}, got {_kind(params[name])}"
-        if problem:
+    for fields in (row.required, row.optional):
+        for name, kind in fields.items():
+            if type(params.get(name)) is kind or (name not in params and fields is row.optional):
+                continue
+            problem = f"expected {_kind(kind())}, got {_kind(params.get(name))}"
+            problem = problem if name in params else "is missing"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
 
 
