@@ -220,7 +220,6 @@ WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
 ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
-HANDSHAKE_SECONDS = 30.0  # for initialize; npx and uvx may download the server first
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
 MAX_URI_CHARS = 8192  # a longer resource URI matches no template
 MAX_TEMPLATE_CHARS = 1000  # one URI template; ours, or a server's that a client expands
