@@ -1684,14 +1684,36 @@ KEYWORDS: dict[str, tuple[tuple[type, ...], Any]] = {
 }  # fmt: skip
 
 
+#: Types that a value has by its class alone. (A float may be an integer.)
+EXACT: dict[str, set[type]] = {
+    "string": {str}, "boolean": {bool}, "integer": {int}, "number": {int, float}}  # fmt: skip
+
+
+def _plain_members(schema: Any) -> dict[str, set[type]]:
+    """Return the members of an object for which a schema asks no more than a type, and those."""
+    plain = {"type", "properties", "required", "additionalProperties"}
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return {}
+    if not KEYWORDS.keys() & schema.keys() <= plain:
+        return {}
+    return {
+        name: EXACT[words["type"]]
+        for name, words in schema.get("properties", {}).items()
+        if isinstance(words, dict) and KEYWORDS.keys() & words.keys() == {"type"}
+        if isinstance(words["type"], str) and words["type"] in EXACT
+    }
+
+
 class Validator:
     """A compiled schema."""
 
-    __slots__ = ("_check", "schema")
+    __slots__ = ("_check", "_plain", "_required", "schema")
 
     def __init__(self, schema: JSON) -> None:
         self.schema = schema
         self._check = SchemaDocument(schema).check
+        self._plain = _plain_members(schema)
+        self._required = frozenset(schema.get("required", ())) if self._plain else frozenset()
 
     def failures(self, value: JSON) -> list[Failure]:
         """Return what check() and errors() report, before it is put in words."""
@@ -1702,6 +1724,12 @@ class Validator:
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
+        if self._plain and type(value) is dict and self._required <= value.keys():
+            for name, member in value.items():
+                if type(member) not in self._plain.get(name, ()):
+                    break
+            else:
+                return  # as most arguments of most tools, of which no more need be asked
         for failure in self.failures(value):
             raise SchemaError(failure.path, failure.message + failure.hint())
 
@@ -2289,9 +2317,11 @@ class Signature(NamedTuple):
 
     def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
         """Return what to call the function with, as fn(*args, **kwargs)."""
-        values = self.bind(arguments)
+        values = self.bind(arguments) if self.converters else {**arguments}
         if self.context is not None:
             values[self.context] = context
+        if not self.positional:
+            return [], values
         return [values.pop(name, default) for name, default in self.positional], values
 
 

@@ -1354,6 +1354,50 @@ class TestValidation:
         validator.check(nested_array(100))
 
 
+class TestPlainMembers:
+    """Objects whose members need no more than a type are checked in one go."""
+
+    SCHEMAS = [
+        {"a": {"type": "string", "description": "d", "default": "x"}, "b": {"type": "integer"}},
+        {"a": {"type": "number"}, "b": {"type": "boolean", "title": "t"}},
+        {"a": {"type": "string", "minLength": 2}, "b": {"type": ["string", "null"]}},
+        {"a": {"enum": ["xx", 1]}, "b": True},
+        {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "integer"}},
+    ]
+    FURTHER = [
+        {},
+        {"required": ["a"], "additionalProperties": False},
+        {"required": ["b", "c"]},
+        {"additionalProperties": {"type": "integer"}},
+        {"maxProperties": 1},
+        {"propertyNames": {"maxLength": 1}},
+        {"not": {"required": ["a"]}},
+        {"dependentRequired": {"a": ["b"]}},
+    ]
+    MEMBERS = ["x", "xx", "", 1, 1.0, 1.5, True, None, [1], ["x"], {}]
+
+    def test_the_short_way_says_what_the_long_way_says(self):
+        values = [
+            dict(pair)
+            for a in [[], *([("a", value)] for value in self.MEMBERS)]
+            for b in [[], *([("b", value)] for value in self.MEMBERS)]
+            for pair in (a + b, a + b + [("c", 1)], b + [("cc", "x")])
+        ]
+        passed = 0
+        for properties, further in itertools.product(self.SCHEMAS, self.FURTHER):
+            validator = m.compile_schema({"type": "object", "properties": properties, **further})
+            for value in values:
+                failures = validator.failures(value)
+                if failures:
+                    with pytest.raises(m.SchemaError) as caught:
+                        validator.check(value)
+                    assert caught.value.path == failures[0].path
+                else:
+                    assert validator.check(value) is None
+                passed += not failures
+        assert 1000 < passed < len(values) * 39
+
+
 class TestSchemaLimits:
     """Schema and value may be hostile: each limit, at it and one past it."""
 
