@@ -6492,8 +6492,10 @@ class Server:
     wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
     are declared besides those that follow from what is registered when a client comes. `ttl_ms`
     and `cache_scope` ("public", "private"), for all or by method, say how long and by whom results
-    may be kept. `state_key` signs what travels between the rounds of a request. `bus`, an object
-    with publish(event) and an async iterator of events, carries announcements: replicas share both.
+    may be kept. `state_key` signs what travels between the rounds of a request. `bus` carries
+    announcements from process to process; replicas share both. It is an async iterator of events,
+    and has publish(event), which is called from any thread and does not block. An event is a dict
+    that JSON can say; one that comes back to the server it is from is skipped.
     """
 
     def __init__(
@@ -6520,7 +6522,7 @@ class Server:
         if not key:
             raise ValueError("state_key is empty: anybody could sign with it")
         self._state_key = key.encode() if isinstance(key, str) else key
-        self._bus = bus
+        self._bus, self._origin = bus, ""
         self.feeds: set[Feed] = set()
         self.tools = Registry("tool", self.tools_changed)
         self.prompts = Registry("prompt", self.prompts_changed)
@@ -6651,10 +6653,9 @@ class Server:
 
     def _announce(self, capability: str, msg: Msg) -> None:
         self._capabilities = None  # made again when they are asked for
+        self._tell(capability, msg)  # not by way of the bus, which may be out of order
         if self._bus is not None and self._lives:  # before, nobody here has been told of any
-            self._bus.publish({"capability": capability, "msg": msg})
-        else:
-            self._tell(capability, msg)
+            self._bus.publish({"from": self._origin, "capability": capability, "msg": msg})
 
     def _tell(self, capability: str, msg: Msg) -> None:
         for conversation in list(self.conversations):
@@ -6664,7 +6665,11 @@ class Server:
 
     async def _hear_bus(self) -> None:
         async for event in self._bus:
-            self._tell(event["capability"], event["msg"])
+            try:
+                if event["from"] != self._origin:
+                    self._tell(event["capability"], event["msg"])
+            except Exception as exc:  # another version of us may speak otherwise
+                logger.warning("the bus brought what is no event of ours: %r", exc)
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
         """Return a logging.Handler that forwards a program's own log records to the clients."""
@@ -7028,6 +7033,7 @@ class Server:
             manager = self._lifespan(self) if self._lifespan else no_lifespan()
             life = Life(manager)
             if self._bus is not None and not self._lives:
+                self._origin = os.urandom(8).hex()  # here: processes may be forked after __init__
                 life.tasks.spawn(self._hear_bus())
             self._lives[loop] = life
         life.users += 1
