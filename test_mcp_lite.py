@@ -18068,6 +18068,38 @@ class TestListening:
         tools = "notifications/tools/list_changed"
         assert run(go()) == [tools, tools, "notifications/resources/updated"]
 
+    def test_what_a_bus_fails_to_carry_or_brings_wrongly_harms_no_client_of_our_own(self, caplog):
+        """One change is heard once, whether the bus is silent, echoes, or carries garbage."""
+        garbage = [None, 7, [], {}, {"from": "x"}, {"from": "x", "capability": "tools", "msg": 1}]
+
+        class Bus:
+            def __init__(self):
+                self.queue = asyncio.Queue()
+
+            def publish(self, event):
+                for item in (*garbage, event):  # our own comes back
+                    self.queue.put_nowait(item)
+
+            async def __aiter__(self):
+                while True:
+                    yield await self.queue.get()
+
+        async def go():
+            app = small_app(bus=Bus())
+            async with m.Client(app) as c, c.listen(tools=True, uris=["note://a"]) as changes:
+                app.tools_changed()
+                found = [await changes.__anext__()]
+                while not app._bus.queue.empty():
+                    await asyncio.sleep(0)
+                theirs = m.notification("notifications/resources/updated", {"uri": "note://a"})
+                event = {"from": "x", "capability": "resources.subscribe", "msg": theirs}
+                app._bus.queue.put_nowait(event)
+                return [*found, await changes.__anext__()]
+
+        methods = [msg["method"] for msg in run(go())]
+        assert methods == ["notifications/tools/list_changed", "notifications/resources/updated"]
+        assert caplog.text.count("no event of ours") == len(garbage)
+
     def test_client_opens_it_again_after_a_loss_and_never_gives_up_while_it_works(
         self, monkeypatch
     ):
