@@ -330,8 +330,9 @@ async def any_worker(site):
     """Call from many clients, and let them be asked: each request goes to any worker."""
     asked = []
 
-    def elicit(message, schema):
+    async def elicit(message, schema):
         asked.append(message)
+        await asyncio.sleep(random.random() / 5)  # at once, the worker that asked is the least busy
         yes = schema["properties"]["value"]["type"] == "boolean"
         return {"value": True if yes else "Ann"}
 
@@ -343,16 +344,18 @@ async def any_worker(site):
         names = await asyncio.gather(*(client.call("whoami") for client in clients * 5))
         spread = collections.Counter(names)
         assert set(spread) == set(WORKERS), spread
-        calls = [client.call("reserve", {"seats": 2}) for client in clients]
-        served = await asyncio.gather(*calls)
+        served, until = [], time.monotonic() + PATIENCE
+        while not any(len(set(workers)) == 3 for workers in served):
+            assert time.monotonic() < until, served
+            calls = [client.call("reserve", {"seats": 2}) for client in clients]
+            served += await asyncio.gather(*calls)
     assert all(len(workers) == 3 and set(workers) <= set(WORKERS) for workers in served), served
     moved = [workers for workers in served if workers[2] not in workers[:2]]
-    assert any(len(set(workers)) == 3 for workers in served), served
-    assert len(asked) == 2 * SESSIONS, len(asked)
+    assert len(asked) == 2 * len(served), (len(asked), len(served))
     holds = {name: site.health(name)["holds"] for name in WORKERS}
     assert holds == {name: [w[0] for w in served].count(name) for name in WORKERS}, holds
     print(f"{len(names)} calls without sessions, by worker: {dict(sorted(spread.items()))}")
-    print(f"{SESSIONS} calls that asked twice: {len(moved)} were finished by a worker that saw "
+    print(f"{len(served)} calls that asked twice: {len(moved)} were finished by a worker that saw "
           f"no round before; what each did but once, by worker: {holds}", flush=True)  # fmt: skip
 
 
