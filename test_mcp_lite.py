@@ -221,6 +221,31 @@ async def within(coro, seconds):
     return task.result()
 
 
+@functools.cache
+def forget_the_past():
+    """Spare the collector, which `run` calls each time, what pytest and the imports have made."""
+    gc.collect()
+    gc.freeze()
+
+
+@contextlib.contextmanager
+def short_memory(frames=3):
+    """Let asyncio's debug mode note so few frames of where a future or callback was made.
+
+    It notes all that there are otherwise, those of pytest too, and takes most of the time for it.
+    """
+    depth, limit = asyncio.constants.DEBUG_STACK_DEPTH, getattr(sys, "tracebacklimit", None)
+    asyncio.constants.DEBUG_STACK_DEPTH = sys.tracebacklimit = frames
+    try:
+        yield
+    finally:
+        asyncio.constants.DEBUG_STACK_DEPTH = depth
+        if limit is None:
+            del sys.tracebacklimit
+        else:
+            sys.tracebacklimit = limit
+
+
 async def idle():
     """Let everything that can run now do so."""
     for _ in range(20):
@@ -234,9 +259,7 @@ def run(coro, *, seconds=20):
     non-daemon thread behind, or makes asyncio complain (a task whose exception nobody looked at,
     say).
     """
-    if not gc.get_freeze_count():  # what pytest made so far is not looked through every time
-        gc.collect()
-        gc.freeze()
+    forget_the_past()
     complaints = Complaints()
     before = (open_descriptors(), child_processes(), lasting_threads())
 
@@ -247,7 +270,8 @@ def run(coro, *, seconds=20):
     log = logging.getLogger("asyncio")
     log.addHandler(complaints)
     try:
-        result = asyncio.run(main(), debug=True)
+        with short_memory():
+            result = asyncio.run(main(), debug=True)
         check_nothing_left(before)
         gc.collect()  # what was dropped without a look complains now, not in another test
     finally:
