@@ -221,9 +221,9 @@ async def within(coro, seconds):
     return task.result()
 
 
-@functools.cache
-def forget_the_past():
-    """Spare the collector, which `run` calls each time, what pytest and the imports have made."""
+@pytest.fixture(autouse=True, scope="class")
+def forgotten_past():
+    """Spare the collector, which `run` calls each time, what pytest and earlier tests have made."""
     gc.collect()
     gc.freeze()
 
@@ -259,7 +259,6 @@ def run(coro, *, seconds=20):
     non-daemon thread behind, or makes asyncio complain (a task whose exception nobody looked at,
     say).
     """
-    forget_the_past()
     complaints = Complaints()
     before = (open_descriptors(), child_processes(), lasting_threads())
 
