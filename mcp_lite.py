@@ -6536,6 +6536,7 @@ class Server:
         #: the lifespan that is open on a loop: what it holds (connections, say) belongs to the loop
         self._lives: dict[asyncio.AbstractEventLoop, Life] = {}
         self._capabilities: Msg | None = None  # as long as nothing is registered or removed
+        self._offered: Msg = {}  # the last of them
         self.jobs: dict[str, Job] = {}
         self.routes: dict[tuple[str, str], Route] = {}
         self._asgi: Any = None
@@ -6681,15 +6682,18 @@ class Server:
         """Return what this server offers, as `initialize` declares it."""
         if self._capabilities is not None:
             return self._capabilities
+        # What was once offered stays: who was told of a change reads the list, though it be empty.
+        was = self._offered
         ours: Msg = {"logging": {}}
-        if self.tools:
+        if self.tools or "tools" in was:
             ours["tools"] = {"listChanged": True}
-        if self.resources or self.templates:
+        if self.resources or self.templates or "resources" in was:
             ours["resources"] = {"subscribe": True, "listChanged": True}
-        if self.prompts:
+        if self.prompts or "prompts" in was:
             ours["prompts"] = {"listChanged": True}
-        if self.prompts or self.templates:
+        if self.prompts or self.templates or "completions" in was:
             ours["completions"] = {}
+        self._offered = ours
         if any(tool.task for tool in list(self.tools.values())):
             ours["extensions"] = {TASKS: {}}
         self._capabilities = {**ours, **self.extra_capabilities}
