@@ -7608,7 +7608,7 @@ class Client:
         """Use a modern revision from now on; there is nothing to agree on."""
         session = self.peer.session
         session.resume(rev)
-        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), rev)
+        session.client_capabilities = fit("ClientCapabilities", self._capabilities(rev), rev)
         assert self.transport is not None
         self.transport.agreed(rev)
 
@@ -7625,7 +7625,7 @@ class Client:
         self.peer.session = session = Session()
         self.transport.renew()
         wanted = REVISIONS[self.pinned] if self.pinned else NEWEST_LEGACY
-        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), wanted)
+        session.client_capabilities = fit("ClientCapabilities", self._capabilities(wanted), wanted)
         params = {
             "protocolVersion": wanted.name,
             "capabilities": session.client_capabilities,
@@ -7645,12 +7645,12 @@ class Client:
         session.move("notifications/initialized")
         await self.notify("notifications/initialized")
 
-    def _capabilities(self) -> Msg:
+    def _capabilities(self, rev: Revision) -> Msg:
         """Declare what there are callbacks for."""
         modes = {"form": self._elicit, "url": self._elicit_url}
         elicitation: Msg = {mode: {} for mode in modes if modes[mode] is not None}
         ours = present(
-            roots=None if self._roots is None else {"listChanged": True},
+            roots=None if self._roots is None else {} if rev.modern else {"listChanged": True},
             sampling=None if self._sample is None else {},
             elicitation=elicitation or None,
         )
@@ -8144,7 +8144,8 @@ class Client:
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if new ones are given, and tell the server."""
         session = self.peer.session
-        check_capability("client", session.client_capabilities, "roots.listChanged", session.rev)
+        needed = "roots" if session.rev.modern else "roots.listChanged"
+        check_capability("client", session.client_capabilities, needed, session.rev)
         if roots is not None:
             self._roots = roots
         if not session.rev.modern:  # there, the server asks when it needs them
