@@ -8192,7 +8192,8 @@ class Client:
             # legacy announcements are for all
             for subscription in list(self.subscriptions) if feed is None else [feed]:
                 subscription.push(msg)
-            if feed is None:
+            # What changed among the lists is also told to a subscription of the callbacks' own.
+            if feed is None or method == "notifications/resources/updated":
                 self._call_back(msg)
 
     def _call_back(self, msg: Msg) -> None:
