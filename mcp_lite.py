@@ -10204,6 +10204,9 @@ class Endpoint:
             await response.send(exc.http_status, JSON_HEADERS, body)
             return
         if kind is NOTIFICATION:
+            # The specification has none for here: what closes its connection is cancelled.
+            if msg["method"] not in METHODS:
+                self.modern.conversation.peer.dispatch(msg, _nowhere)
             await response.send(202, {})
             return
         if kind is not REQUEST:
