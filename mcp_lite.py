@@ -10775,7 +10775,9 @@ class HTTPTransport(Transport):
             msg = decode(body)
             if classify(msg) is ERROR and status != 401:
                 problem = msg["error"]
-                text = f"{problem['message']} (HTTP {status} from {answer.url})"
+                text = problem["message"]
+                if msg.get("id") is None:  # it may come from whatever stands between
+                    text += f" (HTTP {status} from {answer.url})"
                 return RemoteError(problem["code"], text, problem.get("data"))
         text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
         text += f": {first_line(body)}" if body.strip() else ""
