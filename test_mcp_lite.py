@@ -6206,7 +6206,6 @@ async def connected(server, ends, **options):
         await serving
 
 
-#: From the name of a transport to (server, **options of Client) -> a connected Client.
 @contextlib.asynccontextmanager
 async def by_http(server, **options):
     async with server.http(port=0) as running, m.Client(running.url, **options) as client:
@@ -6310,6 +6309,7 @@ async def by_asgi(server, **options):
         await lifespan
 
 
+#: From the name of a transport to (server, **options of Client) -> a connected Client.
 LINK_TRANSPORTS = {
     "memory": lambda app, **options: m.Client(app, **options),
     "pipe": lambda app, **options: connected(app, pipe_pair(), **options),
