@@ -20291,7 +20291,8 @@ class TestTables:
             theirs = set(re.findall(r'method: "([\w/]+)"', schema.read_text("utf-8")))
             # Tasks were an experiment of one revision, and are an extension since.
             theirs = {method for method in theirs if "tasks/" not in method}
-            assert {row.name for row in m.METHODS.values() if name in row.revisions} == theirs
+            ours = {row.name for row in m.METHODS.values() if name in row.revisions}
+            assert {method for method in ours if "tasks" not in method} == theirs
 
     def test_every_row_has_its_handler(self):
         rows = [row for row in m.METHODS.values() if row.kind == "request"]
