@@ -7363,10 +7363,7 @@ async def _maybe_await(value: Any) -> Any:
 
 
 class Cache:
-    """Results for as long as they say that they stay good.
-
-    spec: server/utilities/caching#cacheable-model
-    """
+    """Results for as long as they say. spec: server/utilities/caching#cacheable-model"""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -7380,24 +7377,23 @@ class Cache:
             return ""
         return json.dumps([method, params], sort_keys=True)
 
-    def find(self, key: str, now: float) -> Msg | None:
+    def find(self, key: str) -> Msg | None:
         """Return what is kept under `key`: a copy, since callers may change what they get."""
-        until, text = self.kept.get(key, (now, ""))
-        return json.loads(text) if now < until else None
+        until, text = self.kept.get(key, (0.0, ""))
+        return json.loads(text) if time.monotonic() < until else None
 
-    def keep(self, key: str, answer: Msg, now: float) -> None:
+    def keep(self, key: str, answer: Msg) -> None:
         """Keep a result; the oldest gives way."""
         ttl_ms = answer.get("ttlMs")
         if isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
-            self.kept[key] = (now + min(ttl_ms, MAX_TTL_MS) / 1000, json.dumps(answer))
+            until = time.monotonic() + min(ttl_ms, MAX_TTL_MS) / 1000
+            self.kept[key] = (until, json.dumps(answer))
         if len(self.kept) > self.limit:
             self.kept.popitem(last=False)
 
     def drop(self, method: str, params: Msg) -> None:
-        """Forget what a notification makes stale.
-
-        spec: server/utilities/caching#interaction-with-notifications
-        """
+        """Forget what a notification makes stale."""
+        # spec: server/utilities/caching#interaction-with-notifications
         if not method.endswith(("/list_changed", "/updated")):
             return
         self.changes += 1
@@ -7461,8 +7457,7 @@ class Subscription:
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
 
-    async def __aenter__(self) -> Subscription:
-        return await self.open()
+    __aenter__ = open
 
     async def __aexit__(self, *exc: Any) -> None:
         await self.close()
@@ -7681,9 +7676,9 @@ class Client:
         self._speak(NEWEST)
         try:
             outcome: Any = await self._ask_who(min(patience, self.timeout))
-        except AuthError:
-            raise
         except MCPError as exc:
+            if isinstance(exc, AuthError):
+                raise
             outcome = exc
         if self.peer.lost is not None:
             await self._start_again(self.peer.lost)
@@ -7767,19 +7762,19 @@ class Client:
     ) -> Msg:  # fmt: skip
         """Send any request and return its result.
 
-        Raises RemoteError, RequestTimeout, ConnectionClosed, or CapabilityMissing before sending.
+        `timeout` seconds begin again with each progress(progress, total, message). Raises
+        RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before anything is sent.
         """
         self._check(method)
-        now = asyncio.get_running_loop().time
         key = self._cache.key(method, params)
-        answer = self._cache.find(key, now())
+        answer = self._cache.find(key)
         if answer is None:
             changes = self._cache.changes
             answer = await self._request(method, params, self.send, timeout, progress, meta)
             if method in RESULTS:
                 objects(answer, *RESULTS[method])
             if key and changes == self._cache.changes:
-                self._cache.keep(key, answer, now())
+                self._cache.keep(key, answer)
         return answer
 
     def _check(self, method: str) -> None:
@@ -7838,8 +7833,7 @@ class Client:
                 break
             # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
             self._cache.changes += 1
-            # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- requestState exactly
-            # as it came, and only if it came
+            # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = {key: params[key] for key in params if key != "requestState"}
             params.update(state, inputResponses=await self._answer_all(asked))
             answer = await ask(params)
@@ -7867,7 +7861,7 @@ class Client:
         problem = _object(task, "error")
         code, text = problem.get("code"), problem.get("message") or f"it was {task.get('status')}"
         code = code if isinstance(code, int) else INTERNAL_ERROR
-        raise RemoteError(code, f"the task failed: {text}", problem.get("data"))
+        raise RemoteError(code, str(text), problem.get("data"))
 
     async def _poll(
         self, handle: Msg, task: Msg, longest: float, on_progress: Callback, **_: Any
@@ -7970,8 +7964,7 @@ class Client:
         modern = self.peer.session.rev.modern
         mirrors = self.transport.mirrors if self.transport and modern else None
         async for tool in self._pages("tools/list"):
-            # spec: basic/transports/streamable-http#schema-extension -- "the client MUST exclude
-            # the invalid tool"
+            # spec: basic/transports/streamable-http#schema-extension -- invalid ones are left out
             try:
                 if mirrors is not None:
                     mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
@@ -8020,10 +8013,7 @@ class Client:
         return value_of(await self.call_tool(name, arguments, **options))
 
     async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
-        """Call a tool, return its result as sent: {"content", "structuredContent"?, "isError"?}.
-
-        Options as for request(): timeout, progress, meta.
-        """
+        """Call a tool and return its result as sent; options as for request()."""
         params = {"name": name, "arguments": to_json(arguments or {})}
         try:
             answer = await self.request("tools/call", params, **options)
@@ -8163,8 +8153,7 @@ class Client:
         method, params = msg["method"], msg.get("params", {})
         mark = _object(params, "_meta").get(SUBSCRIPTION_ID)
         if method == "notifications/cancelled":
-            # spec: basic/patterns/cancellation#behavior-requirements -- "MUST reference a
-            # subscriptions/listen request, to terminate that subscription stream"
+            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
             mark = params.get("requestId")
         owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
         if method == "notifications/cancelled":
@@ -8175,8 +8164,7 @@ class Client:
             for item in owners:
                 item.agree(_object(params, "notifications"))
         else:
-            # spec: basic/patterns/subscriptions#receiving-notifications -- the id says whose it
-            # is; legacy announcements are for all
+            # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
             self._cache.drop(method, params)
             if method == "notifications/tools/list_changed":
                 self._schemas = {}
