@@ -15058,6 +15058,10 @@ async def think(ctx: Context) -> str:
     return (await ctx.sample("why?"))["content"]["text"]
 
 @app.tool
+async def locate(ctx: Context) -> str:
+    return str(await ctx.roots())
+
+@app.tool
 async def visit(ctx: Context) -> str:
     return (await ctx.elicit_url("Please pay", "https://example.com/pay")).action
 
@@ -15500,6 +15504,9 @@ class TestVerbs:
         assert err.splitlines()[-1] == "error: User rejected sampling request (-1)"
         status, out, err = cli("call", "think", "--json", "--revision", era, shop)
         assert status == 1 and json.loads(out)["isError"] is True
+        status, out, err = cli("call", "locate", "--revision", era, shop)  # without --root
+        assert (status, out) == (1, "")
+        assert "did not declare the capability 'roots'" in err.splitlines()[-1]
 
     @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
