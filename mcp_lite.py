@@ -5805,12 +5805,9 @@ IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", 
 
 
 def is_async(fn: Any) -> bool:
-    """Return whether a callable gives a coroutine: async def, also bound or in a partial."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
-    )
+    """Return whether a callable gives a coroutine: async def, in a partial, or as a method."""
+    call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
 def parameters_of(fn: Callable[..., Any]) -> tuple[list[str], str | None]:
@@ -6065,6 +6062,7 @@ class Conversation:
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
         server, session, method = self.server, self.session, exchange.method
+        greeting = method in ("initialize", "ping")
         if exchange.modern:
             facts = climb(exchange.msg, exchange.headers or None)
             ours = server.capabilities()
@@ -6073,10 +6071,13 @@ class Conversation:
             ours = session.server_capabilities or server.capabilities()
             # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
             # line piped into a server has no handshake, and is answered unless we are strict.
-            if session.state is START and server.strict and method not in ("initialize", "ping"):
+            if session.state is START and server.strict and not greeting:
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-        if self._requests is not None:
-            self._ration(exchange, self._requests)
+        shared = exchange.key is exchange  # by many clients: whoever made it so counts them
+        if self._requests is not None and not greeting and not shared:
+            if not self._requests.take(self.loop.time()):
+                calls, seconds = server.rate_limit or (0, 0)
+                raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
         row = admit(method, CLIENT, facts.rev, ours, server.methods)
         if row is not None:
             check_params(row, exchange.params)
@@ -6101,13 +6102,6 @@ class Conversation:
         if not isinstance(answer, dict):
             raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
         return whole_result(ctx, answer) if facts.rev.modern else answer
-
-    def _ration(self, exchange: Exchange, budget: Budget) -> None:
-        shared = exchange.key is exchange  # by many clients: whoever made it so counts them
-        if not shared and exchange.method not in ("initialize", "ping"):
-            if not budget.take(self.loop.time()):
-                problem = f"more than {budget.calls} requests in {budget.seconds:g} seconds"
-                raise RPCError(TOO_FAST, problem)
 
     def told(self, msg: Msg, send: Send) -> None:
         """Hear a notification of the client."""
@@ -6185,23 +6179,19 @@ FILTERS = {
 }
 
 
-def check_filter(wanted: Msg) -> None:
-    """Raise SchemaError for what cannot be the filter of a subscription."""
-    flag = {"type": ["boolean", "null"]}
-    names = {"type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_SUBSCRIPTIONS}
-    fields = {name: names if name in ("resourceSubscriptions", "taskIds") else flag
-              for name in FILTERS}  # fmt: skip
-    compile_schema({"properties": {"notifications": {"properties": fields}}}).check(wanted)
-
-
 class Feed:
     """One subscriptions/listen: announcements on their way to a modern client."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
-        check_filter({"notifications": asked})
+        names = {"type": ["array", "null"], "items": {"type": "string"},
+                 "maxItems": MAX_SUBSCRIPTIONS}  # fmt: skip
+        fields: Msg = dict.fromkeys(FILTERS, {"type": ["boolean", "null"]})
+        fields.update(resourceSubscriptions=names, taskIds=names)
+        schema = {"properties": {"notifications": {"properties": fields}}}
+        compile_schema(schema).check({"notifications": asked})
         if "taskIds" in asked:
-            need_tasks(ctx)
+            knows_tasks(ctx)
             ids = asked["taskIds"] or ()
             asked = {**asked, "taskIds": [job_id for job_id in ids if job_of(ctx, job_id)]}
         ours = ctx.server.capabilities()
@@ -6246,6 +6236,11 @@ class Feed:
         await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
 
 
+def timestamp() -> str:
+    """Return the time of day as ISO 8601 has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 class Job:
     """A tool call that has become a task: its client has a handle, and comes back to look.
 
@@ -6262,7 +6257,7 @@ class Job:
         self.ctx = ctx
         self.id: str = os.urandom(16).hex()
         self.status, self.message = "working", ""
-        self.created, self.updated = now, now
+        self.created = self.updated = timestamp()
         self.expires: float = now + TASK_TTL_MS / 1000
         self.outcome: Msg = {}  # "result" or "error", once there is one
         self.requests: Msg = {}  # questions without an answer
@@ -6275,23 +6270,21 @@ class Job:
             if status == "working" and self.requests:
                 status = "input_required"
             self.status, self.message, self.outcome = status, message, outcome
-            self.updated = time.time()
+            self.updated = timestamp()
             told = notification("notifications/tasks", self.details())
             self.ctx.server._tell("extensions", told)
 
     def describe(self) -> Msg:
         """Return the task as the client gets it when it begins."""
-        created, updated = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-                            for when in (self.created, self.updated))  # fmt: skip
-        return {
-            "taskId": self.id, "status": self.status, **present(statusMessage=self.message or None),
-            "createdAt": created, "lastUpdatedAt": updated, "ttlMs": TASK_TTL_MS,
-            "pollIntervalMs": POLL_MS,
-        }  # fmt: skip
+        return present(
+            taskId=self.id, status=self.status, statusMessage=self.message or None,
+            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
+            pollIntervalMs=POLL_MS,
+        )
 
     def details(self) -> Msg:
         """Return the task with what it asks, or what came of it."""
-        asked = {"inputRequests": self.requests} if self.status == "input_required" else {}
+        asked = {"inputRequests": {**self.requests}} if self.status == "input_required" else {}
         return {**self.describe(), **asked, **self.outcome}
 
     async def ask(
@@ -6303,7 +6296,7 @@ class Job:
             fresh = f"{key or method}-{len(self.answers) + 1}"
             name = key if key and key not in self.answers else fresh
             waiter = self.answers[name] = self.ctx._waiter()
-            self.requests = {**self.requests, name: {"method": method, "params": params}}
+            self.requests[name] = {"method": method, "params": params}
             self.change("input_required")
             answer = await waiter
             with contextlib.suppress(SchemaError):
@@ -6313,7 +6306,7 @@ class Job:
         """Take answers; those that nobody waits for are ignored."""
         for name, answer in responses.items():
             if name in self.requests and isinstance(answer, dict):
-                self.requests = {k: ask for k, ask in self.requests.items() if k != name}
+                del self.requests[name]
                 _settle(self.answers[name], answer, None)
         if not self.requests:
             self.change("working")
@@ -6678,38 +6671,33 @@ class ServerThread:
     """A server that runs in a thread of its own."""
 
     def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
-        self.url: str | None = None
-        self._ready = threading.Event()
+        import concurrent.futures
+
+        #: the URL, once there is one
+        self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
         self._stop: Callable[[], Any] = bool
-        self._error: BaseException | None = None
-        work = functools.partial(self._work, server, transport, options)
-        self._thread = threading.Thread(target=work, name=f"mcp_lite {server.name}", daemon=True)
+        main = self._main(server, transport, options)
+        name = f"mcp_lite {server.name}"
+        self._thread = threading.Thread(None, self._work, name, (main,), daemon=True)
         self._thread.start()
-        self._ready.wait()
-        if self._error is not None:
-            raise self._error
+        self.url = self._ready.result()
 
-    def _work(self, server: Server, transport: str | Transport, options: Msg) -> None:
-        async def main() -> None:
-            loop, task = asyncio.get_running_loop(), asyncio.current_task()
-            assert task is not None
-            self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
-            await server.serve_on(transport, self._set_ready, **options)
+    async def _main(self, server: Server, transport: str | Transport, options: Msg) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
+        await server.serve_on(transport, self._ready.set_result, **options)
 
+    def _work(self, main: Any) -> None:
         try:
-            asyncio.run(main())
-        except asyncio.CancelledError:
-            pass
+            asyncio.run(main)
         except BaseException as exc:
-            if self._ready.is_set():
+            if not self._ready.done():
+                self._ready.set_exception(exc)
+            elif not isinstance(exc, asyncio.CancelledError):
                 logger.error("the server in a thread failed", exc_info=exc)
-            self._error = exc
         finally:
-            self._ready.set()
-
-    def _set_ready(self, url: str | None) -> None:
-        self.url = url
-        self._ready.set()
+            self._ready.cancel()  # a transport that was never ready
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
@@ -6983,9 +6971,8 @@ def failed(text: str) -> Msg:
 
 async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     """Run a tool as a task if the client supports them, else as any tool."""
-    if tool.task != "required" and not knows_tasks(ctx):
+    if not knows_tasks(ctx, required=tool.task == "required"):
         return await run_tool(tool, ctx, args, kwargs)
-    need_tasks(ctx)
     loop = ctx._conversation.loop
     ctx._begun = begun = loop.create_future()
     if tool.task != "manual":
@@ -7000,49 +6987,43 @@ async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
             await asyncio.wait([run])
     if ctx._job is not None:
         return {"resultType": "task", **ctx._job.describe()}
-    answer: Msg = await run
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    outcome = run.result()
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome  # type: ignore[no-any-return]
 
 
-async def keep_outcome(ctx: Context, call: Awaitable[Msg]) -> Any:
-    """Await a call; what comes of it is kept by the task if it has become one, and returned."""
-    outcome: Msg | Exception
+async def keep_outcome(ctx: Context, call: Awaitable[Msg]) -> Msg | Exception:
+    """Await a call; what comes of it is returned, and kept by the task if it has become one."""
     try:
-        outcome = await call
+        result = await call
+        if ctx._job is not None:
+            ctx._job.change("completed", result=result)
+        return result
     except asyncio.CancelledError:
         if ctx._job is not None:
             ctx._job.change("cancelled")
         raise
     except Exception as exc:
-        outcome = exc
+        if ctx._job is not None:
+            problem = wire_error(exc)
+            ctx._job.change("failed", problem["message"], error=problem)
+            if not isinstance(exc, MCPError):
+                logger.error("the task %s failed", ctx._job.id, exc_info=exc)
+        return exc
     finally:
         ctx._release()
-    if ctx._job is None:
-        return outcome
-    if isinstance(outcome, Exception):
-        if not isinstance(outcome, MCPError):
-            logger.error("the task %s failed", ctx._job.id, exc_info=outcome)
-        problem = wire_error(outcome)
-        ctx._job.change("failed", problem["message"], error=problem)
-    else:
-        ctx._job.change("completed", result=outcome)
-    return outcome
 
 
-def knows_tasks(ctx: Context) -> bool:
-    """Return whether the client declared the extension."""
+def knows_tasks(ctx: Context, required: bool = True) -> bool:
+    """Return whether the client declared the extension; RPCError -32021 if that is required."""
     extensions = ctx.client_capabilities.get("extensions")
-    return isinstance(extensions, dict) and TASKS in extensions
-
-
-def need_tasks(ctx: Context) -> None:
-    """Raise RPCError -32021 unless the client declared the extension."""
-    if not knows_tasks(ctx):
+    known = isinstance(extensions, dict) and TASKS in extensions
+    if required and not known:
         data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
         problem = f"the client did not declare the extension {TASKS}"
         raise RPCError(MISSING_CAPABILITY, problem, data)
+    return known
 
 
 def job_of(ctx: Context, job_id: str) -> Job | None:
@@ -7055,7 +7036,7 @@ def job_of(ctx: Context, job_id: str) -> Job | None:
 @answers("tasks/get", "tasks/update", "tasks/cancel")
 async def tend_task(ctx: Context) -> Msg:
     """Look at a task, give it answers, or end it."""
-    need_tasks(ctx)
+    knows_tasks(ctx)
     job = job_of(ctx, ctx.params["taskId"])
     if job is None:
         raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
