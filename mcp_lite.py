@@ -5627,6 +5627,11 @@ class Context:
         roots: list[Msg] = answer["roots"]
         return roots
 
+    @property
+    def replays(self) -> bool:
+        """Whether a question ends this run, and its answer begins another from the top."""
+        return self.facts.rev.modern and self._job is None
+
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing for what the client did not declare, or its revision has not."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
@@ -5660,10 +5665,10 @@ class Context:
         if "requestedSchema" in params:
             schema = fit_form(params["requestedSchema"], self.facts.rev)
             params = {**params, "requestedSchema": schema}
+        if self.replays:
+            return await self._ask_in_rounds(key, method, params, read)
         if self._job is not None:
             return await self._job.ask(key, method, params, read)
-        if self.facts.rev.modern:
-            return await self._ask_in_rounds(key, method, params, read)
         task = asyncio.current_task()
         self._waiting.add(task)
         try:
@@ -5689,13 +5694,9 @@ class Context:
             self._due = True
             # What is asked together, as in a gather, is asked in the same turn of the loop.
             loop.call_soon(loop.call_soon, self._suspend)
-        await self._waiter()
-
-    def _waiter(self) -> asyncio.Future[Any]:
-        """Return a future that ends with the run, if not before."""
-        waiter: asyncio.Future[Any] = self._conversation.loop.create_future()
+        waiter = loop.create_future()
         self._waiting.add(waiter)
-        return waiter
+        await waiter  # until the run ends
 
     def _suspend(self) -> None:
         """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
@@ -5745,8 +5746,7 @@ class Context:
     def _recorded(self) -> Generator[tuple[Msg, str], None, None]:
         """Give where a result of once() is kept, and under what name."""
         done, turn = {}, ""
-        replayed = self.facts.rev.modern and self._job is None and self.method in MAY_ASK
-        if replayed and not IN_ONCE.get():  # other code runs but once
+        if self.replays and self.method in MAY_ASK and not IN_ONCE.get():  # else it runs but once
             rounds = self.rounds()
             rounds.counted += 1
             done, turn = rounds.done, str(rounds.counted)
@@ -6274,18 +6274,15 @@ class Job:
             told = notification("notifications/tasks", self.details())
             self.ctx.server._tell("extensions", told)
 
-    def describe(self) -> Msg:
-        """Return the task as the client gets it when it begins."""
-        return present(
+    def details(self, begun: bool = False) -> Msg:
+        """Return the task with what it asks, or what came of it; without, when it has `begun`."""
+        task = present(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
             pollIntervalMs=POLL_MS,
         )
-
-    def details(self) -> Msg:
-        """Return the task with what it asks, or what came of it."""
         asked = {"inputRequests": {**self.requests}} if self.status == "input_required" else {}
-        return {**self.describe(), **asked, **self.outcome}
+        return task if begun else {**task, **asked, **self.outcome}
 
     async def ask(
         self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]
@@ -6295,7 +6292,8 @@ class Job:
             # A key must never name two questions of one task.
             fresh = f"{key or method}-{len(self.answers) + 1}"
             name = key if key and key not in self.answers else fresh
-            waiter = self.answers[name] = self.ctx._waiter()
+            waiter = self.answers[name] = self.ctx._conversation.loop.create_future()
+            self.ctx._waiting.add(waiter)
             self.requests[name] = {"method": method, "params": params}
             self.change("input_required")
             answer = await waiter
@@ -6809,31 +6807,27 @@ def read_state(ctx: Context) -> Msg:
     raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
 
 
-def question_of(ask: Any) -> tuple[str, Msg]:
-    """Return the method and the parameters of a question by hand; TypeError if it is none."""
-    method = ask.get("method") if isinstance(ask, dict) else None
-    if method in tuple(ANSWERS):
-        params = ask.get("params", {} if method == "roots/list" else None)
-        if type(params) is dict:
-            return method, params
-    raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-
-
 async def ask_by_hand(ctx: Context, value: InputRequired) -> None:
     """Carry out an InputRequired: as a result, or by asking the client here and now."""
-    questions = {name: question_of(ask) for name, ask in value.requests.items()}
-    for question in questions.values():
-        ctx.check_question(*question)
+    questions: dict[str, tuple[str, Msg]] = {}
+    for name, ask in value.requests.items():
+        method = ask.get("method") if isinstance(ask, dict) else None
+        params = ask.get("params", {} if method == "roots/list" else None) if method else None
+        if method not in tuple(ANSWERS) or type(params) is not dict:
+            raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
+        ctx.check_question(method, params)
+        questions[name] = (method, params)
     rounds = ctx.rounds()
     rounds.custom = to_json(value.state)
-    if ctx.facts.rev.modern and ctx._job is None:
-        rounds.asked = [*rounds.known]
+    if not ctx.replays:
         for name, question in questions.items():
-            rounds.ask(name, *question)
-        ctx._suspended = True
-        raise asyncio.CancelledError  # as an awaited question ends the run
+            rounds.answers[name] = await ctx._ask(*question, name, ASK_SECONDS, dict)
+        return
+    rounds.asked = [*rounds.known]
     for name, question in questions.items():
-        rounds.answers[name] = await ctx._ask(*question, name, ASK_SECONDS, dict)
+        rounds.ask(name, *question)
+    ctx._suspended = True
+    raise asyncio.CancelledError  # as an awaited question ends the run
 
 
 @answers("initialize")
@@ -6927,7 +6921,7 @@ async def call_tool(ctx: Context) -> Msg:
         # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
         if not rev.input_errors_as_results:
             raise
-        return failed(str(exc))
+        return failure_of(tool, ctx, ToolError(str(exc)))
     if tool.task and rev.modern:
         return await run_as_task(tool, ctx, args, kwargs)
     return await run_tool(tool, ctx, args, kwargs)
@@ -6954,17 +6948,12 @@ def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
     """Return the result of a tool that raised; raise what is an error of the protocol."""
     if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern):
         raise exc
-    if isinstance(exc, (ToolError, CapabilityMissing)):
-        return failed(str(exc))
-    # What this library raises, such as the client's refusal of a question, is no bug of the tool.
-    trace = None if isinstance(exc, MCPError) else exc
-    logger.error("tool %r failed: %r", tool.name, exc, exc_info=trace)
-    hidden = f"the tool {tool.name!r} failed"
-    return failed(hidden if ctx.server.mask_errors else str(exc) or type(exc).__name__)
-
-
-def failed(text: str) -> Msg:
-    """Return the result of a tool that failed."""
+    text = str(exc) or type(exc).__name__
+    if not isinstance(exc, (ToolError, CapabilityMissing)):
+        # What this library raises, as when the client refuses a question, is no bug of the tool.
+        trace = None if isinstance(exc, MCPError) else exc
+        logger.error("tool %r failed: %r", tool.name, exc, exc_info=trace)
+        text = f"the tool {tool.name!r} failed" if ctx.server.mask_errors else text
     # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
@@ -6986,7 +6975,7 @@ async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
             run.cancel()
             await asyncio.wait([run])
     if ctx._job is not None:
-        return {"resultType": "task", **ctx._job.describe()}
+        return {"resultType": "task", **ctx._job.details(begun=True)}
     outcome = run.result()
     if isinstance(outcome, Exception):
         raise outcome
