@@ -5179,11 +5179,9 @@ class Resource(Content):
         if (text is None) == (data is None):
             raise ValueError("Resource needs either text or data")
         usual = "text/plain" if data is None else "application/octet-stream"
-        blob = None if data is None else base64.b64encode(data).decode()
-        kept = present(text=text, blob=blob, _meta=meta)
-        self.contents = {"uri": uri, "mimeType": mime_type or usual, **kept}
-        extra = present(annotations=annotations)
-        self.block = {"type": "resource", "resource": self.contents, **extra}
+        kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
+        self.contents = present(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
+        self.block = present(type="resource", resource=self.contents, annotations=annotations)
 
 
 class Link(Content):
@@ -5219,9 +5217,8 @@ def present(**fields: Any) -> Msg:
 
 def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta."""
-    for name in fields:
-        if name not in known:
-            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+    for name in fields.keys() - {*known}:
+        raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return present(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -5431,14 +5428,12 @@ class Context:
         self.request_id, self.method = exchange.req_id, exchange.method
         #: the parameters; their `_meta`: progress token, trace context, whatever the client sent
         self.params, self.meta = exchange.params, exchange.meta
-        #: a date
-        self.revision = facts.rev.name
+        self.revision = facts.rev.name  #: a date
         #: what the client says it is, and can be asked; not verified
         self.client_info, self.client_capabilities = facts.client_info, facts.client_capabilities
         #: a dict that lives as long as the client's session; in the modern era, as the request
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
-        #: what the server's lifespan yielded
-        self.lifespan = conversation.lifespan
+        self.lifespan = conversation.lifespan  #: what the server's yielded
         #: who was authenticated, or None; the HTTP headers, names in lower case
         self.principal, self.headers = exchange.principal, exchange.headers
         #: how long, in ms, and by whom the result may be kept; for resources that say so
@@ -5574,10 +5569,8 @@ class Context:
 
         Raises CapabilityMissing, or SchemaError if the client's answer is not what was asked.
         """
-        form = Form(wanted)
-        params: Msg = {"message": message, "requestedSchema": form.schema}
-        if self.facts.rev.rich_elicitation:
-            params["mode"] = "form"
+        form, mode = Form(wanted), "form" if self.facts.rev.rich_elicitation else None
+        params = present(mode=mode, message=message, requestedSchema=form.schema)
         answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.read)
         return answer
 
@@ -5590,9 +5583,8 @@ class Context:
 
         When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
-        params = {"mode": "url", "message": message, "url": url}
-        if not self.facts.rev.modern:
-            params["elicitationId"] = id or os.urandom(16).hex()
+        number = None if self.facts.rev.modern else id or os.urandom(16).hex()
+        params = present(mode="url", message=message, url=url, elicitationId=number)
         answer = await self._ask("elicitation/create", params, key, timeout)
         return Elicited(answer["action"])
 
@@ -5617,15 +5609,12 @@ class Context:
             stopSequences=list(stop) if stop else None, includeContext=include_context,
             tools=list(tools) if tools else None, toolChoice=tool_choice or None, metadata=metadata,
         )
-        answer: Msg = await self._ask("sampling/createMessage", params, key, timeout)
-        return answer
+        return dict(await self._ask("sampling/createMessage", params, key, timeout))
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]."""
-        answer = await self._ask("roots/list", {}, key, timeout)
-        roots: list[Msg] = answer["roots"]
-        return roots
+        return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
     @property
     def replays(self) -> bool:
@@ -5707,9 +5696,9 @@ class Context:
     def rounds(self) -> Rounds:
         """Return what earlier rounds of this request left, checked."""
         if self._rounds is None:
-            record, responses = {}, None
-            if self.facts.rev.modern:
-                record, responses = read_state(self), self.params.get("inputResponses")
+            params = self.params if self.facts.rev.modern else {}
+            responses = params.get("inputResponses")
+            record = read_state(self, params.get("requestState"))
             self._rounds = Rounds(record, responses if isinstance(responses, dict) else {})
         return self._rounds
 
@@ -5818,22 +5807,25 @@ def parameters_of(fn: Callable[..., Any]) -> tuple[list[str], str | None]:
     return [each.name for each in named if each.name not in context], next(iter(context), None)
 
 
-def given_signature(fn: Callable[..., Any], schema: Msg) -> tuple[Signature, str | None]:
-    """Return how to call a function whose arguments `schema` describes.
+def read_signature(fn: Callable[..., Any], given: Msg | None) -> tuple[Signature, str | None]:
+    """Return how to call a function whose arguments the schema `given`, if any, describes.
 
-    If it has one parameter, and `schema` does not know it, that takes all arguments as one dict,
+    If it has one parameter, and `given` does not know it, that takes all arguments as one dict,
     and is returned too. Nobody needs its annotation then: it may name what cannot be found.
     """
+    if given is None:
+        return signature_of(fn, Context), None
     names, context = parameters_of(fn)
-    raw = names[0] if len(names) == 1 and names[0] not in schema.get("properties", ()) else None
+    raw = names[0] if len(names) == 1 and names[0] not in given.get("properties", ()) else None
     try:
-        signature = signature_of(fn, Context)._replace(schema=schema)
+        signature = signature_of(fn, Context)
     except TypeError:
         if raw is None:
             raise
         about = read_docstring(inspect.getdoc(fn) or "")[0]
-        signature = Signature(schema, context, inspect.Signature.empty, about, [], [])
-    return (signature if raw is None else signature._replace(converters=[])), raw
+        signature = Signature(given, context, inspect.Signature.empty, about, [], [])
+    converters = signature.converters if raw is None else []
+    return signature._replace(schema=given, converters=converters), raw
 
 
 class Entry:
@@ -5841,18 +5833,12 @@ class Entry:
 
     serial = 0  # its place in lists
 
-    def __init__(
-        self, key: str, name: str, fn: Any, fields: Msg, schema: Msg | None = None
-    ) -> None:
+    def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
-        self.raw: str | None = None  # the parameter that takes all arguments as one dict
         self.definition: Msg = {key: name, **fields}
         if fn is None:
             return
-        if schema is None:
-            self.signature = signature_of(fn, Context)
-        else:
-            self.signature, self.raw = given_signature(fn, schema)
+        self.signature, self.raw = read_signature(fn, schema)
         self.schema = self.signature.schema
         self.check = compile_schema(self.schema).check
         if self.signature.description:
@@ -6206,15 +6192,12 @@ class Feed:
         self.ended, self.wake = False, asyncio.Event()
 
     def put(self, msg: Msg) -> None:
-        """Take an announcement, from any thread."""
+        """Take an announcement."""
         params = msg.get("params", {})
         name = params.get("uri", params.get("taskId"))
         if msg["method"] in self.methods and (name is None or name in self.names):
-            self.ctx._conversation.soon(self._put, (msg["method"], name), params)
-
-    def _put(self, key: tuple[str, Any], params: Msg) -> None:
-        self.waiting[key] = params
-        self.wake.set()
+            self.waiting[msg["method"], name] = params
+            self.wake.set()
 
     def end(self) -> None:
         """End the subscription with a result, as a server that stops does."""
@@ -6538,7 +6521,7 @@ class Server:
         for conversation in list(self.conversations):
             conversation.soon(conversation.announce, capability, msg)
         for feed in list(self.feeds):
-            feed.put(msg)
+            feed.ctx._conversation.soon(feed.put, msg)
 
     async def _hear_bus(self) -> None:
         async for event in self._bus:
@@ -6786,9 +6769,8 @@ def write_state(ctx: Context, rounds: Rounds) -> str:
     return text
 
 
-def read_state(ctx: Context) -> Msg:
-    """Return the record in a request's requestState; RPCError -32602 if it is not ours."""
-    text = ctx.params.get("requestState")
+def read_state(ctx: Context, text: JSON) -> Msg:
+    """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
     if text is None:
         return {}
     sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
