@@ -5131,14 +5131,12 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 # Not here. How bytes come and go: sections 17 to 19 register themselves in RUNNERS.
 
 
-class Content:
-    """What becomes a content block of a result."""
-
-    block: Msg
+class Content(dict[str, Any]):
+    """A content block of a result, as on the wire: {"type": ..., ...}."""
 
     def to_content(self) -> Msg:
-        """Return the content block: {"type": ..., ...}."""
-        return self.block
+        """Return the block."""
+        return self
 
 
 class Image(Content):
@@ -5157,10 +5155,9 @@ class Image(Content):
                 data = file.read()
         suffix = os.path.splitext(str(path or ""))[1][1:].lower()
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
-        self.mime_type = mime_type or f"{self.kind}/{format or suffix or self.usual}"
-        self.data, fields = data, wire_fields(self.kind, fields, ("annotations", "meta"))
-        text = base64.b64encode(data).decode()
-        self.block = {"type": self.kind, "data": text, "mimeType": self.mime_type, **fields}
+        super().__init__(type=self.kind, data=base64.b64encode(data).decode())
+        self["mimeType"] = mime_type or f"{self.kind}/{format or suffix or self.usual}"
+        self.update(wire_fields(self.kind, fields, ("annotations", "meta")))
 
 
 class Audio(Image):
@@ -5180,8 +5177,8 @@ class Resource(Content):
             raise ValueError("Resource needs either text or data")
         usual = "text/plain" if data is None else "application/octet-stream"
         kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
-        self.contents = present(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
-        self.block = present(type="resource", resource=self.contents, annotations=annotations)
+        contents = present(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
+        super().__init__(present(type="resource", resource=contents, annotations=annotations))
 
 
 class Link(Content):
@@ -5189,16 +5186,16 @@ class Link(Content):
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
         fields = wire_fields("link", fields, RESOURCE_FIELDS)
-        self.block = {"type": "resource_link", "uri": uri, "name": name or uri, **fields}
+        super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
-class Message:
+class Message(dict[str, Any]):
     """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
 
     def __init__(self, content: Any, role: str = "user") -> None:
         if role not in ("user", "assistant"):
             raise ValueError('the role of a message is "user" or "assistant"')
-        self.content, self.role = content, role
+        super().__init__(role=role, content=blocks_of(content))
 
 
 #: From the type of a content block to the member that it cannot do without.
@@ -5224,10 +5221,7 @@ def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
 
 
 def _is_block(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return isinstance(value, Content)
-    kind = value.get("type")
-    return isinstance(kind, str) and BLOCKS.get(kind) in value
+    return isinstance(value, dict) and BLOCKS.get(str(value.get("type"))) in value
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -5239,7 +5233,7 @@ def blocks_of(value: Any) -> list[Msg]:
     if value is None:
         return []
     if _is_block(value):
-        return [value if isinstance(value, dict) else value.to_content()]
+        return [value]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [block for item in value for block in blocks_of(item)]
     value = to_json(value)
@@ -5257,8 +5251,7 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     messages = []
     for item in value if isinstance(value, (list, tuple)) else [value]:
         if not (isinstance(item, dict) and "role" in item):
-            item = item if isinstance(item, Message) else Message(item)
-            item = {"role": item.role, "content": blocks_of(item.content)}
+            item = Message(item)
         blocks = item["content"] if isinstance(item["content"], list) else [item["content"]]
         blocks = [fit_content(block, rev) for block in blocks]
         contents = [blocks] if together and len(blocks) > 1 else blocks
@@ -5279,15 +5272,15 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     """
     if isinstance(value, (list, tuple)) and any(map(_is_contents, value)):
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
-    if _is_contents(value):
-        return [value.contents if isinstance(value, Resource) else value]
     if isinstance(value, Image):
-        value, mime_type = value.data, mime_type or value.mime_type
+        return [{"uri": uri, "mimeType": mime_type or value["mimeType"], "blob": value["data"]}]
     if isinstance(value, (bytes, bytearray)):
-        return [Resource(uri, data=bytes(value), mime_type=mime_type).contents]
-    if not isinstance(value, str):
-        value, mime_type = _to_json(to_json(value)), mime_type or "application/json"
-    return [Resource(uri, value, mime_type=mime_type).contents]
+        value = Resource(uri, data=bytes(value), mime_type=mime_type)
+    elif not _is_contents(value):
+        usual = "text/plain" if isinstance(value, str) else "application/json"
+        value = value if isinstance(value, str) else _to_json(to_json(value))
+        value = Resource(uri, value, mime_type=mime_type or usual)
+    return [value["resource"] if isinstance(value, Resource) else value]
 
 
 class Elicited(NamedTuple):
