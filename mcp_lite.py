@@ -5244,9 +5244,6 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     """Return messages as `rev` can understand them, from texts, content, Messages or dicts.
 
     `together` leaves several blocks in one message; otherwise each becomes one of its own.
-
-    >>> messages_of(["a", Message("b", "assistant")], NEWEST_LEGACY)[1]
-    {'role': 'assistant', 'content': {'type': 'text', 'text': 'b'}}
     """
     messages = []
     for item in value if isinstance(value, (list, tuple)) else [value]:
@@ -5315,11 +5312,7 @@ FORM_WORDS = frozenset(
 
 
 class Form:
-    """What to ask a person for, made from a type or a schema.
-
-    >>> Form(bool).schema["properties"]
-    {'value': {'type': 'boolean'}}
-    """
+    """What to ask a person for, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
         self.convert: Callable[[Any], Any] | None = None
@@ -5376,8 +5369,7 @@ class InputRequired(NamedTuple):
     """What a handler returns to make its rounds by hand, instead of awaiting ctx.elicit() ...
 
     `requests` are {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
-    again with the answers in ctx.input_responses, and `state`, any JSON value, in
-    ctx.request_state.
+    again, with the answers in ctx.input_responses and `state`, any JSON, in ctx.request_state.
     """
 
     requests: Msg
@@ -5434,7 +5426,7 @@ class Context:
         self._conversation, self._exchange = conversation, exchange
         self._meter: ProgressMeter | None = None
         self._timer: asyncio.TimerHandle | None = None
-        #: what ends with the request: futures of threads, tasks and futures of open questions
+        #: what ends with the request: futures of threads, tasks that wait for an answer
         self._waiting: set[Any] = set()
         #: tasks whose messages must leave before the answer does
         self._sending: set[asyncio.Task[Any]] = set()
@@ -5647,13 +5639,13 @@ class Context:
         if "requestedSchema" in params:
             schema = fit_form(params["requestedSchema"], self.facts.rev)
             params = {**params, "requestedSchema": schema}
-        if self.replays:
-            return await self._ask_in_rounds(key, method, params, read)
-        if self._job is not None:
-            return await self._job.ask(key, method, params, read)
         task = asyncio.current_task()
         self._waiting.add(task)
         try:
+            if self.replays:
+                return await self._ask_in_rounds(key, method, params, read)
+            if self._job is not None:
+                return await self._job.ask(key, method, params, read)
             peer, send = self._conversation.peer, self._exchange.send
             return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
         finally:
@@ -5676,9 +5668,7 @@ class Context:
             self._due = True
             # What is asked together, as in a gather, is asked in the same turn of the loop.
             loop.call_soon(loop.call_soon, self._suspend)
-        waiter = loop.create_future()
-        self._waiting.add(waiter)
-        await waiter  # until the run ends
+        await loop.create_future()  # until the run ends
 
     def _suspend(self) -> None:
         """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
@@ -5707,10 +5697,7 @@ class Context:
         return self.rounds().custom
 
     def once(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return fn(*args), a JSON value; it is not called again when the handler runs again.
-
-        `fn` must not ask the client.
-        """
+        """Return fn(*args), JSON; `fn`, which must not ask, is called in one round only."""
         if is_async(fn) or threading.get_ident() == self._conversation.thread:
             return self._on_loop(self._once(fn, *args))
         with self._recorded() as (done, turn):  # in this thread: no other may be free
@@ -5743,11 +5730,9 @@ class Context:
                 self._conversation.loop.call_soon_threadsafe(self._suspend)
 
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
-        """End the connection that waits for this request, but not the request.
+        """End the connection that waits for this request; the client comes back for the answer.
 
-        The client comes back for the answer after `retry_ms`. Returns False where that cannot be:
-        outside HTTP, and in revisions without it.
-
+        Returns False where that cannot be: outside HTTP, and in revisions without it.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
         pause = getattr(self._exchange.send, "pause", None)
@@ -6083,16 +6068,12 @@ class Conversation:
         return whole_result(ctx, answer) if facts.rev.modern else answer
 
     def told(self, msg: Msg, send: Send) -> None:
-        """Hear a notification of the client."""
-        # As a task, so that it follows the requests that came before it.
+        """Hear a notification of the client, after the requests that came before it."""
         self.peer.tasks.spawn(self._told(msg, send))
 
     async def _told(self, msg: Msg, send: Send) -> None:
-        if msg["method"] == "notifications/initialized":
-            try:
-                self.session.move(msg["method"])
-            except ProtocolError as exc:
-                logger.warning("%s: %s", self.peer.name, exc)
+        if msg["method"] == "notifications/initialized" and self.session.state is not START:
+            self.session.move(msg["method"])
             early, self._early = self._early, {}
             for capability, held in early.items():
                 self.announce(capability, held)
@@ -6177,18 +6158,16 @@ class Feed:
         #: the part of the filter that is honoured
         self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
                        if asked.get(name) and declares(ours, capability)}  # fmt: skip
-        #: URIs of resources, and ids of tasks
-        self.names = {item for names in self.wanted.values() if names is not True for item in names}
-        self.methods = {FILTERS[name][0] for name in self.wanted}
+        self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
         #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
         self.waiting: dict[tuple[str, Any], Msg] = {}
         self.ended, self.wake = False, asyncio.Event()
 
     def put(self, msg: Msg) -> None:
         """Take an announcement."""
-        params = msg.get("params", {})
+        params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
         name = params.get("uri", params.get("taskId"))
-        if msg["method"] in self.methods and (name is None or name in self.names):
+        if wanted is True or name in wanted:
             self.waiting[msg["method"], name] = params
             self.wake.set()
 
@@ -6269,7 +6248,6 @@ class Job:
             fresh = f"{key or method}-{len(self.answers) + 1}"
             name = key if key and key not in self.answers else fresh
             waiter = self.answers[name] = self.ctx._conversation.loop.create_future()
-            self.ctx._waiting.add(waiter)
             self.requests[name] = {"method": method, "params": params}
             self.change("input_required")
             answer = await waiter
@@ -6406,15 +6384,14 @@ class Server:
     def tool(self, fn: Any = None, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
 
-        Options: name, title, description, annotations, icons, meta; input_schema and
-        output_schema replace what the types say; structured=False sends text only. task=True lets
-        it run as a task where the client supports them, "required" only there, "manual" from
-        ctx.start_task() on.
+        Options: name, title, description, annotations, icons, meta; input_schema, output_schema
+        replace what the types say; structured=False sends text only. task=True lets it run as a
+        task where the client can, "required" only there, "manual" from ctx.start_task() on.
         """
         return self.tools.offer(fn, options)
 
     def prompt(self, fn: Any = None, **options: Any) -> Any:
-        """Offer a function as a prompt. It returns a str, a Message, or a list of them.
+        """Offer a function that returns a str, a Message, or a list of them, as a prompt.
 
         Options: name, title, description, icons, meta.
         """
@@ -6470,8 +6447,7 @@ class Server:
     def route(self, method: str, path: str, *, public: bool = False) -> Callable[[Any], Any]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
-        (status, content type, body) says it all. `public` pages need no token; Host and Origin are
-        checked for all.
+        Or (status, content type, body). `public` pages need no token; Host and Origin are checked.
         """
         return lambda fn: _enter(self.routes, (method.upper(), path), Route(fn, public)).fn
 
@@ -6598,8 +6574,8 @@ class Server:
     def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
-        The process is ours meanwhile: signals end it in good order, and warnings of this library
-        go to stderr unless the program has set up logging.
+        The process is ours meanwhile: signals end it in good order, and our warnings go to stderr
+        unless the program has set up logging.
         """
         if not logging.getLogger().handlers and len(logger.handlers) < 2:  # one does nothing
             handler = logging.StreamHandler()
@@ -6629,10 +6605,7 @@ class Server:
         await self.serve_on("http", lambda url: None, **options)
 
     def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
-        """Serve in a thread with a loop of its own, and return when it is ready.
-
-        The handle has `.url`, where there is one, and `.stop()`.
-        """
+        """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
         return ServerThread(self, transport, options)
 
 
@@ -7112,11 +7085,7 @@ async def completions_of(ctx: Context, entry: Entry, name: str, value: str) -> l
 
 
 def choices_of(schema: Msg) -> list[str]:
-    """Return the texts of the values that a schema names one by one; none if it names none.
-
-    >>> choices_of({"anyOf": [{"enum": ["a", 1]}, {"type": "null"}]}), choices_of({})
-    (['a', '1'], [])
-    """
+    """Return the texts of the values that a schema names one by one; none if it names none."""
     if schema.get("type") == "boolean":
         return ["true", "false"]
     choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
