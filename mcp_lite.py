@@ -6780,7 +6780,6 @@ async def ask_by_hand(ctx: Context, value: InputRequired) -> None:
 
 @answers("initialize")
 async def initialize(ctx: Context) -> Msg:
-    """Agree on a revision, and say who we are."""
     server, session, params = ctx.server, ctx._conversation.session, ctx.params
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
@@ -6797,13 +6796,11 @@ async def initialize(ctx: Context) -> Msg:
 
 @answers("ping")
 async def ping(ctx: Context) -> Msg:
-    """Show that we live."""
     return {}
 
 
 @answers("server/discover")
 async def discover(ctx: Context) -> Msg:
-    """Say who we are, in the era without a handshake."""
     answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.capabilities()}
     return {**answer, **present(instructions=ctx.server.instructions)}
 
@@ -6835,7 +6832,6 @@ LISTED = {
 
 @answers(*LISTED)
 async def list_entries(ctx: Context) -> Msg:
-    """Return one page of what is registered."""
     registry, key, kind = LISTED[ctx.method]
     entries = list(getattr(ctx.server, registry).values())
     listed = [(entry.serial, entry.definition) for entry in entries]
@@ -6857,7 +6853,6 @@ def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
 
 @answers("tools/call")
 async def call_tool(ctx: Context) -> Msg:
-    """Call a tool, if its arguments are right."""
     tool: Tool = ctx.server.tools.find(ctx.params["name"])
     rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
     if rev.modern and tool.mirrors and ctx.headers:
@@ -6988,7 +6983,6 @@ async def tend_task(ctx: Context) -> Msg:
 
 @answers("prompts/get")
 async def get_prompt(ctx: Context) -> Msg:
-    """Call the function of a prompt."""
     prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
     args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
     answer = await prompt.call(ctx, args, kwargs)
@@ -7000,7 +6994,6 @@ async def get_prompt(ctx: Context) -> Msg:
 
 @answers("resources/read")
 async def get_resource(ctx: Context) -> Msg:
-    """Read a resource for the client."""
     contents = await read_resource(ctx, ctx.params["uri"])
     return {"contents": [fit("Contents", item, ctx.facts.rev) for item in contents]}
 
@@ -7044,7 +7037,6 @@ async def subscribe(ctx: Context) -> Msg:
 
 @answers("logging/setLevel")
 async def set_level(ctx: Context) -> Msg:
-    """Note the mildest severity that a legacy client wants to hear of."""
     level = ctx.params["level"]
     if level not in LOG_LEVELS:
         raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
@@ -7054,7 +7046,6 @@ async def set_level(ctx: Context) -> Msg:
 
 @answers("completion/complete")
 async def complete(ctx: Context) -> Msg:
-    """Complete an argument of a prompt or of a template."""
     ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
     name, value = argument.get("name"), argument.get("value")
     if not isinstance(name, str) or not isinstance(value, str):
