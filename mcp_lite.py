@@ -5401,13 +5401,6 @@ class Context:
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
-    __slots__ = (
-        "server", "request_id", "method", "params", "meta", "facts", "revision", "client_info",
-        "client_capabilities", "state", "lifespan", "principal", "headers", "cache", "_meter",
-        "_conversation", "_exchange", "_timer", "_waiting", "_sending", "_over", "_rounds",
-        "_suspended", "_due", "_busy", "_job", "_begun", "_run",
-    )
-
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server, self.facts = conversation.server, facts
         self.request_id, self.method = exchange.req_id, exchange.method
@@ -6244,9 +6237,9 @@ class Job:
     ) -> Any:
         """Ask the client, which finds the question when it looks, until the answer is right."""
         while True:
-            # A key must never name two questions of one task.
-            fresh = f"{key or method}-{len(self.answers) + 1}"
-            name = key if key and key not in self.answers else fresh
+            name = key or method
+            while name in self.answers:  # a name must never stand for two questions of one task
+                name = f"{name}-{len(self.answers) + 1}"
             waiter = self.answers[name] = self.ctx._conversation.loop.create_future()
             self.requests[name] = {"method": method, "params": params}
             self.change("input_required")
