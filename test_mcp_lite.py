@@ -9790,7 +9790,7 @@ class TestCallbacks:
                 result = fake.sent[-1]["result"]
                 assert result["content"] == content
                 assert result["role"] == "assistant"
-                assert result["model"] == ("m" if isinstance(said, dict) else "me")
+                assert result["model"] == ("m" if type(said) is dict else "me")
 
         run(main())
 
