@@ -220,7 +220,6 @@ WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
 ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
-HANDSHAKE_SECONDS = 30.0  # for initialize; npx and uvx may download the server first
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
 MAX_URI_CHARS = 8192  # a longer resource URI matches no template
 MAX_TEMPLATE_CHARS = 1000  # one URI template; ours, or a server's that a client expands
@@ -243,6 +242,7 @@ PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
 MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
+MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
 MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
@@ -631,7 +631,7 @@ def decode(data: bytes) -> JSON:
         if end < len(text):
             raise ValueError(f"something follows the value, at {end}")
         # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
-        if _SURROGATE_ESCAPE.search(data):
+        if b"\\u" in data and _SURROGATE_ESCAPE.search(data):
             _to_json(value).encode("utf-8")
     except StopIteration:
         raise ProtocolError("not JSON: no value", code=PARSE_ERROR) from None
@@ -889,12 +889,12 @@ def check_params(row: Method, params: Msg) -> None:
         ...
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
-    for name, kind in (*row.required.items(), *row.optional.items()):
-        problem = "is missing" if name in row.required else ""
-        if name in params:
-            right = type(params[name]) is kind
-            problem = "" if right else f"expected {_kind(kind())}, got {_kind(params[name])}"
-        if problem:
+    for fields in (row.required, row.optional):
+        for name, kind in fields.items():
+            if type(params.get(name)) is kind or (name not in params and fields is row.optional):
+                continue
+            problem = f"expected {_kind(kind())}, got {_kind(params.get(name))}"
+            problem = problem if name in params else "is missing"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
 
 
@@ -1684,14 +1684,36 @@ KEYWORDS: dict[str, tuple[tuple[type, ...], Any]] = {
 }  # fmt: skip
 
 
+#: Types that a value has by its class alone. (A float may be an integer.)
+EXACT: dict[str, set[type]] = {
+    "string": {str}, "boolean": {bool}, "integer": {int}, "number": {int, float}}  # fmt: skip
+
+
+def _plain_members(schema: Any) -> dict[str, set[type]]:
+    """Return the members of an object for which a schema asks no more than a type, and those."""
+    plain = {"type", "properties", "required", "additionalProperties"}
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return {}
+    if not KEYWORDS.keys() & schema.keys() <= plain:
+        return {}
+    return {
+        name: EXACT[words["type"]]
+        for name, words in schema.get("properties", {}).items()
+        if isinstance(words, dict) and KEYWORDS.keys() & words.keys() == {"type"}
+        if isinstance(words["type"], str) and words["type"] in EXACT
+    }
+
+
 class Validator:
     """A compiled schema."""
 
-    __slots__ = ("_check", "schema")
+    __slots__ = ("_check", "_plain", "_required", "schema")
 
     def __init__(self, schema: JSON) -> None:
         self.schema = schema
         self._check = SchemaDocument(schema).check
+        self._plain = _plain_members(schema)
+        self._required = frozenset(schema.get("required", ())) if self._plain else frozenset()
 
     def failures(self, value: JSON) -> list[Failure]:
         """Return what check() and errors() report, before it is put in words."""
@@ -1702,6 +1724,12 @@ class Validator:
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
+        if self._plain and type(value) is dict and self._required <= value.keys():
+            for name, member in value.items():
+                if type(member) not in self._plain.get(name, ()):
+                    break
+            else:
+                return  # as most arguments of most tools, of which no more need be asked
         for failure in self.failures(value):
             raise SchemaError(failure.path, failure.message + failure.hint())
 
@@ -2289,9 +2317,11 @@ class Signature(NamedTuple):
 
     def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
         """Return what to call the function with, as fn(*args, **kwargs)."""
-        values = self.bind(arguments)
+        values = self.bind(arguments) if self.converters else {**arguments}
         if self.context is not None:
             values[self.context] = context
+        if not self.positional:
+            return [], values
         return [values.pop(name, default) for name, default in self.positional], values
 
 
@@ -2799,7 +2829,12 @@ class RequestHead(NamedTuple):
     #: "/path?query", or "*"; an absolute URL has become this and the Host
     target: str
     version: tuple[int, int]
-    headers: dict[str, str]
+    headers: Mapping[str, str]
+    # What follows from these, found out once for all requests that begin alike:
+    path: str = ""  # percent-decoded
+    query: str = ""  # as sent
+    size: int = 0  # of the body in bytes, or CHUNKED
+    keep_alive: bool = True
 
 
 class ResponseHead(NamedTuple):
@@ -2854,12 +2889,35 @@ def parse_authority(text: str) -> tuple[str, int | None]:
     return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
 
 
-@functools.lru_cache(maxsize=64)  # a client sends the same head again and again
-def parse_request_head(block: bytes) -> RequestHead:
-    r"""Return the head that `block` is, from the request line to the empty line; read it only.
+def parse_target(target: str) -> tuple[str, str]:
+    """Return the path, percent-decoded, and the query, as sent.
 
-    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
-    RequestHead(method='GET', target='/mcp?x', version=(1, 1), headers={'host': 'a'})
+    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
+    with rules, say, may have seen another one.
+
+    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
+    (('/café', 'q=%20'), ('/mcp', ''))
+    """
+    path, _, query = target.partition("?")
+    if "%" in path:
+        from urllib.parse import unquote
+
+        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
+            raise ProtocolError("the path has a bad percent-escape")
+        try:
+            path = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            raise ProtocolError("the path is not UTF-8") from None
+    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
+        raise ProtocolError("the path has . or .. in it")
+    return path, query
+
+
+def parse_request_head(block: bytes) -> RequestHead:
+    r"""Return the head that `block` is, from the request line to the empty line.
+
+    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")[:4]
+    ('GET', '/mcp?x', (1, 1), mappingproxy({'host': 'a'}))
     """
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
     line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
@@ -2887,7 +2945,15 @@ def parse_request_head(block: bytes) -> RequestHead:
         headers["host"], target = host, target if target.startswith("/") else "/" + target
     if host is not None and not AUTHORITY.fullmatch(host):
         raise ProtocolError("the host is not a name or address, with a port or without")
-    return RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), headers)
+    shared = types.MappingProxyType(headers)  # by all requests that begin alike
+    head = RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), shared)
+    path, query = parse_target(target)
+    return head._replace(path=path, query=query, size=declared_body(head),
+                         keep_alive=is_keep_alive(head))  # fmt: skip
+
+
+#: The same, for short heads: a client sends the same one again and again.
+known_request_head = functools.lru_cache(maxsize=1024)(parse_request_head)
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
@@ -2968,30 +3034,6 @@ def wants_continue(head: RequestHead) -> bool:
     return head.version >= (1, 1) and head.headers.get("expect", "").lower() == "100-continue"
 
 
-def parse_target(target: str) -> tuple[str, str]:
-    """Return the path, percent-decoded, and the query, as sent.
-
-    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
-    with rules, say, may have seen another one.
-
-    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
-    (('/café', 'q=%20'), ('/mcp', ''))
-    """
-    path, _, query = target.partition("?")
-    if "%" in path:
-        from urllib.parse import unquote
-
-        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
-            raise ProtocolError("the path has a bad percent-escape")
-        try:
-            path = unquote(path, errors="strict")
-        except UnicodeDecodeError:
-            raise ProtocolError("the path is not UTF-8") from None
-    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
-        raise ProtocolError("the path has . or .. in it")
-    return path, query
-
-
 def parse_list(text: str) -> list[str]:
     """Return the elements of a comma-separated value. RFC 9110 §5.6.1
 
@@ -3031,8 +3073,8 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
 
 
 @functools.lru_cache(maxsize=64)  # clients send the same one every time
-def accepts(accept: str, media_type: str) -> bool:
-    """Return whether an Accept value admits a type: the most specific range decides.
+def accepts(accept: str, *media_types: str) -> bool:
+    """Return whether an Accept value admits all of some types: the most specific range decides.
 
     RFC 9110 §12.5.1
 
@@ -3046,10 +3088,12 @@ def accepts(accept: str, media_type: str) -> bool:
         name, params = parse_media_type(item)
         wanted = not re.fullmatch(r"0(\.0*)?", params.get("q", "1"))
         ranges[name] = ranges.get(name, False) or wanted
-    for name in (media_type, media_type.split("/")[0] + "/*", "*/*"):
-        if name in ranges:
-            return ranges[name]
-    return False
+
+    def admits(kind: str) -> bool:
+        names = (kind, kind.split("/")[0] + "/*", "*/*")
+        return next((ranges[name] for name in names if name in ranges), False)
+
+    return all(map(admits, media_types))
 
 
 class HTTPDecoder(Decoder):
@@ -3138,10 +3182,26 @@ class RequestDecoder(HTTPDecoder):
         self.paused = False
         super().__init__()
 
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the request that `data` completes, if any."""
+        # Most reads are one whole request, which needs no buffer.
+        end = data.find(b"\r\n\r\n") + 4
+        begun = self.buffer or self.paused or self.head or self.error
+        if 4 <= end <= MAX_KNOWN_HEAD_BYTES and not begun:
+            with contextlib.suppress(ProtocolError):  # the grammar will meet it again, and keep it
+                head = known_request_head(data[:end])
+                if head.size == len(data) - end <= self.max_body:
+                    self.paused = True
+                    return [(head, data[end:])]
+        return super().feed(data)
+
     def resume(self) -> list[Any]:
         """Go on with the next request: return it if it is there already."""
         self.paused = False
-        return self._run()
+        return self._run() if self.buffer else []
+
+    def _run(self) -> list[Any]:
+        return [] if self.paused else super()._run()
 
     def _grammar(self) -> Generator[None, None, None]:
         while True:
@@ -3149,21 +3209,19 @@ class RequestDecoder(HTTPDecoder):
             if not block:
                 return
             head = parse_request_head(block)
-            size = declared_body(head)
-            if size > self.max_body:
+            if head.size > self.max_body:
                 what = f"the body is longer than {self.max_body} bytes"
                 raise LimitExceeded(what, http_status=413)
             self.head = head
-            if size == CHUNKED:
+            if head.size == CHUNKED:
                 whole = bytearray()
                 yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
                 body = bytes(whole)
             else:
-                body = yield from self._exactly(size, "a body")
+                body = yield from self._exactly(head.size, "a body")
             self.items.append((head, body))
             self.head, self.paused = None, True
-            while self.paused:
-                yield
+            yield
 
 
 class ResponseDecoder(HTTPDecoder):
@@ -3499,7 +3557,7 @@ class Exchange:
     __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "principal", "modern",
                  "key", "state", "task", "reason")  # fmt: skip
 
-    def __init__(self, msg: Msg, send: Send) -> None:
+    def __init__(self, msg: Msg, send: Send, modern: bool | None = None) -> None:
         self.msg = msg
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
@@ -3510,7 +3568,7 @@ class Exchange:
         self.headers: Mapping[str, str] = getattr(send, "headers", {})
         self.principal: Any = getattr(send, "principal", None)
         #: whether it carries its own metadata, or says in a header that it does
-        self.modern = is_modern(msg)
+        self.modern = is_modern(msg) if modern is None else modern
         #: under which it can be cancelled: its id on a channel of one client
         self.key: Any = self.req_id
         self.state = RUNNING
@@ -3849,18 +3907,21 @@ def read_metadata(msg: Msg) -> Facts:
     """
     meta = (msg.get("params") or {}).get("_meta")
     meta = meta if isinstance(meta, dict) else {}
-    for key, kind in ((PROTOCOL_VERSION, str), (CLIENT_CAPABILITIES, dict)):
-        if not isinstance(meta.get(key), kind):
-            raise RPCError(INVALID_PARAMS, f"_meta: {key} is missing or no {_kind(kind())}")
-    info = meta.get(CLIENT_INFO, {})
-    level = meta.get(LOG_LEVEL)
-    if not isinstance(info, dict):
-        raise RPCError(INVALID_PARAMS, f"_meta: {CLIENT_INFO} is no object")
-    if level is not None and level not in LOG_LEVELS:
-        raise RPCError(INVALID_PARAMS, f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}")
-    name = meta[PROTOCOL_VERSION]
-    rev = REVISIONS.get(name) or NEWEST._replace(name=name)
-    return Facts(rev, info, meta[CLIENT_CAPABILITIES], level)
+    name: Any = meta.get(PROTOCOL_VERSION)
+    capabilities: Any = meta.get(CLIENT_CAPABILITIES)
+    info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
+    problem = ""
+    if type(name) is not str:
+        problem = f"{PROTOCOL_VERSION} is missing or no string"
+    elif type(capabilities) is not dict:
+        problem = f"{CLIENT_CAPABILITIES} is missing or no object"
+    elif type(info) is not dict:
+        problem = f"{CLIENT_INFO} is no object"
+    elif level is not None and level not in LOG_LEVELS:
+        problem = f"{LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
+    if problem:
+        raise RPCError(INVALID_PARAMS, f"_meta: {problem}")
+    return Facts(REVISIONS.get(name) or NEWEST._replace(name=name), info, capabilities, level)
 
 
 def check_version(name: str) -> None:
@@ -4164,8 +4225,7 @@ def check_accept(headers: Mapping[str, str], *types: str) -> None:
         ...
     mcp_lite.ProtocolError: accept must list text/event-stream
     """
-    accept = headers.get("accept", "*/*")
-    if not all([accepts(accept, kind) for kind in types]):
+    if not accepts(headers.get("accept", "*/*"), *types):
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
@@ -4232,6 +4292,7 @@ def encode_header_value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
 
 
+@functools.lru_cache(maxsize=256)  # a few names, again and again
 def decode_header_value(text: str) -> str:
     """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
 
@@ -4269,8 +4330,7 @@ def climb(msg: Msg, headers: Mapping[str, str] | None) -> Facts:
     check_version(facts.rev.name)
     if headers is not None:
         check_mirror(headers, "mcp-method", msg["method"])
-        source = MIRRORED.get(msg["method"])
-        value = msg["params"].get(source) if source else None
+        value = msg["params"].get(MIRRORED.get(msg["method"]))
         if isinstance(value, str):
             check_mirror(headers, "mcp-name", value)
     return facts
@@ -4287,7 +4347,7 @@ def check_mirror(headers: Mapping[str, str], name: str, value: str) -> None:
     given = headers.get(name)
     if given is None:
         raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} is missing")
-    if name in ("mcp-name",):
+    if name == "mcp-name":
         given = decode_header_value(given)
     if given != value:
         raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} does not say what the body says")
@@ -4834,13 +4894,15 @@ class Peer:
 
     # Requests of the peer.
 
-    def accept(self, msg: Msg, send: Send, shared: bool = False) -> Exchange:
+    def accept(
+        self, msg: Msg, send: Send, shared: bool = False, modern: bool | None = None
+    ) -> Exchange:
         """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
 
         `shared` says that many clients use this Peer: their ids may be the same, and say nothing.
         Raises RPCError if its id is taken or too many requests are running.
         """
-        exchange = Exchange(msg, send)
+        exchange = Exchange(msg, send, modern)
         if shared:
             exchange.key = exchange
         if exchange.key in self.incoming:
@@ -6271,6 +6333,7 @@ class Life:
         self.entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.task = asyncio.ensure_future(self._live(server))
         if server._bus is not None and not server._lives:
+            server._origin = os.urandom(8).hex()  # here: processes may be forked after __init__
             self.tasks.spawn(server._hear_bus())
 
     async def _live(self, server: Server) -> None:
@@ -6319,8 +6382,10 @@ class Server:
     wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
     are declared besides those that follow from what is registered when a client comes. `ttl_ms`
     and `cache_scope` ("public", "private"), for all or by method, say how long and by whom results
-    may be kept. `state_key` signs what travels between the rounds of a request. `bus`, an object
-    with publish(event) and an async iterator of events, carries announcements: replicas share both.
+    may be kept. `state_key` signs what travels between the rounds of a request. `bus` carries
+    announcements from process to process; replicas share both. It is an async iterator of events,
+    and has publish(event), which is called from any thread and does not block. An event is a dict
+    that JSON can say; one that comes back to the server it is from is skipped.
     """
 
     def __init__(
@@ -6368,7 +6433,8 @@ class Server:
         #: the lifespan that is open on a loop: what it holds (connections, say) belongs to the loop
         self._lives: dict[asyncio.AbstractEventLoop, Life] = {}
         self._capabilities: Msg | None = None  # as long as nothing is registered or removed
-        self._lifespan, self._bus = lifespan, bus
+        self._offered: Msg = {}  # those that were ever asked for
+        self._lifespan, self._bus, self._origin = lifespan, bus, ""
         self._threads = Threads(threads)
         self._call_sync = call_sync or self._threads.run
 
@@ -6474,10 +6540,9 @@ class Server:
         self._announce(f"{kind}.listChanged", msg)
 
     def _announce(self, capability: str, msg: Msg) -> None:
+        self._tell(capability, msg)  # not by way of the bus, which may be out of order
         if self._bus is not None and self._lives:  # before, nobody here has been told of any
-            self._bus.publish({"capability": capability, "msg": msg})
-        else:
-            self._tell(capability, msg)
+            self._bus.publish({"from": self._origin, "capability": capability, "msg": msg})
 
     def _tell(self, capability: str, msg: Msg) -> None:
         for conversation in list(self.conversations):
@@ -6487,7 +6552,11 @@ class Server:
 
     async def _hear_bus(self) -> None:
         async for event in self._bus:
-            self._tell(event["capability"], event["msg"])
+            try:
+                if event["from"] != self._origin:
+                    self._tell(event["capability"], event["msg"])
+            except Exception as exc:  # another version of us may speak otherwise
+                logger.warning("the bus brought what is no event of ours: %r", exc)
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
         """Return a logging.Handler that forwards a program's own log records to the clients."""
@@ -6499,15 +6568,16 @@ class Server:
         """Return what this server offers, as `initialize` declares it."""
         if self._capabilities is None:
             listed, sources = {"listChanged": True}, self.resources or self.templates
-            ours = present(
-                logging={},
+            # What was once offered stays: who hears of a change reads the list, though it is empty.
+            self._offered.update(present(
                 tools=listed if self.tools else None,
                 resources={"subscribe": True, **listed} if sources else None,
                 prompts=listed if self.prompts else None,
                 completions={} if self.prompts or self.templates else None,
-                extensions={TASKS: {}} if any(t.task for t in list(self.tools.values())) else None,
-            )
-            self._capabilities = {**ours, **self.extra_capabilities}
+            ))
+            tasks = any(tool.task for tool in list(self.tools.values()))
+            now = present(logging={}, extensions={TASKS: {}} if tasks else None)
+            self._capabilities = {**now, **self._offered, **self.extra_capabilities}
         return self._capabilities
 
     async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -7435,7 +7505,7 @@ class Client:
         """Use a modern revision from now on; there is nothing to agree on."""
         session = self.peer.session
         session.resume(rev)
-        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), rev)
+        session.client_capabilities = fit("ClientCapabilities", self._capabilities(rev), rev)
         assert self.transport is not None
         self.transport.agreed(rev)
 
@@ -7452,7 +7522,7 @@ class Client:
         self.peer.session = session = Session()
         self.transport.renew()
         wanted = REVISIONS[self.pinned] if self.pinned else NEWEST_LEGACY
-        session.client_capabilities = fit("ClientCapabilities", self._capabilities(), wanted)
+        session.client_capabilities = fit("ClientCapabilities", self._capabilities(wanted), wanted)
         params = {
             "protocolVersion": wanted.name,
             "capabilities": session.client_capabilities,
@@ -7472,12 +7542,12 @@ class Client:
         session.move("notifications/initialized")
         await self.notify("notifications/initialized")
 
-    def _capabilities(self) -> Msg:
+    def _capabilities(self, rev: Revision) -> Msg:
         """Declare what there are callbacks for."""
         modes = {"form": self._elicit, "url": self._elicit_url}
         elicitation: Msg = {mode: {} for mode in modes if modes[mode] is not None}
         ours = present(
-            roots=None if self._roots is None else {"listChanged": True},
+            roots=None if self._roots is None else {} if rev.modern else {"listChanged": True},
             sampling=None if self._sample is None else {},
             elicitation=elicitation or None,
         )
@@ -7971,7 +8041,8 @@ class Client:
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if new ones are given, and tell the server."""
         session = self.peer.session
-        check_capability("client", session.client_capabilities, "roots.listChanged", session.rev)
+        needed = "roots" if session.rev.modern else "roots.listChanged"
+        check_capability("client", session.client_capabilities, needed, session.rev)
         if roots is not None:
             self._roots = roots
         if not session.rev.modern:  # there, the server asks when it needs them
@@ -8018,7 +8089,8 @@ class Client:
             # legacy announcements are for all
             for subscription in list(self.subscriptions) if feed is None else [feed]:
                 subscription.push(msg)
-            if feed is None:
+            # What changed among the lists is also told to a subscription of the callbacks' own.
+            if feed is None or method == "notifications/resources/updated":
                 self._call_back(msg)
 
     def _call_back(self, msg: Msg) -> None:
@@ -8863,12 +8935,11 @@ class Response:
     harmless then. `done` says that all is written. An engine supplies _put().
     """
 
-    def __init__(self) -> None:
-        self.headers: dict[str, str] = {}  # for every answer: CORS
-        self.status = 0
-        self.started = self.ended = self.done = self.lost = False
-        self.on_lost: Callable[[], None] | None = None
-        self._over: asyncio.Future[Any] | None = None
+    headers: Mapping[str, str] = {}  # for every answer: CORS
+    status = 0
+    started = ended = done = lost = False
+    on_lost: Callable[[], None] | None = None
+    _over: asyncio.Future[Any] | None = None
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a whole answer."""
@@ -8876,7 +8947,7 @@ class Response:
             self.started = self.ended = True
             self.status = status
             try:
-                await self._put(status, {**headers, **self.headers}, body, False)
+                await self._put(status, self._fields(headers), body, False)
             except ValueError:  # a header that cannot be sent: so nothing was
                 self.started = self.ended = False
                 raise
@@ -8886,7 +8957,10 @@ class Response:
         """Begin a stream, with its first piece if there is one."""
         if not self.started and not self.lost:
             self.started, self.status = True, status
-            await self._put(status, {**headers, **self.headers}, data, True)
+            await self._put(status, self._fields(headers), data, True)
+
+    def _fields(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        return {**headers, **self.headers} if self.headers else headers
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the stream; wait while the reader is slow."""
@@ -8939,7 +9013,7 @@ class Response:
 Handle = Callable[[HTTPRequest, Response], Awaitable[None]]
 
 
-@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes for a second
+@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     """Return the head of a response, up to its last field."""
     return encode_response(status, dict(fields), None)[:-2]
@@ -8948,31 +9022,43 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
 class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
-    def __init__(self, connection: Connection, head: RequestHead, keep: bool) -> None:
-        super().__init__()
-        self.connection = connection
-        self.keep = keep
-        self.bodiless = head.method == "HEAD"
+    def __init__(self, connection: Connection, head: RequestHead) -> None:
+        self.connection, self.head = connection, head
+        self.keep = head.keep_alive
         self.chunked = head.version >= (1, 1)
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
-        if not status:
-            data = encode_chunk(data) + (b"" if more else LAST_CHUNK) if self.chunked else data
-        else:
-            if self.connection.listener.stopping or (more and not self.chunked):
-                self.keep = False  # HTTP/1.0: the end of the connection ends a stream
-            framing = {"transfer-encoding": "chunked"} if more and self.chunked else {}
-            closing = {} if self.keep else {"connection": "close"}
-            date = {"date": self.connection.listener.date}  # RFC 9110 §6.6.1
-            block = response_head(status, (*{**date, **headers, **framing, **closing}.items(),))
-            if not more and status >= 200 and status not in (204, 304):
-                block += b"content-length: %d\r\n" % len(data)
-            piece = encode_chunk(data) if framing else data
-            data = b"%b\r\n%b" % (block, b"" if self.bodiless else piece)
-        await self.connection.write(data)
+        if status:
+            data = self._begin(status, headers, data, more)
+        elif self.chunked:
+            data = encode_chunk(data) + (b"" if more else LAST_CHUNK)
+        self.connection.transport.write(data)
+        if self.connection.room is not None:
+            await asyncio.wait([self.connection.room])  # which others may await, too
+
+    def _begin(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> bytes:
+        listener, fields = self.connection.listener, (*headers.items(),)
+        if listener.stopping or (more and not self.chunked):
+            self.keep = False  # HTTP/1.0: the end of the connection ends a stream
+        if not self.keep:
+            fields += (("connection", "close"),)
+        length = b""
+        if more and self.chunked:
+            fields += (("transfer-encoding", "chunked"),)
+            data = encode_chunk(data)
+        elif not more and status >= 200 and status not in (204, 304):
+            length = b"content-length: %d\r\n" % len(data)
+        if self.head.method == "HEAD":
+            data = b""
+        # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
+        return b"%b%b%b\r\n%b" % (response_head(status, fields), listener.date, length, data)
 
     def _hang_up(self) -> None:
         self.connection.close()
+
+
+#: Seconds to wait for what is missing.
+PATIENCE = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}
 
 
 class Connection(asyncio.Protocol):
@@ -9069,37 +9155,34 @@ class Connection(asyncio.Protocol):
         head = self.decoder.head
         what = "body" if head is not None else "head" if self.decoder.buffer else "request"
         if what != self.waiting_for:
-            seconds = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}[what]
-            self.waiting_for, self.deadline = what, self.listener.loop.time() + seconds
+            self.waiting_for = what
+            self.deadline = self.listener.loop.time() + PATIENCE[what]
             if head is not None and wants_continue(head) and not self.decoder.buffer:
                 self.transport.write(CONTINUE)
 
     def _begin(self, head: RequestHead, body: bytes) -> None:
-        keep = is_keep_alive(head) and not self.listener.stopping
-        self.response = SocketResponse(self, head, keep)
+        self.response = response = SocketResponse(self, head)
         self.deadline, self.waiting_for = float("inf"), ""
-        self.listener.tasks.spawn(self._serve(head, body, self.response))
+        request = HTTPRequest(head.method, head.path, head.query, head.headers, body, self.address)
+        self.listener.tasks.spawn(self._serve(request, response))
 
-    async def _serve(self, head: RequestHead, body: bytes, response: SocketResponse) -> None:
+    async def _serve(self, request: HTTPRequest, response: SocketResponse) -> None:
         """Answer one request."""
         began = self.listener.loop.time()
         try:
-            path, query = parse_target(head.target)
-            headers = types.MappingProxyType(head.headers)
-            request = HTTPRequest(head.method, path, query, headers, body, self.address)
             await self.listener.handle(request, response)
             if not response.done:
                 await response.finished()
         except ProtocolError as exc:
             self._refuse(exc)
         except Exception as exc:
-            logger.error("%s %s failed", head.method, head.target, exc_info=exc)
+            logger.error("%s %s failed", request.method, response.head.target, exc_info=exc)
             response.keep = False
             await response.send(500, {})
         finally:
             if logger.isEnabledFor(logging.INFO):
                 took = (self.listener.loop.time() - began) * 1000
-                line = (self.address, head.method, head.target, response.status, took)
+                line = (self.address, request.method, response.head.target, response.status, took)
                 logger.info("%s %s %s %d %.1f ms", *line)
             self._end(response)
 
@@ -9123,9 +9206,10 @@ class Connection(asyncio.Protocol):
     def _refuse(self, exc: ProtocolError) -> None:
         """Answer what cannot be understood, and serve nothing more. RFC 9112 §6.3"""
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
-        fields = {"date": self.listener.date, "content-type": JSON_TYPE, "connection": "close"}
         body = encode(error(None, wire_error(exc)))
-        self.transport.write(encode_response(exc.http_status, fields, body))
+        fields = (("content-type", JSON_TYPE), ("connection", "close"))
+        head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
+        self.transport.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
         # Closing with input unread would reset the connection, and the answer be lost: what still
         # comes is taken for a moment, and thrown away. RFC 9112 §9.6
         self.patience = MAX_MESSAGE_BYTES
@@ -9135,12 +9219,6 @@ class Connection(asyncio.Protocol):
             self.close()
         elif self.transport.can_write_eof():
             self.transport.write_eof()
-
-    async def write(self, data: bytes) -> None:
-        """Write; wait while too much is unsent."""
-        self.transport.write(data)
-        if self.room is not None:
-            await asyncio.wait([self.room])  # which others may await, too
 
     def close(self) -> None:
         """Close when what is written has been taken."""
@@ -9170,7 +9248,7 @@ class Listener:
         self.addresses: dict[str, int] = {}  # how many connections from each
         self.tasks = Tasks()
         self.stopping = False
-        self.date = ""
+        self.date = b""  # its header line
         self._server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._uds: str | None = None
@@ -9219,7 +9297,7 @@ class Listener:
         from email.utils import formatdate
 
         now = self.loop.time()
-        self.date = formatdate(usegmt=True)  # RFC 9110 §5.6.7
+        self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire(now)
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
@@ -9985,11 +10063,10 @@ class Endpoint:
         peer, modern = reply.session.conversation.peer, reply.session.modern
         response = reply.response
         try:
-            exchange = peer.accept(msg, reply, shared)
+            exchange = peer.accept(msg, reply, shared, modern)
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
             return
-        exchange.modern = modern
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
             # stream MUST be treated by the server as cancellation"
@@ -10024,6 +10101,9 @@ class Endpoint:
             await response.send(exc.http_status, JSON_HEADERS, body)
             return
         if kind is NOTIFICATION:
+            # The specification has none for here: what closes its connection is cancelled.
+            if msg["method"] not in METHODS:
+                self.modern.conversation.peer.dispatch(msg, _nowhere)
             await response.send(202, {})
             return
         if kind is not REQUEST:
@@ -10297,7 +10377,6 @@ class ASGIResponse(Response):
     """A response that an ASGI server sends."""
 
     def __init__(self, send: Callable[[Msg], Awaitable[None]]) -> None:
-        super().__init__()
         self._send = send
         self._turn = asyncio.Lock()  # first come, first served
 
@@ -10593,7 +10672,9 @@ class HTTPTransport(Transport):
             msg = decode(body)
             if classify(msg) is ERROR and status != 401:
                 problem = msg["error"]
-                text = f"{problem['message']} (HTTP {status} from {answer.url})"
+                text = problem["message"]
+                if msg.get("id") is None:  # it may come from whatever stands between
+                    text += f" (HTTP {status} from {answer.url})"
                 return RemoteError(problem["code"], text, problem.get("data"))
         text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
         text += f": {first_line(body)}" if body.strip() else ""

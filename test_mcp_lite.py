@@ -26,6 +26,7 @@ import io
 import itertools
 import json
 import logging
+import operator
 import os
 import pathlib
 import random
@@ -220,6 +221,31 @@ async def within(coro, seconds):
     return task.result()
 
 
+@pytest.fixture(autouse=True, scope="class")
+def forgotten_past():
+    """Spare the collector, which `run` calls each time, what pytest and earlier tests have made."""
+    gc.collect()
+    gc.freeze()
+
+
+@contextlib.contextmanager
+def short_memory(frames=3):
+    """Let asyncio's debug mode note so few frames of where a future or callback was made.
+
+    It notes all that there are otherwise, those of pytest too, and takes most of the time for it.
+    """
+    depth, limit = asyncio.constants.DEBUG_STACK_DEPTH, getattr(sys, "tracebacklimit", None)
+    asyncio.constants.DEBUG_STACK_DEPTH = sys.tracebacklimit = frames
+    try:
+        yield
+    finally:
+        asyncio.constants.DEBUG_STACK_DEPTH = depth
+        if limit is None:
+            del sys.tracebacklimit
+        else:
+            sys.tracebacklimit = limit
+
+
 async def idle():
     """Let everything that can run now do so."""
     for _ in range(20):
@@ -233,9 +259,6 @@ def run(coro, *, seconds=20):
     non-daemon thread behind, or makes asyncio complain (a task whose exception nobody looked at,
     say).
     """
-    if not gc.get_freeze_count():  # what pytest made so far is not looked through every time
-        gc.collect()
-        gc.freeze()
     complaints = Complaints()
     before = (open_descriptors(), child_processes(), lasting_threads())
 
@@ -246,7 +269,8 @@ def run(coro, *, seconds=20):
     log = logging.getLogger("asyncio")
     log.addHandler(complaints)
     try:
-        result = asyncio.run(main(), debug=True)
+        with short_memory():
+            result = asyncio.run(main(), debug=True)
         check_nothing_left(before)
         gc.collect()  # what was dropped without a look complains now, not in another test
     finally:
@@ -1353,6 +1377,50 @@ class TestValidation:
         validator.check(nested_array(100))
 
 
+class TestPlainMembers:
+    """Objects whose members need no more than a type are checked in one go."""
+
+    SCHEMAS = [
+        {"a": {"type": "string", "description": "d", "default": "x"}, "b": {"type": "integer"}},
+        {"a": {"type": "number"}, "b": {"type": "boolean", "title": "t"}},
+        {"a": {"type": "string", "minLength": 2}, "b": {"type": ["string", "null"]}},
+        {"a": {"enum": ["xx", 1]}, "b": True},
+        {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "integer"}},
+    ]
+    FURTHER = [
+        {},
+        {"required": ["a"], "additionalProperties": False},
+        {"required": ["b", "c"]},
+        {"additionalProperties": {"type": "integer"}},
+        {"maxProperties": 1},
+        {"propertyNames": {"maxLength": 1}},
+        {"not": {"required": ["a"]}},
+        {"dependentRequired": {"a": ["b"]}},
+    ]
+    MEMBERS = ["x", "xx", "", 1, 1.0, 1.5, True, None, [1], ["x"], {}]
+
+    def test_the_short_way_says_what_the_long_way_says(self):
+        values = [
+            dict(pair)
+            for a in [[], *([("a", value)] for value in self.MEMBERS)]
+            for b in [[], *([("b", value)] for value in self.MEMBERS)]
+            for pair in (a + b, a + b + [("c", 1)], b + [("cc", "x")])
+        ]
+        passed = 0
+        for properties, further in itertools.product(self.SCHEMAS, self.FURTHER):
+            validator = m.compile_schema({"type": "object", "properties": properties, **further})
+            for value in values:
+                failures = validator.failures(value)
+                if failures:
+                    with pytest.raises(m.SchemaError) as caught:
+                        validator.check(value)
+                    assert caught.value.path == failures[0].path
+                else:
+                    assert validator.check(value) is None
+                passed += not failures
+        assert 1000 < passed < len(values) * 39
+
+
 class TestSchemaLimits:
     """Schema and value may be hostile: each limit, at it and one past it."""
 
@@ -1431,11 +1499,13 @@ class TestSchemaLimits:
             ),
         ],
     )
-    def test_product_of_big_schema_and_big_value_is_not_computed(self, schema, value):
+    def test_product_of_big_schema_and_big_value_is_not_computed(self, schema, value, monkeypatch):
+        """With a tenth of the steps, in a tenth of the time that all of them may take."""
+        monkeypatch.setattr(m, "MAX_VALIDATION_STEPS", m.MAX_VALIDATION_STEPS // 10)
         started = time.perf_counter()
         with contextlib.suppress(m.SchemaError):
             m.compile_schema(schema).check(value)
-        assert time.perf_counter() - started < 20
+        assert time.perf_counter() - started < 2
 
     def test_patterns_count_as_subschemas_for_the_time_they_take(self):
         each = 1003 >> 4  # subschemas' worth for a pattern of 1003 characters
@@ -2778,6 +2848,29 @@ class TestRequests:
         data = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n"
         error = errors_every_way(EagerRequests, data)
         assert (error.http_status, str(error)) == (400, "the header host is missing")
+
+    def test_a_head_that_came_before_is_not_parsed_again(self):
+        """... if it is short: what is remembered is bounded."""
+
+        def heads(size):
+            blank = b"GET /known HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n"
+            data = blank.replace(b"X: ", b"X: " + b"x" * (size - len(blank)))
+            decoder = m.RequestDecoder()
+            for _ in range(2):
+                [(head, body)] = decoder.feed(data)
+                assert (head.path, head.size, head.keep_alive, body) == ("/known", 0, True, b"")
+                assert decoder.feed(data) == decoder.feed(b"") == []  # one at a time
+                [(again, _)] = decoder.resume()
+                assert again == head and decoder.resume() == []
+                yield head
+
+        assert operator.is_(*heads(m.MAX_KNOWN_HEAD_BYTES))
+        assert operator.is_not(*heads(m.MAX_KNOWN_HEAD_BYTES + 1))
+
+    def test_a_head_that_came_before_cannot_be_changed(self):
+        [(head, _)] = m.RequestDecoder().feed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        with pytest.raises(TypeError):
+            head.headers["host"] = "b"
 
 
 # RFC 9112 §11.2: request smuggling lives where two readers of the same bytes disagree. Each row is
@@ -6024,7 +6117,8 @@ class TestTraceHook:
 # Whatever works must work for every revision over every channel, so the tests of features take a
 # `link`: one revision over one transport. Tests of what no channel can change use memory alone.
 
-LINK_REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+LEGACY_REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+LINK_REVISIONS = [*LEGACY_REVISIONS, "2026-07-28"]
 
 
 class LinePipe(m.LineTransport):
@@ -6112,7 +6206,6 @@ async def connected(server, ends, **options):
         await serving
 
 
-#: From the name of a transport to (server, **options of Client) -> a connected Client.
 @contextlib.asynccontextmanager
 async def by_http(server, **options):
     async with server.http(port=0) as running, m.Client(running.url, **options) as client:
@@ -6127,11 +6220,102 @@ async def by_sse(server, **options):
             yield client
 
 
+class ASGIConnection:
+    """What an ASGI server does with one connection: requests, one after the other."""
+
+    def __init__(self, asgi, reader, writer):
+        self.asgi, self.reader, self.writer = asgi, reader, writer
+        self.ahead = b""  # the first byte of the next request
+        self.body, self.chunked = None, False
+
+    async def serve(self):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                block = self.ahead + await self.reader.readuntil(b"\r\n\r\n")
+                self.ahead = b""
+                await self.request(*block.split(b"\r\n")[:-2])
+
+    async def request(self, first, *lines):
+        method, path, _ = first.decode("ascii").split(" ")
+        path, _, query = path.partition("?")
+        pairs = [line.partition(b": ") for line in lines]
+        headers = [(name.lower(), value) for name, _, value in pairs]
+        self.body = await self.reader.readexactly(int(dict(headers).get(b"content-length", 0)))
+        scope = {"type": "http", "method": method, "path": path, "root_path": "",
+                 "query_string": query.encode(), "headers": headers,
+                 "client": self.writer.get_extra_info("peername")}  # fmt: skip
+        await self.asgi(scope, self.receive, self.send)
+
+    async def receive(self):
+        if self.body is not None:
+            body, self.body = self.body, None
+            return {"type": "http.request", "body": body}
+        with contextlib.suppress(ConnectionError):
+            self.ahead = await self.reader.read(1)
+            if self.ahead:
+                await asyncio.Event().wait()  # a request is served to its end before the next
+        return {"type": "http.disconnect"}
+
+    async def send(self, event):
+        if event["type"] == "http.response.start":
+            fields = [*event["headers"]]
+            self.chunked = b"content-length" not in dict(fields)
+            if self.chunked:
+                fields.append((b"transfer-encoding", b"chunked"))
+            head = b"".join(b"%s: %s\r\n" % (name, value) for name, value in fields)
+            self.writer.write(b"HTTP/1.1 %d X\r\n%s\r\n" % (event["status"], head))
+            return
+        body = event.get("body", b"")
+        if self.chunked and body:
+            body = b"%x\r\n%s\r\n" % (len(body), body)
+        if self.chunked and not event.get("more_body"):
+            body += b"0\r\n\r\n"
+        self.writer.write(body)
+        await self.writer.drain()
+
+
+@contextlib.asynccontextmanager
+async def by_asgi(server, **options):
+    """HTTP, with an ASGI server between: this one."""
+    busy = set()
+
+    async def accepted(reader, writer):
+        busy.add(asyncio.current_task())
+        try:
+            await ASGIConnection(server.asgi, reader, writer).serve()
+        finally:
+            writer.close()
+            busy.discard(asyncio.current_task())
+
+    events, said = asyncio.Queue(), asyncio.Queue()
+    lifespan = asyncio.ensure_future(server.asgi({"type": "lifespan"}, events.get, said.put))
+    events.put_nowait({"type": "lifespan.startup"})
+    answer = await said.get()
+    if answer["type"] == "lifespan.startup.failed":
+        await lifespan
+        raise RuntimeError(answer["message"])  # such servers end with it
+    assert answer == {"type": "lifespan.startup.complete"}
+    listener = await asyncio.start_server(accepted, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    try:
+        async with m.Client(f"http://127.0.0.1:{port}/mcp", **options) as client:
+            yield client
+    finally:
+        listener.close()
+        if busy:
+            await asyncio.wait(busy)
+        events.put_nowait({"type": "lifespan.shutdown"})
+        assert await said.get() == {"type": "lifespan.shutdown.complete"}
+        await lifespan
+
+
+#: From the name of a transport to (server, **options of Client) -> a connected Client.
 LINK_TRANSPORTS = {
     "memory": lambda app, **options: m.Client(app, **options),
     "pipe": lambda app, **options: connected(app, pipe_pair(), **options),
     "socket": lambda app, **options: connected(app, socket_pair(), **options),
     "http": by_http,
+    "asgi": by_asgi,
     "sse": by_sse,
 }
 
@@ -6145,6 +6329,20 @@ class Link(typing.NamedTuple):
     def connect(self, server, **options):
         return LINK_TRANSPORTS[self.transport](server, revision=self.revision, **options)
 
+    @property
+    def modern(self):
+        """Whether every request stands for itself, after no handshake."""
+        return m.REVISIONS[self.revision].modern
+
+    @property
+    def unasked(self):
+        """What a call raises whose tool asks for what the client did not declare."""
+        return m.RemoteError if self.modern else m.ToolError
+
+    @property
+    def over_http(self):
+        return self.transport in ("http", "asgi", "sse")
+
     def since(self, revision):
         """Whether a revision that this link speaks has what came with `revision`."""
         return self.revision >= revision
@@ -6157,6 +6355,7 @@ class Link(typing.NamedTuple):
 
 
 ALL_LINKS = [Link(transport, rev) for transport in LINK_TRANSPORTS for rev in LINK_REVISIONS]
+ALL_LINKS = [link for link in ALL_LINKS if not (link.modern and link.transport == "sse")]
 #: Every transport and every revision, which is enough: neither knows the other. All pairs are tested
 #: when MCP_LITE_ALL_LINKS is set.
 LINKS = [
@@ -6164,13 +6363,21 @@ LINKS = [
     for link in ALL_LINKS
     if "MCP_LITE_ALL_LINKS" in os.environ
     or link.transport == "memory"
-    or link in [("pipe", "2025-03-26"), ("pipe", "2025-11-25"), ("socket", "2025-06-18"),
-                ("http", "2025-03-26"), ("http", "2025-11-25"), ("sse", "2024-11-05")]
+    or link in [("pipe", "2025-03-26"), ("pipe", "2025-11-25"), ("pipe", "2026-07-28"),
+                ("socket", "2025-06-18"), ("http", "2025-03-26"), ("http", "2025-11-25"),
+                ("http", "2026-07-28"), ("asgi", "2024-11-05"), ("asgi", "2026-07-28"),
+                ("sse", "2024-11-05")]
 ]
 
 
 @pytest.fixture(params=LINKS, ids="-".join)
 def link(request):
+    return request.param
+
+
+@pytest.fixture(params=[link for link in LINKS if not link.modern], ids="-".join)
+def legacy_link(request):
+    """Give what opens with a handshake, for what only a session can have."""
     return request.param
 
 
@@ -6186,8 +6393,14 @@ def on_the_wire():
 
 
 def of_method(sent, method):
-    """Return the parameters of the messages of one method, in order."""
-    return [msg.get("params", {}) for msg in sent if msg.get("method") == method]
+    """Return the parameters of the messages of one method, in order; also what a result asks for."""
+    asked = [[msg, *msg.get("result", {}).get("inputRequests", {}).values()] for msg in sent]
+    return [msg.get("params", {}) for msg in sum(asked, []) if msg.get("method") == method]
+
+
+def bare(result):
+    """Return a result without what only modern ones have: what it is, and who gave it."""
+    return {key: value for key, value in result.items() if key not in ("resultType", "_meta")}
 
 
 def results_of(sent, method):
@@ -6346,6 +6559,12 @@ class TestLink:
 
         with on_the_wire() as sent:
             hellos, ready = run(main())
+        if link.modern:
+            assert hellos == ready == []
+            asked = [msg["params"]["_meta"] for msg in sent if "method" in msg]
+            said = "io.modelcontextprotocol/protocolVersion"
+            assert len(asked) >= 3 and all(meta[said] == link.revision for meta in asked)
+            return
         assert hellos[0]["protocolVersion"] == link.revision
         assert set(hellos[0]) >= {"protocolVersion", "capabilities", "clientInfo"}
         assert len(hellos) == len(ready) == 1
@@ -6383,7 +6602,7 @@ class TestLink:
 
         run(main())
 
-    def test_ping_goes_both_ways(self, link):
+    def test_ping_goes_both_ways(self, legacy_link):
         """spec 2025-11-25: basic/utilities/ping"""
 
         async def main():
@@ -6395,7 +6614,7 @@ class TestLink:
                 assert await peer.ask("ping", None, send) == {}
                 return "pong"
 
-            async with link.connect(app) as c:
+            async with legacy_link.connect(app) as c:
                 assert await c.call("ping_back") == "pong"
 
         run(main())
@@ -6692,7 +6911,7 @@ class TestServerTools:
         async def main():
             async with link.connect(app) as c:
                 for how, text in [("value", "no such city"), ("silent", "KeyError")]:
-                    assert await c.call_tool("fail", {"how": how}) == {
+                    assert bare(await c.call_tool("fail", {"how": how})) == {
                         "content": [{"type": "text", "text": text}],
                         "isError": True,
                     }
@@ -6954,7 +7173,8 @@ class TestServerTools:
                 app.remove_resource("x://static")
                 app.remove_resource("x://{number}")
                 app.remove_prompt("greet")
-                await eventually(lambda: sorted(told[2:]) == ["prompts", "resources", "resources"])
+                both = ["resources"] * (1 if link.modern else 2)  # there, equal news is told once
+                await eventually(lambda: sorted(told[2:]) == ["prompts", *both])
                 assert await c.list_resources() == await c.list_templates() == []
                 assert await c.list_prompts() == []
 
@@ -7017,12 +7237,15 @@ class TestHandlers:
             ) as c:
                 for name in ("work", "work_async"):
                     assert await c.call(name) == "file:///r seen"
-            assert logs == [("info", {"n": 1}, None), ("error", "bad", "work")] * 2
-            assert steps == [(1, 2, "half" if link.since("2025-03-26") else None)] * 2
+            # Where a question ends the request, the handler runs again for its answer.
+            runs = 4 if link.modern else 2
+            assert logs == [("info", {"n": 1}, None), ("error", "bad", "work")] * runs
+            assert steps == [(1, 2, "half" if link.since("2025-03-26") else None)] * runs
+            assert len(threads) == runs
 
         run(main())
         assert threads[0] is not threading.main_thread() and threads[0].daemon
-        assert threads[1] is threading.main_thread()
+        assert threads[-1] is threading.main_thread()
 
     def test_call_sync_runs_functions_where_the_host_wants(self):
         """The host's own thread, as a GUI has; there, too, a handler speaks without await."""
@@ -7209,7 +7432,9 @@ class TestHandlers:
             run(main())
         cancelled = of_method(sent, "notifications/cancelled")
         calls = [msg["id"] for msg in sent if msg.get("method") == "tools/call"]
-        assert [said["requestId"] for said in cancelled] == calls
+        # There, the end of the connection says it.
+        told = [] if link.modern and link.over_http else calls
+        assert [said["requestId"] for said in cancelled] == told
         answers = {msg["id"] for msg in sent if "method" not in msg}
         assert not answers & set(calls)
         assert not of_method(sent, "roots/list") and not of_method(sent, "notifications/message")
@@ -7269,9 +7494,12 @@ class TestHandlers:
         assert ctx.meta["traceparent"] == "00-1"
         assert ctx.params["arguments"] == {"x": 1}
         assert ctx.request_id != seen[1].request_id
-        assert ctx.state is seen[1].state and ctx.state == {"calls": 2}
-        assert seen[2].state == {"calls": 1}
-        assert bool(ctx.headers) == (link.transport in ("http", "sse"))
+        if link.modern:  # every request stands for itself
+            assert [each.state for each in seen] == [{"calls": 1}] * 3
+        else:
+            assert ctx.state is seen[1].state and ctx.state == {"calls": 2}
+            assert seen[2].state == {"calls": 1}
+        assert bool(ctx.headers) == link.over_http
         assert ctx.principal is None and ctx.cancelled
 
     def test_middleware_wraps_every_request_in_the_order_of_registration(self):
@@ -7321,7 +7549,8 @@ class TestHandlers:
 
         async def main():
             async with link.connect(app) as c:
-                assert await c.request("acme/double", {"n": 2}) == {"twice": 4, "method": "acme/double"}
+                doubled = await c.request("acme/double", {"n": 2})
+                assert bare(doubled) == {"twice": 4, "method": "acme/double"}
                 with pytest.raises(m.RemoteError) as caught:
                     await c.request("acme/bad")
                 assert caught.value.code == -32603
@@ -7347,13 +7576,13 @@ class TestHandlers:
             await ctx.notify("notifications/elicitation/complete", {"elicitationId": "e"})
 
         async def main():
-            async with m.Client(app, revision=link.revision) as c:
+            async with link.connect(app) as c:
                 c.on("notifications/acme")(lambda params: heard.append(params))
                 c.on("notifications/elicitation/complete")(lambda params: heard.append(params))
                 await c.call("tell")
 
         run(main())
-        assert heard == [{"a": 1}] + [{"elicitationId": "e"}] * link.since("2025-11-25")
+        assert heard == [{"a": 1}] + [{"elicitationId": "e"}] * (link.revision == "2025-11-25")
 
 
 class TestResources:
@@ -7434,14 +7663,15 @@ class TestResources:
         run(main())
 
     def test_unknown_resources_are_not_found(self, link):
-        """spec 2025-11-25: server/resources#error-handling"""
+        """server/resources#error-handling, of all revisions"""
 
         async def main():
             async with link.connect(self.app()) as c:
                 for uri in ("x://none", "", "files:", "x://text/"):
                     with pytest.raises(m.RemoteError, match="not found") as caught:
                         await c.read(uri)
-                    assert (caught.value.code, caught.value.data) == (-32002, {"uri": uri})
+                    code = -32602 if link.modern else -32002
+                    assert (caught.value.code, caught.value.data) == (code, {"uri": uri})
                 with pytest.raises(m.RemoteError, match="number: expected integer") as caught:
                     await c.read("x://async/a/b")
                 assert caught.value.code == -32602
@@ -7463,8 +7693,10 @@ class TestResources:
                     await eventually(lambda: heard == ["callback", "x://text"])
                     executor = asyncio.get_running_loop().run_in_executor
                     await executor(None, app.resource_updated, "files://a/b")
-                    assert await updates.__anext__() == {"uri": "files://a/b"}
+                    assert bare(await updates.__anext__()) == {"uri": "files://a/b"}
                 await c.unsubscribe("x://text")
+                if link.modern:  # nobody answers the end of a subscription
+                    await eventually(lambda: not app.feeds)
                 app.resource_updated("x://text")
                 app.resource_updated("files://a/b")
                 await c.ping()
@@ -7577,7 +7809,7 @@ class TestPrompts:
         async def main():
             async with link.connect(self.app()) as c:
                 result = await c.get_prompt("review", {"code": "3", "lines": 5, "strict": True})
-                assert result == {
+                assert bare(result) == {
                     "description": "Review code.",
                     "messages": [
                         {"role": "user", "content": {"type": "text", "text": "kind: '3' 5 True"}}
@@ -7790,6 +8022,10 @@ class TestLogging:
                     assert second == []
                     log.warning("outside")
                     log.info("quiet")
+                    if link.modern:  # what no request caused is for nobody
+                        await other.ping()
+                        assert (len(first), second) == (2, [])
+                        return
                     await eventually(lambda: len(first) == 4 and len(second) == 1)
                     assert [args[:2] for args in first[2:]] == [
                         ("warning", "outside"),
@@ -7823,7 +8059,7 @@ class TestLogging:
             return "then"
 
         async def main():
-            async with link.connect(app) as c:
+            async with link.connect(app, log=lambda *args: None) as c:
                 await c.call_tool("work")
 
         with on_the_wire() as sent:
@@ -7974,7 +8210,7 @@ class TestSampling:
                 }
             ]
             (params,) = asked
-            del params["_meta"]
+            assert ("progressToken" in params.pop("_meta", {})) != link.modern
             audio = params["messages"].pop()
             assert audio["role"] == "user"
             assert audio["content"]["type"] == ("audio" if link.since("2025-03-26") else "text")
@@ -8001,10 +8237,10 @@ class TestSampling:
 
         async def main():
             async with link.connect(app) as c:
-                with pytest.raises(m.ToolError, match="did not declare the capability 'sampling'"):
+                with pytest.raises(link.unasked, match="did not declare the capability 'sampling'"):
                     await c.call("tool")
             async with link.connect(with_tools, sample=lambda params: "x") as c:
-                with pytest.raises(m.ToolError, match="'sampling.tools'"):
+                with pytest.raises(link.unasked, match="'sampling.tools'"):
                     await c.call("tool")
             declared = {"sampling": {"tools": {}}}
             answer = {"content": {"type": "tool_use", "id": "1", "name": "t", "input": {}}}
@@ -8102,7 +8338,8 @@ class TestRoots:
             async with link.connect(app, roots=given) as c:
                 await c.call("tool")
                 await c.roots_changed(["file:///new"])
-                await eventually(lambda: changes == [{}])
+                if not link.modern:  # there, the server asks when it needs them
+                    await eventually(lambda: changes == [{}])
                 await c.call("tool")
             calls = []
 
@@ -8116,12 +8353,13 @@ class TestRoots:
             async with link.connect(app, roots=[]) as c:
                 await c.call("tool")
             async with link.connect(app) as c:
-                with pytest.raises(m.ToolError, match="'roots'"):
+                with pytest.raises(link.unasked, match="'roots'"):
                     await c.call("tool")
                 with pytest.raises(m.CapabilityMissing, match="'roots"):
                     await c.roots_changed([])
 
         run(main())
+        assert len(changes) == (not link.modern)
         here = {"uri": tmp_path.as_uri(), "name": tmp_path.name}
         first, second, third, none, missing = app.seen
         link.knows(first[2], {"_meta": "2025-06-18"})
@@ -8375,7 +8613,7 @@ class TestElicitation:
                 return True
 
             async with link.connect(app, elicit=lambda *_: None) as c:
-                with pytest.raises(m.ToolError, match="'elicitation.url'"):
+                with pytest.raises(link.unasked, match="'elicitation.url'"):
                     await c.call("tool")
             async with link.connect(app, elicit_url=elicit_url) as c:
                 if link.since("2025-11-25"):
@@ -8389,8 +8627,11 @@ class TestElicitation:
 
         with on_the_wire() as sent:
             run(main())
-        for params in of_method(sent, "elicitation/create"):
-            assert params["mode"] == "url" and params["elicitationId"] == "e1"
+        asked = of_method(sent, "elicitation/create")
+        assert len(asked) == link.since("2025-11-25")
+        for params in asked:
+            assert params["mode"] == "url" and ("elicitationId" in params) != link.modern
+            assert link.modern or params["elicitationId"] == "e1"
 
     def test_a_client_that_only_opens_urls_is_not_asked_to_fill_in_forms(self):
         """spec 2025-11-25: client/elicitation#capabilities"""
@@ -8420,7 +8661,7 @@ class TestConversations:
 
         run(main())
 
-    @pytest.mark.parametrize("wanted", LINK_REVISIONS)
+    @pytest.mark.parametrize("wanted", LEGACY_REVISIONS)
     def test_a_known_revision_is_answered_with_itself(self, wanted):
         async def main():
             async with raw_client(m.Server("s", "1")) as raw:
@@ -8584,7 +8825,7 @@ class TestConversations:
                 {"jsonrpc": "2.0", "id": "c", "method": "initialize", "params": raw_hello()},
                 5,
             ]
-            for revision in LINK_REVISIONS:
+            for revision in LEGACY_REVISIONS:
                 async with raw_client(m.Server()) as raw:
                     await raw.initialize(revision)
                     await raw.say(batch)
@@ -8868,7 +9109,7 @@ class TestConnecting:
 
         run(main())
 
-    @pytest.mark.parametrize("name", LINK_REVISIONS)
+    @pytest.mark.parametrize("name", LEGACY_REVISIONS)
     def test_an_older_revision_is_spoken_when_none_is_pinned(self, name):
         async def main():
             fake = FakeServer(
@@ -9092,13 +9333,21 @@ class TestConnecting:
 
         with on_the_wire() as sent:
             run(main())
-        first, second = (hello["capabilities"] for hello in of_method(sent, "initialize"))
-        assert first == {}
+        if link.modern:
+            said = "io.modelcontextprotocol/clientCapabilities"
+            asked = of_method(sent, "server/discover")
+            first, second = (params["_meta"][said] for params in asked)
+            tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+        else:
+            first, second = (hello["capabilities"] for hello in of_method(sent, "initialize"))
+            tasks = {}
+        assert first == tasks
         assert second == {
-            "roots": {"listChanged": True},
+            "roots": {} if link.modern else {"listChanged": True},
             "sampling": {},
             **({"elicitation": {"form": {}, "url": {}}} if link.since("2025-06-18") else {}),
             "experimental": {"a": {}},
+            **tasks,
         }
 
 
@@ -9700,10 +9949,17 @@ class TestCallbacks:
         async def main():
             for broken in (fail, fail_later):
                 async with link.connect(app, sample=broken, roots=broken, elicit=broken) as c:
-                    await c.call("tool")
+                    if link.modern:  # its own program asked for the answers: it hears why
+                        with pytest.raises(RuntimeError, match="callback broke"):
+                            await c.call("tool")
+                    else:
+                        await c.call("tool")
                     await c.ping()
 
         run(main())
+        if link.modern:
+            assert app.seen == []
+            return
         assert len(app.seen) == 2
         for answers in app.seen:
             assert {type(answer) for answer in answers} == {m.RemoteError}
@@ -9800,6 +10056,7 @@ class TestBatch:
 
     def test_several_requests_travel_together_where_they_can(self, link):
         app = plain_app()
+        third = "prompts/list" if link.modern else "ping"
 
         async def main():
             async with link.connect(app) as c:
@@ -9808,7 +10065,7 @@ class TestBatch:
                     [
                         ("tools/call", {"name": "echo", "arguments": {"text": "a"}}),
                         ("tools/call", {"name": "none"}),
-                        ("ping", None),
+                        (third, None),
                         ("prompts/get", {"name": "greet", "arguments": {"name": "x"}}),
                     ]
                 )
@@ -9817,7 +10074,7 @@ class TestBatch:
             echoed, unknown, pong, prompt = run(main())
         assert echoed["content"] == [{"type": "text", "text": "a"}]
         assert isinstance(unknown, m.RemoteError) and unknown.code == -32602
-        assert pong == {}
+        assert [p["name"] for p in pong["prompts"]] == ["greet"] if link.modern else pong == {}
         assert prompt["messages"][0]["content"]["text"] == "Greet x."
         arrays = [[each.get("method") for each in msg] for msg in sent if isinstance(msg, list)]
         if link.revision == "2025-03-26":
@@ -10637,7 +10894,7 @@ class TestChild:
         code += "print('{\"id\":%d}' % p.pid, flush=True); os._exit(7)"
 
         async def main():
-            transport = child(code, stderr="null")
+            transport = child(code, stderr="null", term_seconds=0.1)  # the orphan is reaped late
             await transport.open()
             messages = await answers(transport)
             pid = m.decode(messages[0])["id"]
@@ -11003,7 +11260,7 @@ class TestConversation:
     def test_what_it_printed_is_quoted_if_it_never_answers(self):
         async def main():
             client = self.client(
-                "import sys; print('welcome!', flush=True); sys.stdin.read()", timeout=0.5
+                "import sys; print('welcome!', flush=True); sys.stdin.read()", timeout=0.2
             )
             with pytest.raises(m.RequestTimeout, match='printed to stdout: "welcome!"'):
                 await client.connect()
@@ -15239,8 +15496,10 @@ class TestVerbs:
 
         def answer(tool, typed):
             os.write(ours, typed)
-            command = [sys.executable, m.__file__, "call", tool, "--revision", era, shop]
-            return subprocess.run(command, stdin=theirs, timeout=30, capture_output=True, text=True)
+            command = [sys.executable, "-m", "mcp_lite", "call", tool, "--revision", era, shop]
+            return subprocess.run(
+                command, cwd=HERE, stdin=theirs, timeout=30, capture_output=True, text=True
+            )
 
         try:
             done = answer("ask", b"many\n42\n")  # the first is no integer: asked again
@@ -15299,7 +15558,13 @@ class TestVerbs:
 class TestWires:
     """Whatever the revision, and however the server is reached, a person sees the same."""
 
-    @pytest.mark.parametrize("era", m.REVISIONS)
+    # A process for each verb takes its time, and does not look at the revision: three of five.
+    @pytest.mark.parametrize(
+        "wire, era",
+        [("http", era) for era in m.REVISIONS]
+        + [("stdio", era) for era in ("2024-11-05", "2025-11-25", "2026-07-28")],
+        indirect=["wire"],
+    )
     def test_every_verb_does_the_same(self, cli, wire, era):
         def say(*argv):
             return cli(*argv, "--revision", era, wire)
@@ -18027,6 +18292,38 @@ class TestListening:
         tools = "notifications/tools/list_changed"
         assert run(go()) == [tools, tools, "notifications/resources/updated"]
 
+    def test_what_a_bus_fails_to_carry_or_brings_wrongly_harms_no_client_of_our_own(self, caplog):
+        """One change is heard once, whether the bus is silent, echoes, or carries garbage."""
+        garbage = [None, 7, [], {}, {"from": "x"}, {"from": "x", "capability": "tools", "msg": 1}]
+
+        class Bus:
+            def __init__(self):
+                self.queue = asyncio.Queue()
+
+            def publish(self, event):
+                for item in (*garbage, event):  # our own comes back
+                    self.queue.put_nowait(item)
+
+            async def __aiter__(self):
+                while True:
+                    yield await self.queue.get()
+
+        async def go():
+            app = small_app(bus=Bus())
+            async with m.Client(app) as c, c.listen(tools=True, uris=["note://a"]) as changes:
+                app.tools_changed()
+                found = [await changes.__anext__()]
+                while not app._bus.queue.empty():
+                    await asyncio.sleep(0)
+                theirs = m.notification("notifications/resources/updated", {"uri": "note://a"})
+                event = {"from": "x", "capability": "resources.subscribe", "msg": theirs}
+                app._bus.queue.put_nowait(event)
+                return [*found, await changes.__anext__()]
+
+        methods = [msg["method"] for msg in run(go())]
+        assert methods == ["notifications/tools/list_changed", "notifications/resources/updated"]
+        assert caplog.text.count("no event of ours") == len(garbage)
+
     def test_client_opens_it_again_after_a_loss_and_never_gives_up_while_it_works(
         self, monkeypatch
     ):
@@ -19032,7 +19329,7 @@ class TestClientOfTheModernEra:
             assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS
             assert meta["io.modelcontextprotocol/clientInfo"] == {"name": "me", "version": "2"}
             declared = meta["io.modelcontextprotocol/clientCapabilities"]
-            assert declared == {"roots": {"listChanged": True}, **TASKS}
+            assert declared == {"roots": {}, **TASKS}  # in schema.ts, nothing is in it
             assert "io.modelcontextprotocol/logLevel" not in meta
         assert len({msg["id"] for msg in sent}) == len(sent) == 4
 
@@ -19754,6 +20051,12 @@ def anchors(markdown):
     return found
 
 
+@functools.cache
+def cut_code(number):
+    """Return the compiled mcp_lite.py, cut off after a section."""
+    return compile(upto(number), m.__file__, "exec")
+
+
 @contextlib.contextmanager
 def cut_module(number):
     """Give the module that mcp_lite.py is when it is cut off after a section."""
@@ -19761,7 +20064,7 @@ def cut_module(number):
     module.__file__ = m.__file__
     sys.modules["mcp_lite"] = module
     try:
-        exec(compile(upto(number), m.__file__, "exec"), vars(module))
+        exec(cut_code(number), vars(module))
         yield module
     finally:
         sys.modules["mcp_lite"] = m
@@ -19808,29 +20111,44 @@ class TestReadingOrder:
                         runner.run(test)
             assert not runner.failures
 
+    # Starting pytest takes longer than most of the tests: one process runs several cuts.
+    RUN_CUTS = """
+import os, pytest, sys
+for folder in sys.argv[1:]:
+    sys.modules.pop("mcp_lite", None)
+    sys.modules.pop("test_mcp_lite", None)
+    sys.path[0] = folder
+    os.chdir(folder)
+    options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts=", "--rootdir=."]
+    if pytest.main([*options, "test_mcp_lite.py"]):
+        sys.exit(f"in {folder}")
+"""
+
     def test_cut_off_after_any_section_up_to_the_engine_its_tests_pass(self, tmp_path):
         """Both files are cut: of the tests, T0 and the section's own remain."""
+        folders = []
+        for part in NUMBERED:
+            if part.number <= 14 and part.number in TESTS:
+                folder = tmp_path / f"T{part.number}"
+                folder.mkdir()
+                (folder / "mcp_lite.py").write_text(upto(part.number), "utf-8")
+                tests = TEST_HEAD + TESTS[part.number].text
+                (folder / "test_mcp_lite.py").write_text(tests, "utf-8")
+                folders.append(str(folder))
+        assert folders
 
-        def run_tests(part):
-            folder = tmp_path / str(part.number)
-            folder.mkdir()
-            (folder / "mcp_lite.py").write_text(upto(part.number), "utf-8")
-            tests = TEST_HEAD + TESTS[part.number].text
-            (folder / "test_mcp_lite.py").write_text(tests, "utf-8")
-            command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-x", "--tb=short"]
+        def run_tests(some):
             return subprocess.run(
-                [*command, "-p", "no:cacheprovider", "-o", "addopts="],
-                cwd=folder,
+                [sys.executable, "-W", "error", "-c", self.RUN_CUTS, *some],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=120,
             )
 
-        parts = [part for part in NUMBERED if part.number <= 14 and part.number in TESTS]
-        assert parts
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for part, ran in zip(parts, pool.map(run_tests, parts)):
-                assert ran.returncode == 0, f"T{part.number}:\n{ran.stdout.decode()[-4000:]}"
+        processes = min(os.cpu_count() or 1, 4)
+        with concurrent.futures.ThreadPoolExecutor(processes) as pool:
+            for ran in pool.map(run_tests, [folders[i::processes] for i in range(processes)]):
+                assert ran.returncode == 0, ran.stdout.decode()[-4000:]
 
     @each_section
     def test_a_section_uses_the_sections_that_it_names(self, part):
@@ -20000,7 +20318,8 @@ class TestTables:
             theirs = set(re.findall(r'method: "([\w/]+)"', schema.read_text("utf-8")))
             # Tasks were an experiment of one revision, and are an extension since.
             theirs = {method for method in theirs if "tasks/" not in method}
-            assert {row.name for row in m.METHODS.values() if name in row.revisions} == theirs
+            ours = {row.name for row in m.METHODS.values() if name in row.revisions}
+            assert {method for method in ours if "tasks" not in method} == theirs
 
     def test_every_row_has_its_handler(self):
         rows = [row for row in m.METHODS.values() if row.kind == "request"]

@@ -1,6 +1,6 @@
 """One of several workers: uvicorn --port 8001 server:asgi, with its name in the variable WORKER.
 
-See README.md in this folder. Nothing here is special but the last lines.
+See README.md in this folder. Nothing here is special but the first lines and the last.
 """
 
 import asyncio
@@ -10,10 +10,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # where mcp_lite.py is
 
+from redis_bus import RedisBus
+
 from mcp_lite import Context, Server
 
 WORKER = os.environ.get("WORKER", "a")
-app = Server("scale-out", version="1.0")
+REDIS_URL = os.environ.get("REDIS_URL")  # by which the workers tell each other what has changed
+STATE_KEY = os.environ.get("STATE_KEY")  # any worker that has it goes on where another one asked
+bus = RedisBus(REDIS_URL, channel="scale-out") if REDIS_URL else None
+app = Server("scale-out", version="1.0", bus=bus, state_key=STATE_KEY)
 
 
 @app.tool
@@ -43,7 +48,7 @@ bookings = 0
 
 @app.resource("bookings://count", mime_type="text/plain")
 def count_bookings() -> str:
-    """How often confirm() was called in this worker; those who subscribed are told."""
+    """How often confirm() was called in this worker; whoever subscribed is told when it is."""
     return str(bookings)
 
 
@@ -56,10 +61,32 @@ async def confirm() -> int:
     return bookings
 
 
+holds = 0
+
+
+async def hold() -> str:
+    global holds
+    holds += 1
+    return WORKER
+
+
+@app.tool
+async def reserve(seats: int, ctx: Context) -> list[str]:
+    """Reserve seats: hold them, ask two questions, and tell which worker did what.
+
+    Without sessions this runs from the top with every answer, each time in any worker.
+    """
+    first = await ctx.once(hold)
+    name = await ctx.elicit(f"{seats} seats in whose name?", str)
+    second = await ctx.once(whoami)
+    await ctx.elicit(f"{seats} seats for {name.data}?", bool)
+    return [first, second, WORKER]
+
+
 @app.route("GET", "/healthz")
 def health(request) -> dict:
     """For the balancer's health checks."""
-    return {"worker": WORKER}
+    return {"worker": WORKER, "holds": holds}
 
 
 # Session ids begin with the worker's name, so that nginx finds the way back to it. Workers listen

@@ -1,16 +1,23 @@
-"""Prove the recipe of this folder: start workers and nginx, and give them a hard time.
+"""Prove the recipes of this folder: start workers, nginx and Redis, and give them a hard time.
 
     python3 examples/scale_out/try.py
 
-Needs uvicorn in this Python and nginx on the PATH. Everything runs on free ports of loopback, in a
-folder of its own, and is stopped again, by process id. Many sessions at once check that each stays
-with its worker; that every report of a running call arrives exactly once although connections are
-cut; that questions and announcements find their way; and that a dead worker's clients go on.
+Needs uvicorn in this Python, nginx and redis-server on the PATH. Everything runs on free ports of
+loopback, in a folder of its own, and is stopped again, by process id.
+
+With sessions: many at once check that each stays with its worker; that every report of a running
+call arrives exactly once although connections are cut; that questions and announcements find their
+way; and that a dead worker's clients go on.
+
+Without sessions, and with Redis: any worker answers anything. A call that asks is finished by
+workers that never saw it begin, and does once what it must do once; a change in one worker is heard
+by the clients of all, of either era, once; and Redis may die and come back.
 """
 
 import asyncio
 import collections
 import contextlib
+import json
 import os
 import random
 import re
@@ -20,11 +27,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
+from redis_bus import Push, RedisError, read_value
 from relay import Relay
 
 from mcp_lite import Client
@@ -32,9 +41,19 @@ from mcp_lite import Client
 HERE = Path(__file__).resolve().parent
 WORKERS = "abc"
 SESSIONFUL = "2025-11-25"  # the newest revision with sessions, streams and resumption
+SESSIONLESS = "2026-07-28"
 SESSIONS = 60
+LISTENERS = 15  # of each kind
+URI = "bookings://count"
 COUNT_TO = 30
 PATIENCE = 20  # seconds for anything
+
+
+def find_program(name, package):
+    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
+    if found is None:
+        raise SystemExit(f"there is no {name} on the PATH: install the package {package}")
+    return found
 
 
 def free_ports(number):
@@ -46,13 +65,17 @@ def free_ports(number):
 
 
 class Site:
-    """The processes, by name, and their ports."""
+    """The processes, by name, and their ports; `shared`: the workers share Redis and a key."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, shared=False):
         self.folder = folder
-        self.port, *ports = free_ports(1 + len(WORKERS))
+        self.port, self.redis_port, *ports = free_ports(2 + len(WORKERS))
         self.ports = dict(zip(WORKERS, ports))
         self.processes = {}
+        self.environ = {"HOSTS": "127.0.0.1"}
+        if shared:
+            self.environ["REDIS_URL"] = f"redis://127.0.0.1:{self.redis_port}"
+            self.environ["STATE_KEY"] = os.urandom(16).hex()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
 
     def spawn(self, name, command, **environ):
@@ -65,8 +88,9 @@ class Site:
     def start_worker(self, name):
         port = self.ports[name]
         options = ["--port", str(port), "--no-access-log", "--timeout-graceful-shutdown", "3"]
-        command = [sys.executable, "-m", "uvicorn", *options, "server:asgi"]
-        self.spawn(name, command, WORKER=name, HOSTS="127.0.0.1")
+        python = [sys.executable, "-W", "default::ResourceWarning"]  # nothing may be left open
+        self.spawn(name, [*python, "-m", "uvicorn", *options, "server:asgi"],
+                   WORKER=name, **self.environ)  # fmt: skip
         self.wait_for(name, port)
 
     def start_nginx(self):
@@ -86,10 +110,24 @@ class Site:
             f"events {{ worker_connections 4096; }}\n"
             f"http {{\naccess_log off;\n{paths}{text}}}\n"
         )
-        nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
+        nginx = find_program("nginx", "nginx")
         command = [nginx, "-p", str(self.folder), "-c", str(whole), "-g", "daemon off;"]
         self.spawn("nginx", command)
         self.wait_for("nginx", self.port)
+
+    def start_redis(self):
+        """Run Redis as it comes, but that it writes nothing down."""
+        options = {"port": str(self.redis_port), "bind": "127.0.0.1", "dir": str(self.folder),
+                   "save": "", "appendonly": "no", "daemonize": "no"}  # fmt: skip
+        options = [word for name, value in options.items() for word in (f"--{name}", value)]
+        self.spawn("redis", [find_program("redis-server", "redis-server"), *options])
+        self.wait_for("redis", self.redis_port)
+
+    def health(self, name):
+        """Ask a worker itself, not by way of nginx."""
+        url = f"http://127.0.0.1:{self.ports[name]}/healthz"
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            return json.load(answer)
 
     def wait_for(self, name, port):
         for _ in range(10 * PATIENCE):
@@ -111,7 +149,8 @@ class Site:
     def stop(self):
         """End all, and return what was wrong with their ends."""
         problems = []
-        for name in sorted(self.processes, reverse=True):  # nginx first: no new requests
+        order = ["nginx", *WORKERS, "redis"]  # nginx first: no new requests
+        for name in sorted(self.processes, key=order.index):
             process = self.processes[name]
             process.terminate()
             try:
@@ -123,8 +162,9 @@ class Site:
             if process.returncode not in (0, -15):  # uvicorn ends by the signal it was sent
                 problems.append(f"{name} ended with status {process.returncode}")
         for path in self.folder.glob("?.log"):
-            if "Traceback" in path.read_text() or "ERROR" in path.read_text():
-                problems.append(f"{path.name}:\n{path.read_text()[-3000:]}")
+            log = path.read_text()
+            if any(word in log for word in ("Traceback", "ERROR", "ResourceWarning", "destroyed")):
+                problems.append(f"{path.name}:\n{log[-3000:]}")
         return problems
 
 
@@ -180,7 +220,7 @@ async def announcements(sessions):
         def note(*_, session=session):
             heard[session] += 1
 
-        await session.client.subscribe("bookings://count", note)
+        await session.client.subscribe(URI, note)
     for name in WORKERS:
         await next(s for s in sessions if s.worker == name).client.call("confirm")
     until = time.monotonic() + PATIENCE
@@ -237,26 +277,193 @@ async def drive(site):
     await asyncio.gather(*(session.close() for session in sessions))
 
 
+class Audience:
+    """Clients that listen, by name, and how often each has heard of a change."""
+
+    def __init__(self, site):
+        self.site, self.heard = site, collections.Counter()
+        self.stack = contextlib.AsyncExitStack()
+        self.clients = {}  # of each worker, past nginx
+
+    async def open(self):
+        """Bring in clients of each era; those of the older one by way of nginx, into sessions."""
+        for name, port in self.site.ports.items():
+            url = f"http://127.0.0.1:{port}/mcp"
+            self.clients[name] = await self._enter(url, SESSIONLESS)
+            for number in range(LISTENERS):
+                await self._listen(await self._enter(url, SESSIONLESS), f"{name} {number}")
+        for number in range(LISTENERS):
+            await self._listen(await self._enter(self.site.url, SESSIONLESS), f"any {number}")
+            client = await self._enter(self.site.url, SESSIONFUL)
+            await self._listen(client, f"{await client.call('whoami')} legacy {number}")
+        return self
+
+    async def _enter(self, url, revision):
+        client = Client(url, revision=revision, timeout=PATIENCE)
+        return await self.stack.enter_async_context(client)
+
+    async def _listen(self, client, name):
+        def note(*_):
+            self.heard[name] += 1
+
+        self.heard[name] = 0
+        await client.listen(uris=[URI], callback=note)
+
+    async def change(self, worker):
+        """Change something in a worker."""
+        await self.clients[worker].call("confirm")
+
+    async def hears(self, count, whose=""):
+        """See that all hear so often, or those whose names begin so."""
+        heard = {name: 0 for name in self.heard if name.startswith(whose)}
+        until = time.monotonic() + PATIENCE
+        while min(heard.values()) < count and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+            heard = {name: self.heard[name] for name in heard}
+        await asyncio.sleep(0.3)  # for what should not come
+        heard = {name: self.heard[name] for name in heard}
+        assert set(heard.values()) == {count}, heard
+        return len(heard)
+
+
+async def any_worker(site):
+    """Call from many clients, and let them be asked: each request goes to any worker."""
+    asked = []
+
+    async def elicit(message, schema):
+        asked.append(message)
+        await asyncio.sleep(random.random() / 5)  # at once, the worker that asked is the least busy
+        yes = schema["properties"]["value"]["type"] == "boolean"
+        return {"value": True if yes else "Ann"}
+
+    async with contextlib.AsyncExitStack() as stack:
+        options = {"revision": SESSIONLESS, "elicit": elicit, "timeout": PATIENCE}
+        clients = [Client(site.url, **options) for _ in range(SESSIONS)]
+        for client in clients:
+            await stack.enter_async_context(client)
+        names = await asyncio.gather(*(client.call("whoami") for client in clients * 5))
+        spread = collections.Counter(names)
+        assert set(spread) == set(WORKERS), spread
+        served, until = [], time.monotonic() + PATIENCE
+        while not any(len(set(workers)) == 3 for workers in served):
+            assert time.monotonic() < until, served
+            calls = [client.call("reserve", {"seats": 2}) for client in clients]
+            served += await asyncio.gather(*calls)
+    assert all(len(workers) == 3 and set(workers) <= set(WORKERS) for workers in served), served
+    moved = [workers for workers in served if workers[2] not in workers[:2]]
+    assert len(asked) == 2 * len(served), (len(asked), len(served))
+    holds = {name: site.health(name)["holds"] for name in WORKERS}
+    assert holds == {name: [w[0] for w in served].count(name) for name in WORKERS}, holds
+    print(f"{len(names)} calls without sessions, by worker: {dict(sorted(spread.items()))}")
+    print(f"{len(served)} calls that asked twice: {len(moved)} were finished by a worker that saw "
+          f"no round before; what each did but once, by worker: {holds}", flush=True)  # fmt: skip
+
+
+async def drive_shared(site):
+    """Do what the module's docstring says of workers that share Redis."""
+    await any_worker(site)
+    audience = await Audience(site).open()
+    async with audience.stack:
+        for count, name in enumerate(WORKERS, 1):
+            await audience.change(name)
+            many = await audience.hears(count)
+        print(f"{many} listeners of all workers, of either era, heard of a change in each, once")
+
+        site.kill("redis")
+        await audience.change("a")
+        many = await audience.hears(count + 1, whose="a ")
+        print(f"without Redis, {many} listeners of worker a heard of its change", flush=True)
+
+        site.start_redis()
+        until = time.monotonic() + PATIENCE
+        while not all("is back" in site.log(name) for name in WORKERS):
+            assert time.monotonic() < until, [site.log(name) for name in WORKERS]
+            await asyncio.sleep(0.1)
+        for name in WORKERS:
+            lines = re.findall("redis at .* is (away|back)", site.log(name))
+            assert lines == ["away", "back"], site.log(name)
+        await asyncio.sleep(0.3)  # what waited in worker a comes now
+        audience.heard = collections.Counter(dict.fromkeys(audience.heard, 0))
+        for count, name in enumerate(WORKERS, 1):
+            await audience.change(name)
+            many = await audience.hears(count)
+        print(f"Redis is back: {many} listeners heard of a change in each worker, once", flush=True)
+
+
+async def check_parser():
+    """Read what Redis may send, in pieces of every kind, and then what it never would."""
+    wire = (
+        b"%2\r\n+proto\r\n:3\r\n$7\r\nmodules\r\n*0\r\n"
+        b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+        b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$6\r\n{\r\n1:}\r\n"
+        b":2\r\n-ERR no\r\n+PONG\r\n"
+    )
+    pushes = [Push([b"subscribe", b"c", 1]), Push([b"message", b"c", b"{\r\n1:}"])]
+    wanted = [[b"proto", 3, b"modules", []], *pushes, 2, "RedisError('ERR no')", b"PONG"]
+
+    async def read(pieces):
+        reader, found = asyncio.StreamReader(), []
+
+        async def feed():
+            for piece in pieces:
+                reader.feed_data(piece)
+                await asyncio.sleep(0)
+            reader.feed_eof()
+
+        feeding = asyncio.ensure_future(feed())
+        with contextlib.suppress(EOFError):
+            while True:
+                value = await read_value(reader)
+                is_error = isinstance(value, RedisError)  # which is not equal to another
+                found.append(repr(value) if is_error else value)
+        await feeding
+        return found
+
+    for width in (1, 2, 3, 7, len(wire)):
+        assert await read([wire[i : i + width] for i in range(0, len(wire), width)]) == wanted
+    for _ in range(200):
+        cuts = sorted(random.sample(range(len(wire)), random.randrange(1, 20)))
+        assert await read([wire[i:j] for i, j in zip([0, *cuts], [*cuts, None])]) == wanted
+    for end in range(len(wire)):
+        assert len(await read([wire[:end]])) < len(wanted)
+    for _ in range(2000):
+        with contextlib.suppress(ValueError):
+            await read([bytes(random.choices(b"*$>%:+-0123456789\r\n\r\nx", k=20))])
+
+
+def run(site, driving, limit):
+    """Start what a site needs, drive it, and stop it."""
+    try:
+        if "REDIS_URL" in site.environ:
+            site.start_redis()
+        for name in WORKERS:
+            site.start_worker(name)
+        site.start_nginx()
+        asyncio.run(asyncio.wait_for(driving(site), limit))
+    except BaseException:
+        for name in list(site.processes):
+            print(f"--- {name}:\n{site.log(name)[-2000:]}")
+        raise
+    finally:
+        problems = site.stop()
+    if problems:
+        raise SystemExit("\n".join(problems))
+    print("everything is stopped", flush=True)
+
+
 def main():
     seed = random.randrange(10**6)
     random.seed(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        site = Site(Path(folder))
-        try:
-            for name in WORKERS:
-                site.start_worker(name)
-            site.start_nginx()
-            asyncio.run(asyncio.wait_for(drive(site), 120))
-        except BaseException:
-            print(f"seed {seed}")
-            for name in list(site.processes):
-                print(f"--- {name}:\n{site.log(name)[-2000:]}")
-            raise
-        finally:
-            problems = site.stop()
-    if problems:
-        raise SystemExit("\n".join(problems))
-    print("everything is stopped")
+    find_program("nginx", "nginx")
+    find_program("redis-server", "redis-server")
+    try:
+        asyncio.run(check_parser())
+        for driving, shared in ((drive, False), (drive_shared, True)):
+            with tempfile.TemporaryDirectory() as folder:
+                run(Site(Path(folder), shared), driving, 120)
+    except BaseException:
+        print(f"seed {seed}")
+        raise
 
 
 if __name__ == "__main__":
