@@ -5984,13 +5984,13 @@ class ResourceEntry(Entry):
             data = value.encode("utf-8", "replace") if isinstance(value, str) else value
             self.definition.setdefault("size", len(data))
         # spec: server/resources#resource-templates
-        schema = self.schema if fn else {"properties": {}}
-        for problem, names in (
-            ("the function has no parameter", set(template.names) - set(schema["properties"])),
-            ("the template has no", set(schema.get("required", ())) - set(template.names)),
+        schema, names = self.schema if fn else {"properties": ()}, {*template.names}
+        for problem, odd in (
+            ("the function has no parameter", names - {*schema["properties"]}),
+            ("the template has no", {*schema.get("required", ())} - names),
         ):
-            if names:
-                raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(names))}")
+            if odd:
+                raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(odd))}")
 
 
 def _name_of(fn: Any) -> str:
@@ -7047,8 +7047,7 @@ async def tend_task(ctx: Context) -> Msg:
 @answers("prompts/get")
 async def get_prompt(ctx: Context) -> Msg:
     prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
-    args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
-    answer = await prompt.call(ctx, args, kwargs)
+    answer = await prompt.call(ctx, *prompt.bind(ctx.params.get("arguments", {}), ctx))
     if not isinstance(answer, dict) or "messages" not in answer:
         about = present(description=prompt.definition.get("description"))
         answer = {**about, "messages": answer}
@@ -7066,8 +7065,7 @@ async def read_resource(ctx: Context, uri: str) -> list[Msg]:
     entry, found = find_resource(ctx, uri)
     value, ctx.cache = entry.value, entry.cache
     if entry.fn is not None:
-        args, kwargs = entry.bind(found, ctx)
-        value = await entry.call(ctx, args, kwargs)
+        value = await entry.call(ctx, *entry.bind(found, ctx))
     return contents_of(uri, value, entry.definition.get("mimeType"))
 
 
