@@ -88,7 +88,7 @@ NOTATION
 
 
 TO READ ON    For the protocol: sections 2 to 4, 10, 11, 14. For the wire: 7 to 9, 17 to 19. To add
-a method: one row in 4, one function and its row in 15. To change a limit: section 1.
+a method: one row in 4, one function in 15. To change a limit: section 1.
 """
 
 ###############################################################################
