@@ -63,9 +63,9 @@ THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
     [14] Peer.accept() makes it an Exchange (10), which can be cancelled from now on; a task begins.
     [15] Conversation.serve() asks admit() (11) whether this may be called, and checks parameters.
     [15] A Context is made: the facts of the session, or of the request itself.
-    [15] Server.answer() goes through the middlewares to Server._tools_call().
-    [ 5] Tool.arguments() validates; Signature.call_args() turns JSON into Python values.
-    [15] Server.call() runs the function, on the loop or in a thread (13).
+    [15] HANDLERS leads, through the author's middlewares, to call_tool().
+    [ 5] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
+    [15] Entry.call() runs the function, on the loop or in a thread (13).
     [14] What it reports meanwhile goes out by `send`: progress, logs, questions.
     [15] Tool.result() makes content and structured output; fit() (4) cuts it to the revision.
     [14] Peer.reply() sends the answer, unless the request was cancelled.
@@ -88,7 +88,7 @@ NOTATION
 
 
 TO READ ON    For the protocol: sections 2 to 4, 10, 11, 14. For the wire: 7 to 9, 17 to 19. To add
-a method: one row in 4, one function and its row in 15. To change a limit: section 1.
+a method: one row in 4, one function in 15. To change a limit: section 1.
 """
 
 ###############################################################################
@@ -5188,18 +5188,17 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 #              is wrong is an error, for the client. Tracebacks go to the log only.
 #           5. `def` handlers run in threads, `async def` handlers on the loop.
 # Plan.     Content; Form, what to ask a person; Context; the entries Tool, Prompt, ResourceEntry;
-#           Conversation, what the server keeps for one client; Feed; Server; HANDLERS.
+#           Conversation, what the server keeps for one client; Feed and Job, what outlives an
+#           answer; Server, for the author; HANDLERS, one function for each method.
 # Not here. How bytes come and go: sections 17 to 19 register themselves in RUNNERS.
 
 
-class Content:
-    """What becomes a content block of a result."""
-
-    block: Msg
+class Content(dict[str, Any]):
+    """A content block of a result, as on the wire: {"type": ..., ...}."""
 
     def to_content(self) -> Msg:
-        """Return the content block: {"type": ..., ...}."""
-        return self.block
+        """Return the block."""
+        return self
 
 
 class Image(Content):
@@ -5216,12 +5215,11 @@ class Image(Content):
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
-        suffix = os.path.splitext(str(path or ""))[1].lstrip(".").lower()
+        suffix = os.path.splitext(str(path or ""))[1][1:].lower()
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
-        self.mime_type = mime_type or f"{self.kind}/{format or suffix or self.usual}"
-        self.data, fields = data, wire_fields(self.kind, fields, ("annotations", "meta"))
-        text = base64.b64encode(data).decode()
-        self.block = {"type": self.kind, "data": text, "mimeType": self.mime_type, **fields}
+        super().__init__(type=self.kind, data=base64.b64encode(data).decode())
+        self["mimeType"] = mime_type or f"{self.kind}/{format or suffix or self.usual}"
+        self.update(wire_fields(self.kind, fields, ("annotations", "meta")))
 
 
 class Audio(Image):
@@ -5240,11 +5238,9 @@ class Resource(Content):
         if (text is None) == (data is None):
             raise ValueError("Resource needs either text or data")
         usual = "text/plain" if data is None else "application/octet-stream"
-        blob = None if data is None else base64.b64encode(data).decode()
-        self.contents = {"uri": uri, "mimeType": mime_type or usual}
-        self.contents.update(present(text=text, blob=blob, _meta=meta))
-        extra = present(annotations=annotations)
-        self.block = {"type": "resource", "resource": self.contents, **extra}
+        kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
+        contents = present(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
+        super().__init__(present(type="resource", resource=contents, annotations=annotations))
 
 
 class Link(Content):
@@ -5252,20 +5248,16 @@ class Link(Content):
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
         fields = wire_fields("link", fields, RESOURCE_FIELDS)
-        self.block = {"type": "resource_link", "uri": uri, "name": name or uri, **fields}
+        super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
-class Message:
+class Message(dict[str, Any]):
     """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
 
     def __init__(self, content: Any, role: str = "user") -> None:
         if role not in ("user", "assistant"):
             raise ValueError('the role of a message is "user" or "assistant"')
-        self.content, self.role = content, role
-
-    def to_message(self) -> Msg:
-        """Return {"role": ..., "content": [...]}."""
-        return {"role": self.role, "content": blocks_of(self.content)}
+        super().__init__(role=role, content=blocks_of(content))
 
 
 #: From the type of a content block to the member that it cannot do without.
@@ -5284,18 +5276,14 @@ def present(**fields: Any) -> Msg:
 
 def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta."""
-    for name in fields:
-        if name not in known:
-            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+    for name in fields.keys() - {*known}:
+        raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return present(**{names.get(name, name): value for name, value in fields.items()})
 
 
 def _is_block(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return isinstance(value, Content)
-    kind = value.get("type")
-    return isinstance(kind, str) and BLOCKS.get(kind) in value
+    return isinstance(value, dict) and BLOCKS.get(str(value.get("type"))) in value
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -5307,7 +5295,7 @@ def blocks_of(value: Any) -> list[Msg]:
     if value is None:
         return []
     if _is_block(value):
-        return [value if isinstance(value, dict) else value.to_content()]
+        return [value]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [block for item in value for block in blocks_of(item)]
     value = to_json(value)
@@ -5318,14 +5306,11 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     """Return messages as `rev` can understand them, from texts, content, Messages or dicts.
 
     `together` leaves several blocks in one message; otherwise each becomes one of its own.
-
-    >>> messages_of(["a", Message("b", "assistant")], NEWEST_LEGACY)[1]
-    {'role': 'assistant', 'content': {'type': 'text', 'text': 'b'}}
     """
     messages = []
     for item in value if isinstance(value, (list, tuple)) else [value]:
         if not (isinstance(item, dict) and "role" in item):
-            item = (item if isinstance(item, Message) else Message(item)).to_message()
+            item = Message(item)
         blocks = item["content"] if isinstance(item["content"], list) else [item["content"]]
         blocks = [fit_content(block, rev) for block in blocks]
         contents = [blocks] if together and len(blocks) > 1 else blocks
@@ -5346,15 +5331,15 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     """
     if isinstance(value, (list, tuple)) and any(map(_is_contents, value)):
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
-    if _is_contents(value):
-        return [value.contents if isinstance(value, Resource) else value]
     if isinstance(value, Image):
-        value, mime_type = value.data, mime_type or value.mime_type
+        return [{"uri": uri, "mimeType": mime_type or value["mimeType"], "blob": value["data"]}]
     if isinstance(value, (bytes, bytearray)):
-        return [Resource(uri, data=bytes(value), mime_type=mime_type).contents]
-    if not isinstance(value, str):
-        value, mime_type = _to_json(to_json(value)), mime_type or "application/json"
-    return [Resource(uri, value, mime_type=mime_type).contents]
+        value = Resource(uri, data=bytes(value), mime_type=mime_type)
+    elif not _is_contents(value):
+        usual = "text/plain" if isinstance(value, str) else "application/json"
+        value = value if isinstance(value, str) else _to_json(to_json(value))
+        value = Resource(uri, value, mime_type=mime_type or usual)
+    return [value["resource"] if isinstance(value, Resource) else value]
 
 
 class Elicited(NamedTuple):
@@ -5364,25 +5349,19 @@ class Elicited(NamedTuple):
     data: Any = None
 
 
-def action_of(answer: Msg) -> Elicited:
-    """Return what a person did; raise SchemaError if it is none of the three things."""
-    action = answer.get("action")
-    if action not in ("accept", "decline", "cancel"):
-        raise SchemaError("action", 'expected "accept", "decline" or "cancel"')
-    return Elicited(action)
+#: What the client's answers must have, as schemas of the members by which they are told.
+ANSWERS: dict[str, tuple[str, Msg]] = {
+    "elicitation/create": ("action", {"enum": ["accept", "decline", "cancel"]}),
+    "sampling/createMessage": ("content", {"type": ["object", "array"]}),
+    "roots/list": ("roots", {"type": "array", "items": {"type": "object"}}),
+}
 
 
-def _sampled(answer: Msg) -> Msg:
-    if not isinstance(answer.get("content"), (dict, list)):
-        raise SchemaError("content", "expected an object or a list")
+def check_answer(method: str, answer: Msg) -> Msg:
+    """Return the answer to a question; raise SchemaError if it is none."""
+    member, schema = ANSWERS[method]
+    compile_schema({"properties": {member: schema}, "required": [member]}).check(answer)
     return answer
-
-
-def _roots_of(answer: Msg) -> list[Msg]:
-    roots = answer.get("roots")
-    if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
-        raise SchemaError("roots", "expected a list of objects")
-    return roots
 
 
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
@@ -5395,11 +5374,7 @@ FORM_WORDS = frozenset(
 
 
 class Form:
-    """What to ask a person for, made from a type or a schema.
-
-    >>> Form(bool).schema["properties"]
-    {'value': {'type': 'boolean'}}
-    """
+    """What to ask a person for, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
         self.convert: Callable[[Any], Any] | None = None
@@ -5434,33 +5409,29 @@ class Form:
         return {word: value for word, value in field.items() if word in FORM_WORDS
                 and value is not None and (word != "format" or value in FORM_FORMATS)}
 
-    def answer(self, answer: Msg) -> Elicited:
+    def read(self, answer: Msg) -> Elicited:
         """Return an ElicitResult as Python values; raise SchemaError if it is none."""
-        elicited = action_of(answer)
-        if elicited.action != "accept":
-            return elicited
-        return elicited._replace(data=self.read(answer.get("content")))
-
-    def read(self, content: JSON) -> Any:
-        """Return the answer as a Python value; raise SchemaError if it is not what was asked."""
+        action = check_answer("elicitation/create", answer)["action"]
+        if action != "accept":
+            return Elicited(action)
+        content = answer.get("content")
         if content is not None and not isinstance(content, dict):
             raise SchemaError("content", f"expected object, got {kind_of(content)}")
-        fields = self.schema["properties"]
-        defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+        fields = self.schema["properties"].items()
+        defaults = {name: field["default"] for name, field in fields if "default" in field}
         content = {**defaults, **(content or {})}
         self.check(content)
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
         value = content["value"] if self.wrapped else content
-        return self.convert(value) if self.convert is not None else value
+        return Elicited(action, value if self.convert is None else self.convert(value))
 
 
 class InputRequired(NamedTuple):
     """What a handler returns to make its rounds by hand, instead of awaiting ctx.elicit() ...
 
     `requests` are {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
-    again with the answers in ctx.input_responses, and `state`, any JSON value, in
-    ctx.request_state.
+    again, with the answers in ctx.input_responses and `state`, any JSON, in ctx.request_state.
     """
 
     requests: Msg
@@ -5472,10 +5443,7 @@ def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def either(self: Context, *args: Any, **kwargs: Any) -> Any:
-        coro = method(self, *args, **kwargs)
-        if threading.get_ident() == self._conversation.thread:
-            return coro
-        return self._from_thread(coro)
+        return self._on_loop(method(self, *args, **kwargs))
 
     return either
 
@@ -5495,56 +5463,49 @@ class Context:
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
-    __slots__ = (
-        "server", "request_id", "method", "params", "meta", "facts", "revision", "client_info",
-        "client_capabilities", "state", "lifespan", "principal", "headers", "cache", "_meter",
-        "_conversation", "_exchange", "_timer", "_waiting", "_sending", "_over", "_rounds",
-        "_suspended", "_due", "_busy", "_job",
-    )
-
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server, self.facts = conversation.server, facts
         self.request_id, self.method = exchange.req_id, exchange.method
-        self.params = exchange.params
-        #: the request's `_meta`: progress token, trace context and whatever else the client sent
-        self.meta = exchange.meta
-        #: a date
-        self.revision = facts.rev.name
+        #: the parameters; their `_meta`: progress token, trace context, whatever the client sent
+        self.params, self.meta = exchange.params, exchange.meta
+        self.revision = facts.rev.name  #: a date
         #: what the client says it is, and can be asked; not verified
         self.client_info, self.client_capabilities = facts.client_info, facts.client_capabilities
         #: a dict that lives as long as the client's session; in the modern era, as the request
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
-        #: what the server's lifespan yielded
-        self.lifespan = conversation.lifespan
+        self.lifespan = conversation.lifespan  #: what the server's yielded
         #: who was authenticated, or None; the HTTP headers, names in lower case
         self.principal, self.headers = exchange.principal, exchange.headers
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
         self._conversation, self._exchange = conversation, exchange
-        self._rounds: Rounds | None = None
-        self._job: Job | None = None
-        #: whether this run was ended to ask; is to be, as soon as nothing forbids it
-        self._suspended = self._due = False
-        self._busy = 0  # functions of once() that are running, and forbid it
+        self._meter: ProgressMeter | None = None
         self._timer: asyncio.TimerHandle | None = None
-        #: what ends with the request: futures of threads, tasks and futures of open questions
+        #: what ends with the request: futures of threads, tasks that wait for an answer
         self._waiting: set[Any] = set()
         #: tasks whose messages must leave before the answer does
         self._sending: set[asyncio.Task[Any]] = set()
         self._over = False
-        token, self._meter = self.meta.get("progressToken"), None
-        if is_id(token):
-            self._meter = ProgressMeter(token, Budget(*PROGRESS_RATE))  # type: ignore[arg-type]
+        self._rounds: Rounds | None = None
+        #: whether this run was ended to ask; is to be, as soon as nothing forbids it
+        self._suspended = self._due = False
+        self._busy = 0  # functions of once() that are running, and forbid it
+        #: the task of the protocol that this run has become; if it may: what tells that it has
+        self._job: Job | None = None
+        self._begun: asyncio.Future[Any] | None = None
+        self._run: asyncio.Task[Any] | None = None
 
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
-        if self._job is not None and self._job.started.done():
+        if self._job is not None:
             return self._job.status == "cancelled"
         return self._over or self._exchange.state is CANCELLED
 
-    def _from_thread(self, coro: Any) -> Any:
-        """Run a coroutine on the loop, and wait for it in this thread."""
+    def _on_loop(self, coro: Any) -> Any:
+        """Return a coroutine on the loop; in another thread, have it run there, and wait."""
+        if threading.get_ident() == self._conversation.thread:
+            return coro
         import concurrent.futures
 
         try:
@@ -5572,12 +5533,14 @@ class Context:
         `progress` must grow from call to call. Many calls in a short time are thinned out, but
         the last one always arrives.
         """
-        if self._job is not None and self._job.started.done():
+        if self._job is not None:
             of = f"/{total:g}" if total else ""
             self._job.change("working", message or f"{progress:g}{of}")
-        if self._meter is None:
+        token, loop = self.meta.get("progressToken"), self._conversation.loop
+        if not is_id(token):
             return
-        loop = self._conversation.loop
+        if self._meter is None:
+            self._meter = ProgressMeter(token, Budget(*PROGRESS_RATE))  # type: ignore[arg-type]
         await self._send_progress(self._meter.report(progress, total, message, loop.time()))
         if self._meter.held is not None and self._timer is None:
             self._timer = loop.call_later(PROGRESS_RATE[1], self._flush_later, self._meter)
@@ -5617,19 +5580,20 @@ class Context:
     warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
 
     @_from_threads
+    async def notify(self, method: str, params: Msg | None = None) -> None:
+        """Send any other notification, if the client's revision has it or it is your own."""
+        if method not in METHODS or self.revision in METHODS[method].revisions:
+            await self._say(notification(method, params))
+
+    @_from_threads
     async def start_task(self) -> None:
         """Go on as a task, in a tool with task="manual": the client gets a handle, and polls.
 
         What is asked before comes in rounds of the request; what is asked after, in the task.
         """
-        if self._job is not None:
-            self._job.start()
-
-    @_from_threads
-    async def notify(self, method: str, params: Msg | None = None) -> None:
-        """Send any other notification, if the client's revision has it or it is your own."""
-        if method not in METHODS or self.revision in METHODS[method].revisions:
-            await self._say(notification(method, params))
+        if self._begun is not None and self._job is None:
+            self._job = Job(self)
+            _settle(self._begun, None, None)
 
     # Asking.
 
@@ -5645,14 +5609,9 @@ class Context:
 
         Raises CapabilityMissing, or SchemaError if the client's answer is not what was asked.
         """
-        form, rev = Form(wanted), self.facts.rev
-        # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
-        modes = self.client_capabilities.get("elicitation")
-        self._need("elicitation.form" if modes else "elicitation")
-        params: Msg = {"message": message, "requestedSchema": fit_form(form.schema, rev)}
-        if rev.rich_elicitation:
-            params["mode"] = "form"
-        answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.answer)
+        form, mode = Form(wanted), "form" if self.facts.rev.rich_elicitation else None
+        params = present(mode=mode, message=message, requestedSchema=form.schema)
+        answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.read)
         return answer
 
     @_from_threads
@@ -5664,12 +5623,10 @@ class Context:
 
         When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
-        self._need("elicitation.url", self.facts.rev.rich_elicitation)
-        params = {"mode": "url", "message": message, "url": url}
-        if not self.facts.rev.modern:
-            params["elicitationId"] = id or os.urandom(16).hex()
-        answer: Elicited = await self._ask("elicitation/create", params, key, timeout, action_of)
-        return answer
+        number = None if self.facts.rev.modern else id or os.urandom(16).hex()
+        params = present(mode="url", message=message, url=url, elicitationId=number)
+        answer = await self._ask("elicitation/create", params, key, timeout)
+        return Elicited(answer["action"])
 
     @_from_threads
     async def sample(
@@ -5683,54 +5640,75 @@ class Context:
 
         Returns {"role", "content", "model", "stopReason"?}. Raises CapabilityMissing.
         """
-        rev = self.facts.rev
-        self._need("sampling")
-        if tools or tool_choice:
-            self._need("sampling.tools", rev.rich_sampling)
-        if rev.rich_sampling and not declares(self.client_capabilities, "sampling.context"):
+        rich = self.facts.rev.rich_sampling
+        if rich and not declares(self.client_capabilities, "sampling.context"):
             include_context = None  # spec: client/sampling#capabilities -- "SHOULD NOT" be used
         params = present(
+            messages=messages_of(messages, self.facts.rev, together=rich), maxTokens=max_tokens,
             systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
             stopSequences=list(stop) if stop else None, includeContext=include_context,
-            tools=list(tools) if tools else None, toolChoice=tool_choice, metadata=metadata,
+            tools=list(tools) if tools else None, toolChoice=tool_choice or None, metadata=metadata,
         )
-        params["messages"] = messages_of(messages, rev, together=rev.rich_sampling)
-        params["maxTokens"] = max_tokens
-        answer: Msg = await self._ask("sampling/createMessage", params, key, timeout, _sampled)
-        return answer
+        return dict(await self._ask("sampling/createMessage", params, key, timeout))
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]."""
-        self._need("roots")
-        answer: list[Msg] = await self._ask("roots/list", {}, key, timeout, _roots_of)
-        return answer
+        return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
-    def _need(self, capability: str, known: bool = True) -> None:
-        """Raise CapabilityMissing for what was not declared, or what the revision cannot do."""
-        ours = self.client_capabilities if known else {}
-        check_capability("client", ours, capability, self.facts.rev)
+    @property
+    def replays(self) -> bool:
+        """Whether a question ends this run, and its answer begins another from the top."""
+        return self.facts.rev.modern and self._job is None
+
+    def check_question(self, method: str, params: Msg) -> None:
+        """Raise CapabilityMissing for what the client did not declare, or its revision has not."""
+        rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
+        needed = {row.capability: rev.name in row.revisions}
+        if params.get("mode") == "url":
+            needed = {"elicitation.url": rev.rich_elicitation}
+        elif method == "elicitation/create" and declared.get("elicitation"):
+            # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
+            needed["elicitation.form"] = True
+        elif "tools" in params or "toolChoice" in params:
+            needed["sampling.tools"] = rev.rich_sampling
+        for capability, known in needed.items():
+            check_capability("client", declared if known else {}, capability, rev)
 
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float,
-        read: Callable[[Msg], Any],
+        read: Callable[[Msg], Any] | None = None,
     ) -> Any:
         """Ask the client. Here, and where a Context is made, the eras differ.
 
         Legacy: a request goes out, and its answer is awaited. Modern: the answer is there from an
-        earlier round, or this run of the handler ends and the question becomes its result.
+        earlier round, or this run of the handler ends and the question becomes its result. In a
+        task: the client finds the question when it looks.
         """
-        self._need(METHODS[method].capability, self.revision in METHODS[method].revisions)
+        self.check_question(method, params)
         if IN_ONCE.get():
             raise RuntimeError("ask before ctx.once(), not in it: answers are kept by themselves")
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
-        if self._job is not None and self._job.started.done():
-            return await self._while_wanted(self._job.ask(key, method, params, read))
-        if not self.facts.rev.modern:
+        read = read or functools.partial(check_answer, method)
+        if "requestedSchema" in params:
+            schema = fit_form(params["requestedSchema"], self.facts.rev)
+            params = {**params, "requestedSchema": schema}
+        task = asyncio.current_task()
+        self._waiting.add(task)
+        try:
+            if self.replays:
+                return await self._ask_in_rounds(key, method, params, read)
+            if self._job is not None:
+                return await self._job.ask(key, method, params, read)
             peer, send = self._conversation.peer, self._exchange.send
-            ask = functools.partial(peer.ask, method, params, send)
-            return read(await self._while_wanted(ask(patience=timeout, longest=timeout)))
+            return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
+        finally:
+            self._waiting.discard(task)
+
+    async def _ask_in_rounds(
+        self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]
+    ) -> Any:
         if self.method not in MAY_ASK:
             raise RuntimeError(f"in {self.revision} {self.method} cannot ask the client")
         rounds, loop = self.rounds(), self._conversation.loop
@@ -5745,18 +5723,7 @@ class Context:
             self._due = True
             # What is asked together, as in a gather, is asked in the same turn of the loop.
             loop.call_soon(loop.call_soon, self._suspend)
-        waiter = loop.create_future()
-        self._waiting.add(waiter)
-        await waiter
-
-    async def _while_wanted(self, answer: Awaitable[Any]) -> Any:
-        """Await an answer in a task that ends with the request, if not before."""
-        task = asyncio.current_task()
-        self._waiting.add(task)
-        try:
-            return await answer
-        finally:
-            self._waiting.discard(task)
+        await loop.create_future()  # until the run ends
 
     def _suspend(self) -> None:
         """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
@@ -5767,9 +5734,9 @@ class Context:
     def rounds(self) -> Rounds:
         """Return what earlier rounds of this request left, checked."""
         if self._rounds is None:
-            record, responses = {}, None
-            if self.facts.rev.modern:
-                record, responses = self.server.read_state(self), self.params.get("inputResponses")
+            params = self.params if self.facts.rev.modern else {}
+            responses = params.get("inputResponses")
+            record = read_state(self, params.get("requestState"))
             self._rounds = Rounds(record, responses if isinstance(responses, dict) else {})
         return self._rounds
 
@@ -5785,52 +5752,42 @@ class Context:
         return self.rounds().custom
 
     def once(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return fn(*args), a JSON value; it is not called again when the handler runs again.
-
-        `fn` must not ask the client.
-        """
-        if threading.get_ident() == self._conversation.thread:
-            return self._once(fn, *args)
-        if is_async(fn):
-            return self._from_thread(self._once(fn, *args))
-        done, turn = self._ledger()
-        token = IN_ONCE.set(True)
-        try:  # in this thread: no other may be free
+        """Return fn(*args), JSON; `fn`, which must not ask, is called in one round only."""
+        if is_async(fn) or threading.get_ident() == self._conversation.thread:
+            return self._on_loop(self._once(fn, *args))
+        with self._recorded() as (done, turn):  # in this thread: no other may be free
             if turn not in done:
                 done[turn] = to_json(fn(*args))
-        finally:
-            IN_ONCE.reset(token)
         return to_json(done[turn])
 
     async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
-        done, turn = self._ledger()
+        with self._recorded() as (done, turn):
+            if turn not in done:
+                done[turn] = to_json(await self.server.call(fn, *args))
+        return to_json(done[turn])
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Generator[tuple[Msg, str], None, None]:
+        """Give where a result of once() is kept, and under what name."""
+        done, turn = {}, ""
+        if self.replays and self.method in MAY_ASK and not IN_ONCE.get():  # else it runs but once
+            rounds = self.rounds()
+            rounds.counted += 1
+            done, turn = rounds.done, str(rounds.counted)
         token = IN_ONCE.set(True)
         self._busy += 1  # what has begun is recorded before the run ends
         try:
-            if turn not in done:
-                done[turn] = to_json(await self.server.call(fn, *args))
+            yield done, turn
         finally:
             self._busy -= 1
             IN_ONCE.reset(token)
-            if self._due and not self._busy:
-                self._conversation.loop.call_soon(self._suspend)
-        return to_json(done[turn])
-
-    def _ledger(self) -> tuple[Msg, str]:
-        """Return where results of once() are kept, and the place of the next."""
-        started = self._job is not None and self._job.started.done()
-        if IN_ONCE.get() or started or not self.facts.rev.modern or self.method not in MAY_ASK:
-            return {}, ""  # this code runs but once
-        rounds = self.rounds()
-        rounds.counted += 1
-        return rounds.done, str(rounds.counted)
+            if self._due:
+                self._conversation.loop.call_soon_threadsafe(self._suspend)
 
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
-        """End the connection that waits for this request, but not the request.
+        """End the connection that waits for this request; the client comes back for the answer.
 
-        The client comes back for the answer after `retry_ms`. Returns False where that cannot be:
-        outside HTTP, and in revisions without it.
-
+        Returns False where that cannot be: outside HTTP, and in revisions without it.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
         pause = getattr(self._exchange.send, "pause", None)
@@ -5841,7 +5798,7 @@ class Context:
         """Return the `contents` of one of this server's own resources."""
         cache = self.cache
         try:
-            return await self.server.read(self, uri)
+            return await read_resource(self, uri)
         finally:
             self.cache = cache  # how long those may be kept says nothing of this request
 
@@ -5854,7 +5811,7 @@ class Context:
         if self._meter is not None:
             await self._send_progress(self._meter.flush())
         self._over = True
-        if self._job is None or not self._job.started.done():
+        if self._job is None:
             self._release()
 
     def _release(self) -> None:
@@ -5870,12 +5827,9 @@ IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", 
 
 
 def is_async(fn: Any) -> bool:
-    """Return whether a callable gives a coroutine: async def, also bound or in a partial."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
-    )
+    """Return whether a callable gives a coroutine: async def, in a partial, or as a method."""
+    call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
 def parameters_of(fn: Callable[..., Any]) -> tuple[list[str], str | None]:
@@ -5886,46 +5840,42 @@ def parameters_of(fn: Callable[..., Any]) -> tuple[list[str], str | None]:
     return [each.name for each in named if each.name not in context], next(iter(context), None)
 
 
-def given_signature(fn: Callable[..., Any], schema: Msg) -> tuple[Signature, str | None]:
-    """Return how to call a function whose arguments `schema` describes.
+def read_signature(fn: Callable[..., Any], given: Msg | None) -> tuple[Signature, str | None]:
+    """Return how to call a function whose arguments the schema `given`, if any, describes.
 
-    If it has one parameter, and `schema` does not know it, that takes all arguments as one dict,
+    If it has one parameter, and `given` does not know it, that takes all arguments as one dict,
     and is returned too. Nobody needs its annotation then: it may name what cannot be found.
     """
+    if given is None:
+        return signature_of(fn, Context), None
     names, context = parameters_of(fn)
-    raw = names[0] if len(names) == 1 and names[0] not in schema.get("properties", ()) else None
+    raw = names[0] if len(names) == 1 and names[0] not in given.get("properties", ()) else None
     try:
         signature = signature_of(fn, Context)
     except TypeError:
         if raw is None:
             raise
         about = read_docstring(inspect.getdoc(fn) or "")[0]
-        signature = Signature(schema, context, inspect.Signature.empty, about, [], [])
-    return (signature if raw is None else signature._replace(converters=[])), raw
+        signature = Signature(given, context, inspect.Signature.empty, about, [], [])
+    converters = signature.converters if raw is None else []
+    return signature._replace(schema=given, converters=converters), raw
 
 
 class Entry:
     """Something registered: a function, how to call it, and how it is listed."""
 
-    __slots__ = ("name", "serial", "fn", "is_async", "signature", "schema", "check", "raw",
-                 "definition")  # fmt: skip
+    serial = 0  # its place in lists
 
-    def __init__(
-        self, key: str, name: str, fn: Any, fields: Msg, schema: Msg | None = None
-    ) -> None:
-        self.name, self.serial, self.fn = name, 0, fn
-        self.is_async = is_async(fn)
-        self.raw: str | None = None
-        self.definition: Msg = {key: name}
-        if fn is not None:
-            if schema is None:
-                self.signature = signature_of(fn, Context)
-            else:
-                self.signature, self.raw = given_signature(fn, schema)
-            self.schema: Msg = self.signature.schema if schema is None else schema
-            self.check = compile_schema(self.schema).check
-            self.definition.update(present(description=self.signature.description or None))
-        self.definition.update(fields)
+    def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
+        self.name, self.fn, self.is_async = name, fn, is_async(fn)
+        self.definition: Msg = {key: name, **fields}
+        if fn is None:
+            return
+        self.signature, self.raw = read_signature(fn, schema)
+        self.schema = self.signature.schema
+        self.check = compile_schema(self.schema).check
+        if self.signature.description:
+            self.definition.setdefault("description", self.signature.description)
 
     def bind(self, given: Msg, ctx: Context) -> tuple[list[Any], Msg]:
         """Return what to call the function with, as fn(*args, **kwargs); raise SchemaError."""
@@ -5940,11 +5890,21 @@ class Entry:
             self.check(given)
         return self.signature.call_args({self.raw: given} if self.raw else given, ctx)
 
+    async def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Any:
+        """Call the function; once more when what it returned to be asked was asked."""
+        for _ in range(MAX_ROUNDS + 1):
+            if self.is_async:
+                value = await self.fn(*args, **kwargs)
+            else:
+                value = await ctx.server.call(self.fn, *args, **kwargs)
+            if not isinstance(value, InputRequired):
+                return value
+            await ask_by_hand(ctx, value)
+        raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
+
 
 class Tool(Entry):
     """A registered tool."""
-
-    __slots__ = ("structured", "wrapped", "check_output", "mirrors", "task", "plain")
 
     def __init__(
         self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
@@ -5953,20 +5913,18 @@ class Tool(Entry):
     ) -> None:
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
-        self.task = task
         fields = wire_fields("tool", fields, TOOL_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.name):
             # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
             logger.warning("tool name %r: use 1 to 128 of A-Z a-z 0-9 _ - .", self.name)
         self.mirrors = mirrors_of(self.schema)
-        self.structured, self.wrapped = structured, False
+        self.task, self.structured, self.wrapped = task, structured, False
+        returns = self.signature.returns
         if output_schema is None and structured:
-            opaque = (Content, Message)
-            output_schema, self.wrapped = output_schema_of(self.signature.returns, opaque)
+            output_schema, self.wrapped = output_schema_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
         #: the one type that is right as it stands: such results need no conversion and no check
-        returns = self.signature.returns
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition["inputSchema"] = self.schema
         self.definition.update(present(outputSchema=output_schema))
@@ -5998,48 +5956,41 @@ class Tool(Entry):
 class Prompt(Entry):
     """A registered prompt."""
 
-    __slots__ = ()
-
     def __init__(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
         fields = wire_fields("prompt", fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
-        arguments = [
-            {**present(name=key, description=field.get("description"), title=field.get("title")),
-             "required": key in self.schema.get("required", ())}
-            for key, field in self.schema["properties"].items()
-        ]
+        required, arguments = self.schema.get("required", ()), []
+        for key, field in self.schema["properties"].items():
+            about = present(description=field.get("description"), title=field.get("title"))
+            arguments.append({"name": key, **about, "required": key in required})
         self.definition.update(present(arguments=arguments or None))
 
 
 class ResourceEntry(Entry):
-    """A registered resource or resource template."""
-
-    __slots__ = ("template", "value", "cache")
+    """A registered resource or resource template; `value` is what has no function."""
 
     def __init__(
-        self, uri: str, source: Any, *, name: str | None = None, ttl_ms: int | None = None,
+        self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
         cache_scope: str | None = None, **fields: Any,
     ) -> None:
         fields = wire_fields("resource", fields, RESOURCE_FIELDS)
-        _check_hints(ttl_ms or 0, cache_scope or "private")
-        self.cache = present(ttlMs=ttl_ms, cacheScope=cache_scope)
-        template = Template(uri)
-        self.template, self.value = template if template.names else None, source
-        fn = source if callable(source) else None
+        self.value, self.cache = value, present(ttlMs=ttl_ms, cacheScope=cache_scope)
+        check_hints(self.cache)
+        template, fn = Template(uri), value if callable(value) else None
+        self.template = template if template.names else None
         super().__init__("uriTemplate" if self.template else "uri", uri, fn, fields)
         self.definition["name"] = name or (_name_of(fn) if fn else uri)
-        if isinstance(source, (str, bytes)):
-            data = source.encode("utf-8", "replace") if isinstance(source, str) else source
+        if isinstance(value, (str, bytes)):
+            data = value.encode("utf-8", "replace") if isinstance(value, str) else value
             self.definition.setdefault("size", len(data))
         # spec: server/resources#resource-templates
-        takes = set(self.schema["properties"] if fn else ())
-        needs = set(self.schema.get("required", ()) if fn else ())
-        for problem, names in (
-            ("the function has no parameter", set(template.names) - takes),
-            ("the template has no", needs - set(template.names)),
+        schema, names = self.schema if fn else {"properties": ()}, {*template.names}
+        for problem, odd in (
+            ("the function has no parameter", names - {*schema["properties"]}),
+            ("the template has no", {*schema.get("required", ())} - names),
         ):
-            if names:
-                raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(names))}")
+            if odd:
+                raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(odd))}")
 
 
 def _name_of(fn: Any) -> str:
@@ -6049,12 +6000,37 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
+#: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
+CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
+             "resources/templates/list", "resources/read")  # fmt: skip
+
+
+def check_hints(hints: Msg) -> Msg:
+    """Return hints on keeping a result, {"ttlMs"?, "cacheScope"?}; ValueError for wrong ones."""
+    ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
+    # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
+    # >= 0"
+    if not isinstance(ms, int) or ms < 0:
+        raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
+    if scope not in ("public", "private"):
+        raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
+    return hints
+
+
 class Registry(dict[str, Any]):
     """Entries by name, each with a serial number that never comes again, for stable pages."""
 
-    def __init__(self, what: str, changed: Callable[[], None]) -> None:
+    def __init__(self, what: str, make: Callable[..., Entry], changed: Callable[[], None]) -> None:
         super().__init__()
-        self.what, self.changed, self.last = what, changed, 0
+        self.what, self.make, self.changed, self.last = what, make, changed, 0
+
+    def offer(self, fn: Any, options: Msg) -> Any:
+        """Register a function and give it back; for a name or nothing, return a decorator."""
+        if not callable(fn):
+            options = {**present(name=fn), **options}
+            return lambda given: self.offer(given, options)
+        self.add(self.make(fn, **options))
+        return fn
 
     def add(self, entry: Entry) -> None:
         """Register an entry; one of the same name is replaced, in its place."""
@@ -6105,6 +6081,7 @@ class Conversation:
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
         server, session, method = self.server, self.session, exchange.method
+        greeting = method in ("initialize", "ping")
         if exchange.modern:
             facts = climb(exchange.msg, exchange.headers or None)
             ours = server.capabilities()
@@ -6113,10 +6090,10 @@ class Conversation:
             ours = session.server_capabilities or server.capabilities()
             # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
             # line piped into a server has no handshake, and is answered unless we are strict.
-            if session.state is START and server.strict and method not in ("initialize", "ping"):
+            if session.state is START and server.strict and not greeting:
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         shared = exchange.key is exchange  # by many clients: whoever made it so counts them
-        if self._requests is not None and not shared and method not in ("initialize", "ping"):
+        if self._requests is not None and not greeting and not shared:
             if not self._requests.take(self.loop.time()):
                 calls, seconds = server.rate_limit or (0, 0)
                 raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
@@ -6126,10 +6103,13 @@ class Conversation:
         ctx = Context(self, exchange, facts)
         if "requestState" in exchange.params and facts.rev.modern:
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
+        step = HANDLERS.get(method, call_custom)
+        for middleware in reversed(server.middlewares):
+            step = functools.partial(middleware, call_next=step)
         token = CURRENT.set(ctx)
         answer: Msg = {}
         try:
-            answer = await server.answer(ctx)
+            answer = await step(ctx)
         except asyncio.CancelledError:
             # Suspended, it has an answer, which one who piped a line into us still reads.
             if not ctx._suspended or exchange.state is CANCELLED:
@@ -6138,26 +6118,24 @@ class Conversation:
         finally:
             CURRENT.reset(token)
             await ctx._end()
-        return server.finish(ctx, answer) if facts.rev.modern else answer
+        if not isinstance(answer, dict):
+            raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
+        return whole_result(ctx, answer) if facts.rev.modern else answer
 
     def told(self, msg: Msg, send: Send) -> None:
-        """Hear a notification of the client."""
-        # As a task, so that it follows the requests that came before it.
+        """Hear a notification of the client, after the requests that came before it."""
         self.peer.tasks.spawn(self._told(msg, send))
 
     async def _told(self, msg: Msg, send: Send) -> None:
-        if msg["method"] == "notifications/initialized":
-            try:
-                self.session.move(msg["method"])
-            except ProtocolError as exc:
-                logger.warning("%s: %s", self.peer.name, exc)
+        if msg["method"] == "notifications/initialized" and self.session.state is not START:
+            self.session.move(msg["method"])
             early, self._early = self._early, {}
             for capability, held in early.items():
                 self.announce(capability, held)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
             ctx = Context(self, Exchange({"id": "", **msg}, send), self.session.facts())
-            await self.server.call_plain(listener, ctx, ctx.params)
+            await call_plain(listener, ctx, ctx.params)
 
     def end_feeds(self) -> None:
         """End the subscriptions of this client: nothing else would."""
@@ -6205,146 +6183,129 @@ class Conversation:
                 ctx._spawn(ctx._say(msg))
 
 
-def _check_hints(ttl_ms: Any, cache_scope: Any) -> None:
-    # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
-    # >= 0"
-    for ms in ttl_ms.values() if isinstance(ttl_ms, Mapping) else [ttl_ms]:
-        if not isinstance(ms, int) or ms < 0:
-            raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
-    for scope in cache_scope.values() if isinstance(cache_scope, Mapping) else [cache_scope]:
-        if scope not in ("public", "private"):
-            raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
+#: Which announcement a subscriber gets for which field of its filter.
+#: spec: basic/patterns/subscriptions#notification-filter
+FILTERS = {
+    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
+    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
+    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
+    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
+    "taskIds": ("notifications/tasks", "extensions"),
+}
 
 
-def _needs_of(ask: Any, declared: Msg) -> list[str]:
-    """Return the capabilities that a question by hand needs; TypeError if it is none."""
-    method = ask.get("method") if isinstance(ask, dict) else None
-    if method == "roots/list":
-        return ["roots"]
-    params = ask.get("params") if isinstance(ask, dict) else None
-    if method not in ("elicitation/create", "sampling/createMessage") or type(params) is not dict:
-        raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-    capability, by_url = METHODS[method].capability, params.get("mode") == "url"
-    finer = {
-        "elicitation.url": by_url,
-        "elicitation.form": capability == "elicitation" and not by_url and declared.get(capability),
-        "sampling.tools": "tools" in params or "toolChoice" in params,
-    }
-    return [capability, *(name for name, needed in finer.items() if needed)]
+class Feed:
+    """One subscriptions/listen: announcements on their way to a modern client."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx, asked = ctx, ctx.params["notifications"]
+        names = {"type": ["array", "null"], "items": {"type": "string"},
+                 "maxItems": MAX_SUBSCRIPTIONS}  # fmt: skip
+        fields: Msg = dict.fromkeys(FILTERS, {"type": ["boolean", "null"]})
+        fields.update(resourceSubscriptions=names, taskIds=names)
+        schema = {"properties": {"notifications": {"properties": fields}}}
+        compile_schema(schema).check({"notifications": asked})
+        if "taskIds" in asked:
+            knows_tasks(ctx)
+            ids = asked["taskIds"] or ()
+            asked = {**asked, "taskIds": [job_id for job_id in ids if job_of(ctx, job_id)]}
+        ours = ctx.server.capabilities()
+        #: the part of the filter that is honoured
+        self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
+                       if asked.get(name) and declares(ours, capability)}  # fmt: skip
+        self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
+        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
+        self.waiting: dict[tuple[str, Any], Msg] = {}
+        self.ended, self.wake = False, asyncio.Event()
+
+    def put(self, msg: Msg) -> None:
+        """Take an announcement."""
+        params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
+        name = params.get("uri", params.get("taskId"))
+        if wanted is True or name in wanted:
+            self.waiting[msg["method"], name] = params
+            self.wake.set()
+
+    def end(self) -> None:
+        """End the subscription with a result, as a server that stops does."""
+        self.ended = True
+        self.wake.set()
+
+    async def run(self) -> None:
+        """Send what is announced, until end()."""
+        while self.waiting or not self.ended:
+            await self.wake.wait()
+            self.wake.clear()
+            while self.waiting:
+                key = next(iter(self.waiting))
+                await self.send(key[0], self.waiting.pop(key))
+
+    async def send(self, method: str, params: Msg) -> None:
+        """Send a notification, marked as belonging to this subscription."""
+        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
+        await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
 
 
-def _checked_filter(name: str, value: JSON) -> Any:
-    """Return what a filter says of one kind: True, a list of names, or nothing."""
-    if name not in ("resourceSubscriptions", "taskIds"):
-        if value is None or isinstance(value, bool):
-            return value
-        raise RPCError(INVALID_PARAMS, f"notifications.{name}: expected true or false")
-    names = [] if value is None else value
-    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
-        raise RPCError(INVALID_PARAMS, f"notifications.{name}: expected a list of strings")
-    if len(names) > MAX_SUBSCRIPTIONS:
-        raise RPCError(INVALID_PARAMS, f"notifications.{name}: more than {MAX_SUBSCRIPTIONS}")
-    return names
-
-
-def _knows_tasks(ctx: Context) -> bool:
-    extensions = ctx.client_capabilities.get("extensions")
-    return isinstance(extensions, dict) and TASKS in extensions
+def timestamp() -> str:
+    """Return the time of day as ISO 8601 has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 class Job:
-    """A tool call that runs as a task: its client has a handle, and comes back to look.
+    """A tool call that has become a task: its client has a handle, and comes back to look.
 
     spec: basic/versioning#extension-negotiation; the extension io.modelcontextprotocol/tasks
     """
 
-    def __init__(self, server: Server, ctx: Context) -> None:
-        self.server, self.ctx = server, ctx
-        self.id = os.urandom(16).hex()  # whoever knows it is the client that was told
-        self.status, self.message = "working", ""
-        self.created = self.updated = time.time()
-        self.expires = self.created + TASK_TTL_MS / 1000
-        #: settled when the task begins: from then on the request that began it is over
-        self.started: asyncio.Future[Any] = ctx._conversation.loop.create_future()
-        self.outcome: Msg = {}  # "result" or "error", once there is one
-        self.failure: Exception | None = None  # before it began
-        self.requests: Msg = {}  # questions without an answer
-        self.answers: dict[str, asyncio.Future[Any]] = {}
-        self.asked = 0
-        self.task: asyncio.Task[Any] | None = None
-
-    def start(self) -> None:
-        """Make the call a task. Raises RPCError when there are too many."""
-        if self.started.done():
-            return
-        jobs, now = self.server.jobs, time.time()
+    def __init__(self, ctx: Context) -> None:
+        jobs, now = ctx.server.jobs, time.time()
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
             del jobs[old.id]
         if len(jobs) >= MAX_TASKS:
             raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running or kept")
+        self.ctx = ctx
+        self.id: str = os.urandom(16).hex()
+        self.status, self.message = "working", ""
+        self.created = self.updated = timestamp()
+        self.expires: float = now + TASK_TTL_MS / 1000
+        self.outcome: Msg = {}  # "result" or "error", once there is one
+        self.requests: Msg = {}  # questions without an answer
+        self.answers: dict[str, asyncio.Future[Any]] = {}
         jobs[self.id] = self
-        _settle(self.started, None, None)
 
-    async def run(self, call: Awaitable[Msg]) -> Msg:
-        """Await the call, and keep what comes of it if it became a task."""
-        self.task = asyncio.current_task()
-        try:
-            answer = await call
-        except asyncio.CancelledError:
-            self.change("cancelled")
-            raise
-        except Exception as exc:
-            if not self.started.done():
-                self.failure = exc
-                return {}
-            if not isinstance(exc, MCPError):
-                logger.error("the task %s failed", self.id, exc_info=exc)
-            problem = wire_error(exc)
-            self.change("failed", problem["message"], {"error": problem})
-            return {}
-        finally:
-            self.ctx._release()
-        self.change("completed", "", {"result": answer})
-        return answer
-
-    def change(self, status: str, message: str = "", outcome: Msg = {}) -> None:  # noqa: B006
+    def change(self, status: str, message: str = "", **outcome: Msg) -> None:
         """Note a new status, and tell those who listen; what has ended does not change."""
         if self.status in ("working", "input_required"):
             if status == "working" and self.requests:
                 status = "input_required"
-            self.outcome = outcome
-            self.status, self.message, self.updated = status, message, time.time()
-            if self.started.done():
-                self.server._tell("extensions", notification("notifications/tasks", self.details()))
+            self.status, self.message, self.outcome = status, message, outcome
+            self.updated = timestamp()
+            told = notification("notifications/tasks", self.details())
+            self.ctx.server._tell("extensions", told)
 
-    def describe(self) -> Msg:
-        """Return the task as the client gets it when it begins."""
-        times = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-                 for when in (self.created, self.updated)]  # fmt: skip
-        return {
-            "taskId": self.id, "status": self.status, "createdAt": times[0],
-            "lastUpdatedAt": times[1], "ttlMs": TASK_TTL_MS, "pollIntervalMs": POLL_MS,
-            **present(statusMessage=self.message or None),
-        }  # fmt: skip
-
-    def details(self) -> Msg:
-        """Return the task with what it asks, or what came of it."""
-        asked = {"inputRequests": self.requests} if self.status == "input_required" else {}
-        return {**self.describe(), **asked, **self.outcome}
+    def details(self, begun: bool = False) -> Msg:
+        """Return the task with what it asks, or what came of it; without, when it has `begun`."""
+        task = present(
+            taskId=self.id, status=self.status, statusMessage=self.message or None,
+            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
+            pollIntervalMs=POLL_MS,
+        )
+        asked = {"inputRequests": {**self.requests}} if self.status == "input_required" else {}
+        return task if begun else {**task, **asked, **self.outcome}
 
     async def ask(
         self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]
     ) -> Any:
         """Ask the client, which finds the question when it looks, until the answer is right."""
         while True:
-            self.asked += 1
-            # A key must never name two questions of one task.
-            name = key if key and key not in self.answers else f"{key or method}-{self.asked}"
-            self.answers[name] = self.ctx._conversation.loop.create_future()
-            self.requests = {**self.requests, name: {"method": method, "params": params}}
+            name = key or method
+            while name in self.answers:  # a name must never stand for two questions of one task
+                name = f"{name}-{len(self.answers) + 1}"
+            waiter = self.answers[name] = self.ctx._conversation.loop.create_future()
+            self.requests[name] = {"method": method, "params": params}
             self.change("input_required")
-            answer = await self.answers[name]
+            answer = await waiter
             with contextlib.suppress(SchemaError):
                 return read(answer)
 
@@ -6352,7 +6313,7 @@ class Job:
         """Take answers; those that nobody waits for are ignored."""
         for name, answer in responses.items():
             if name in self.requests and isinstance(answer, dict):
-                self.requests = {k: ask for k, ask in self.requests.items() if k != name}
+                del self.requests[name]
                 _settle(self.answers[name], answer, None)
         if not self.requests:
             self.change("working")
@@ -6360,22 +6321,26 @@ class Job:
     def cancel(self) -> None:
         """End the task, if it has not ended."""
         self.change("cancelled")
-        if self.task is not None:
-            self.task.cancel()
+        if self.ctx._run is not None:
+            self.ctx._run.cancel()
 
 
 class Life:
     """A lifespan that is open: a task of its own enters it and leaves it, as some demand."""
 
-    def __init__(self, manager: Any) -> None:
-        self.users, self.tasks = 0, Tasks()
+    def __init__(self, server: Server) -> None:
+        self.users, self.tasks, self.leave = 0, Tasks(), asyncio.Event()
         self.entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.leave = asyncio.Event()
-        self.task = asyncio.ensure_future(self._live(manager))
+        self.task = asyncio.ensure_future(self._live(server))
+        if server._bus is not None and not server._lives:
+            server._origin = os.urandom(8).hex()  # here: processes may be forked after __init__
+            self.tasks.spawn(server._hear_bus())
 
-    async def _live(self, manager: Any) -> None:
+    async def _live(self, server: Server) -> None:
         try:
-            async with manager as value:
+            async with contextlib.AsyncExitStack() as stack:
+                manager = server._lifespan and server._lifespan(server)
+                value = await stack.enter_async_context(manager) if manager else None
                 _settle(self.entered, value, None)
                 await self.leave.wait()
         except Exception as exc:
@@ -6392,81 +6357,6 @@ class Life:
         await asyncio.wait({self.task})
         if not self.task.cancelled():
             self.task.result()
-
-
-#: Which announcement a subscriber gets for which field of its filter.
-#: spec: basic/patterns/subscriptions#notification-filter
-FILTERS = {
-    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
-    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
-    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
-    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
-    "taskIds": ("notifications/tasks", "extensions"),
-}
-#: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
-CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
-             "resources/templates/list", "resources/read")  # fmt: skip
-
-
-class Feed:
-    """One subscriptions/listen: announcements on their way to a modern client."""
-
-    def __init__(self, ctx: Context, capabilities: Msg) -> None:
-        self.ctx = ctx
-        asked = ctx.params["notifications"]
-        if "taskIds" in asked:
-            ctx.server._need_tasks(ctx)
-        #: the part of the filter that is honoured
-        self.wanted: Msg = {}
-        for name, (_, capability) in FILTERS.items():
-            wanted = _checked_filter(name, asked.get(name))
-            if name == "taskIds":  # a task is nobody's business but its principal's
-                jobs = map(ctx.server.jobs.get, wanted or ())
-                wanted = [job.id for job in jobs if job and job.ctx.principal == ctx.principal]
-            if wanted and declares(capabilities, capability):
-                self.wanted[name] = wanted
-        #: URIs of resources, and ids of tasks
-        self.names = {item for names in self.wanted.values() if names is not True for item in names}
-        self.methods = {FILTERS[name][0] for name in self.wanted}
-        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
-        self.waiting: dict[tuple[str, Any], Msg] = {}
-        self.ended = False
-        self._wake: asyncio.Future[Any] | None = None
-
-    def put(self, msg: Msg) -> None:
-        """Take an announcement, from any thread."""
-        params = msg.get("params", {})
-        name = params.get("uri", params.get("taskId"))
-        if msg["method"] in self.methods and (name is None or name in self.names):
-            self.ctx._conversation.soon(self._put, (msg["method"], name), params)
-
-    def _put(self, key: tuple[str, Any], params: Msg) -> None:
-        self.waiting[key] = params
-        self._wake_up()
-
-    def end(self) -> None:
-        """End the subscription with a result, as a server that stops does."""
-        self.ended = True
-        self._wake_up()
-
-    def _wake_up(self) -> None:
-        if self._wake is not None:
-            _settle(self._wake, None, None)
-
-    async def run(self) -> None:
-        """Send what is announced, until end()."""
-        while self.waiting or not self.ended:
-            if not self.waiting:
-                self._wake = self.ctx._conversation.loop.create_future()
-                await self._wake
-            while self.waiting:
-                key = next(iter(self.waiting))
-                await self.send(key[0], self.waiting.pop(key))
-
-    async def send(self, method: str, params: Msg) -> None:
-        """Send a notification, marked as belonging to this subscription."""
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
-        await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
 
 
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
@@ -6514,58 +6404,57 @@ class Server:
         about = present(title=title, description=description, icons=icons, websiteUrl=website_url)
         self.info = {"name": name, "version": version, **about}
         self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
-        _check_hints(ttl_ms, cache_scope)
         self.page_size, self.max_in_flight = page_size, max_in_flight
         self.extra_capabilities = capabilities or {}
-        self.ttl_ms, self.cache_scope = ttl_ms, cache_scope
+        #: by method, how long and by whom its results may be kept
+        self.hints: dict[str, Msg] = {}
+        for method in CACHEABLE:
+            ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
+            scope = cache_scope
+            if isinstance(scope, Mapping):
+                scope = scope.get(method, "private")
+            self.hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
         key = os.urandom(32) if state_key is None else state_key
         if not key:
             raise ValueError("state_key is empty: anybody could sign with it")
         self._state_key = key.encode() if isinstance(key, str) else key
-        self._bus, self._origin = bus, ""
-        self.feeds: set[Feed] = set()
-        self.tools = Registry("tool", self.tools_changed)
-        self.prompts = Registry("prompt", self.prompts_changed)
-        self.resources = Registry("resource", self.resources_changed)
-        self.templates = Registry("resource template", self.resources_changed)
+        self.tools = Registry("tool", Tool, self.tools_changed)
+        self.prompts = Registry("prompt", Prompt, self.prompts_changed)
+        self.resources = Registry("resource", ResourceEntry, self.resources_changed)
+        self.templates = Registry("resource template", ResourceEntry, self.resources_changed)
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.methods: dict[str, Callable[..., Any]] = {}
         self.listeners: dict[str, Callable[..., Any]] = {}
         self.middlewares: list[Callable[..., Any]] = []
+        self.routes: dict[tuple[str, str], Route] = {}
         self.conversations: set[Conversation] = set()
+        self.feeds: set[Feed] = set()
+        self.jobs: dict[str, Job] = {}
         #: the lifespan that is open on a loop: what it holds (connections, say) belongs to the loop
         self._lives: dict[asyncio.AbstractEventLoop, Life] = {}
         self._capabilities: Msg | None = None  # as long as nothing is registered or removed
-        self._offered: Msg = {}  # the last of them
-        self.jobs: dict[str, Job] = {}
-        self.routes: dict[tuple[str, str], Route] = {}
-        self._asgi: Any = None
-        self._lifespan, self._call_sync, self._threads = lifespan, call_sync, Threads(threads)
+        self._offered: Msg = {}  # those that were ever asked for
+        self._lifespan, self._bus, self._origin = lifespan, bus, ""
+        self._threads = Threads(threads)
+        self._call_sync = call_sync or self._threads.run
 
     # Registering.
 
     def tool(self, fn: Any = None, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
 
-        Options: name, title, description, annotations, icons, meta; input_schema and
-        output_schema replace what the types say; structured=False sends text only. task=True lets
-        it run as a task where the client supports them, "required" only there, "manual" from
-        ctx.start_task() on.
+        Options: name, title, description, annotations, icons, meta; input_schema, output_schema
+        replace what the types say; structured=False sends text only. task=True lets it run as a
+        task where the client can, "required" only there, "manual" from ctx.start_task() on.
         """
-        if not callable(fn):
-            return functools.partial(self.tool, **present(name=fn), **options)
-        self.tools.add(Tool(fn, **options))
-        return fn
+        return self.tools.offer(fn, options)
 
     def prompt(self, fn: Any = None, **options: Any) -> Any:
-        """Offer a function as a prompt. It returns a str, a Message, or a list of them.
+        """Offer a function that returns a str, a Message, or a list of them, as a prompt.
 
         Options: name, title, description, icons, meta.
         """
-        if not callable(fn):
-            return functools.partial(self.prompt, **present(name=fn), **options)
-        self.prompts.add(Prompt(fn, **options))
-        return fn
+        return self.prompts.offer(fn, options)
 
     def resource(self, uri: str, **options: Any) -> Any:
         """Offer what a function returns as a resource, or as a template: "note://{name}".
@@ -6617,15 +6506,9 @@ class Server:
     def route(self, method: str, path: str, *, public: bool = False) -> Callable[[Any], Any]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
-        (status, content type, body) says it all. `public` pages need no token; Host and Origin are
-        checked for all.
+        Or (status, content type, body). `public` pages need no token; Host and Origin are checked.
         """
-
-        def decorate(fn: Any) -> Any:
-            self.routes[method.upper(), path] = Route(fn, public)
-            return fn
-
-        return decorate
+        return lambda fn: _enter(self.routes, (method.upper(), path), Route(fn, public)).fn
 
     def middleware(self, fn: Any) -> Any:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
@@ -6636,24 +6519,27 @@ class Server:
 
     def tools_changed(self) -> None:
         """Tell the clients that listen that the list of tools changed."""
-        self._announce("tools.listChanged", notification("notifications/tools/list_changed"))
+        self._list_changed("tools")
 
     def prompts_changed(self) -> None:
         """Tell the clients that listen that the list of prompts changed."""
-        self._announce("prompts.listChanged", notification("notifications/prompts/list_changed"))
+        self._list_changed("prompts")
 
     def resources_changed(self) -> None:
         """Tell the clients that listen that the list of resources or templates changed."""
-        msg = notification("notifications/resources/list_changed")
-        self._announce("resources.listChanged", msg)
+        self._list_changed("resources")
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
         msg = notification("notifications/resources/updated", {"uri": uri})
         self._announce("resources.subscribe", msg)
 
-    def _announce(self, capability: str, msg: Msg) -> None:
+    def _list_changed(self, kind: str) -> None:
         self._capabilities = None  # made again when they are asked for
+        msg = notification(f"notifications/{kind}/list_changed")
+        self._announce(f"{kind}.listChanged", msg)
+
+    def _announce(self, capability: str, msg: Msg) -> None:
         self._tell(capability, msg)  # not by way of the bus, which may be out of order
         if self._bus is not None and self._lives:  # before, nobody here has been told of any
             self._bus.publish({"from": self._origin, "capability": capability, "msg": msg})
@@ -6662,7 +6548,7 @@ class Server:
         for conversation in list(self.conversations):
             conversation.soon(conversation.announce, capability, msg)
         for feed in list(self.feeds):
-            feed.put(msg)
+            feed.ctx._conversation.soon(feed.put, msg)
 
     async def _hear_bus(self) -> None:
         async for event in self._bus:
@@ -6680,366 +6566,35 @@ class Server:
 
     def capabilities(self) -> Msg:
         """Return what this server offers, as `initialize` declares it."""
-        if self._capabilities is not None:
-            return self._capabilities
-        # What was once offered stays: who was told of a change reads the list, though it be empty.
-        was = self._offered
-        ours: Msg = {"logging": {}}
-        if self.tools or "tools" in was:
-            ours["tools"] = {"listChanged": True}
-        if self.resources or self.templates or "resources" in was:
-            ours["resources"] = {"subscribe": True, "listChanged": True}
-        if self.prompts or "prompts" in was:
-            ours["prompts"] = {"listChanged": True}
-        if self.prompts or self.templates or "completions" in was:
-            ours["completions"] = {}
-        self._offered = ours
-        if any(tool.task for tool in list(self.tools.values())):
-            ours["extensions"] = {TASKS: {}}
-        self._capabilities = {**ours, **self.extra_capabilities}
+        if self._capabilities is None:
+            listed, sources = {"listChanged": True}, self.resources or self.templates
+            # What was once offered stays: who hears of a change reads the list, though it is empty.
+            self._offered.update(present(
+                tools=listed if self.tools else None,
+                resources={"subscribe": True, **listed} if sources else None,
+                prompts=listed if self.prompts else None,
+                completions={} if self.prompts or self.templates else None,
+            ))
+            tasks = any(tool.task for tool in list(self.tools.values()))
+            now = present(logging={}, extensions={TASKS: {}} if tasks else None)
+            self._capabilities = {**now, **self._offered, **self.extra_capabilities}
         return self._capabilities
-
-    async def answer(self, ctx: Context) -> Msg:
-        """Return the result of a request, through the middlewares."""
-        handler = HANDLERS.get(ctx.method)
-        step: Any = functools.partial(handler, self) if handler else self._custom
-        for middleware in reversed(self.middlewares):
-            step = functools.partial(middleware, call_next=step)
-        answer = await step(ctx)
-        if not isinstance(answer, dict):
-            raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a dict")
-        return answer
-
-    def finish(self, ctx: Context, answer: Msg) -> Msg:
-        """Return a modern result whole: its type, who made it, how long it may be kept."""
-        rounds = ctx._rounds
-        if rounds is not None and ctx._suspended:
-            asked = present(inputRequests=rounds.requests or None)
-            answer = {"resultType": "input_required", **asked}
-            answer["requestState"] = self.write_state(ctx, rounds.record())
-        else:
-            answer = {"resultType": "complete", **answer}
-        if ctx.method in CACHEABLE and answer["resultType"] == "complete":
-            ttl_ms, scope = self.ttl_ms, self.cache_scope
-            hints: Msg = {
-                "ttlMs": ttl_ms if isinstance(ttl_ms, int) else ttl_ms.get(ctx.method, 0),
-                "cacheScope": scope if isinstance(scope, str) else scope.get(ctx.method, "private"),
-                **ctx.cache,
-            }
-            if rounds is not None:
-                # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
-                hints["ttlMs"] = 0
-            answer = {**hints, **answer}
-        # spec: basic/index#_meta -- serverInfo "in every result's _meta"
-        answer["_meta"] = {SERVER_INFO: self.info, **answer.get("_meta", {})}
-        return answer
-
-    def write_state(self, ctx: Context, record: Msg) -> str:
-        """Return a requestState: a record that only the same request can bring back, and soon."""
-        expires = int(time.time() + STATE_SECONDS)
-        bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal), expires]
-        text = seal(self._state_key, {"bound": bound, "record": record})
-        if len(text) > MAX_STATE_BYTES:
-            raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
-        return text
-
-    def read_state(self, ctx: Context) -> Msg:
-        """Return the record in a request's requestState; RPCError -32602 if it is not ours."""
-        text = ctx.params.get("requestState")
-        if text is None:
-            return {}
-        payload = None
-        if isinstance(text, str) and len(text) <= MAX_STATE_BYTES:
-            payload = unseal(self._state_key, text)
-        if payload is None:
-            raise RPCError(INVALID_PARAMS, "requestState: not one that this server gave")
-        digest, principal, expires = payload["bound"]
-        # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
-        # lapsed one, another request's
-        if digest != digest_of(ctx.method, ctx.params) or principal != repr(ctx.principal):
-            raise RPCError(INVALID_PARAMS, "requestState: it belongs to another request")
-        if expires < time.time():
-            raise RPCError(INVALID_PARAMS, "requestState: it has expired; begin again")
-        record: Msg = payload["record"]
-        return record
-
-    async def _rounds_by_hand(self, ctx: Context, value: InputRequired) -> None:
-        """Carry out an InputRequired: as a result, or by asking a legacy client here and now."""
-        for ask in value.requests.values():
-            for capability in _needs_of(ask, ctx.client_capabilities):
-                ctx._need(capability)
-        rounds = ctx.rounds()
-        rounds.custom = to_json(value.state)
-        if ctx.facts.rev.modern and (ctx._job is None or not ctx._job.started.done()):
-            rounds.asked = [*rounds.known]
-            for name, ask in value.requests.items():
-                rounds.ask(name, ask["method"], ask.get("params", {}))
-            ctx._suspended = True
-            raise asyncio.CancelledError  # as an awaited question ends the run
-        for name, ask in value.requests.items():
-            question = (ask["method"], ask.get("params", {}), name)
-            rounds.answers[name] = await ctx._ask(*question, ASK_SECONDS, dict)
-
-    async def _custom(self, ctx: Context) -> Msg:
-        answer: Msg = await self.call(self.methods[ctx.method], ctx, ctx.params)
-        return answer
 
     async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
         job = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
-        value = await (self._call_sync or self._threads.run)(job)
+        value = await self._call_sync(job)
         return await value if inspect.isawaitable(value) else value
-
-    async def call_entry(self, entry: Entry, ctx: Context, args: Any, kwargs: Msg) -> Any:
-        """Call what is registered; once more when what it returned to be asked was asked."""
-        for _ in range(MAX_ROUNDS + 1):
-            if entry.is_async:
-                value = await entry.fn(*args, **kwargs)
-            else:
-                value = await self.call(entry.fn, *args, **kwargs)
-            if not isinstance(value, InputRequired):
-                return value
-            await self._rounds_by_hand(ctx, value)
-        raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
-
-    async def call_plain(self, fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
-        """Call a function with as many of the values as it takes, and ctx if it wants it."""
-        names, context = parameters_of(fn)
-        extra = {context: ctx} if context else {}
-        return await self.call(fn, **dict(zip(names, values)), **extra)
-
-    async def _initialize(self, ctx: Context) -> Msg:
-        session, params = ctx._conversation.session, ctx.params
-        if session.state is not START:
-            raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
-        session.move("initialize")
-        session.rev = rev = choose_revision(params["protocolVersion"])
-        session.client_info = params["clientInfo"]
-        session.client_capabilities = params["capabilities"]
-        session.server_capabilities = fit("ServerCapabilities", self.capabilities(), rev)
-        session.move("result")
-        answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities}
-        answer["serverInfo"] = fit("Implementation", self.info, rev)
-        return {**answer, **present(instructions=self.instructions)}
-
-    async def _ping(self, ctx: Context) -> Msg:
-        return {}
-
-    async def _discover(self, ctx: Context) -> Msg:
-        answer = {"supportedVersions": SUPPORTED, "capabilities": self.capabilities()}
-        return {**answer, **present(instructions=self.instructions)}
-
-    async def _listen(self, ctx: Context) -> Msg:
-        feed = Feed(ctx, self.capabilities())
-        # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
-        self.feeds.add(feed)
-        try:
-            agreed = {"notifications": feed.wanted}
-            await feed.send("notifications/subscriptions/acknowledged", agreed)
-            await feed.run()
-        finally:
-            self.feeds.discard(feed)
-        # spec: basic/patterns/subscriptions#graceful-closure
-        return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
-
-    async def _list(self, ctx: Context) -> Msg:
-        registry, key, kind = LISTED[ctx.method]
-        entries = list(getattr(self, registry).values())
-        listed = [(entry.serial, entry.definition) for entry in entries]
-        items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), self.page_size)
-        rev = ctx.facts.rev
-        items = [fit(kind, item, rev) for item in items]
-        for i, item in enumerate(items):
-            if kind == "Prompt" and "arguments" in item:
-                fitted = [fit("PromptArgument", field, rev) for field in item["arguments"]]
-                items[i] = {**item, "arguments": fitted}
-            elif kind == "Resource" and "annotations" in item:
-                items[i] = {**item, "annotations": fit("Annotations", item["annotations"], rev)}
-        return {key: items, **present(nextCursor=cursor)}
-
-    async def _tools_call(self, ctx: Context) -> Msg:
-        tool: Tool = self.tools.find(ctx.params["name"])
-        rev = ctx.facts.rev
-        if rev.modern and tool.mirrors and ctx.headers:
-            check_mirrors(tool.mirrors, ctx.headers, ctx.params.get("arguments", {}))
-        try:
-            args, kwargs = tool.bind(ctx.params.get("arguments", {}), ctx)
-        except SchemaError as exc:
-            # spec: server/tools#error-handling -- input validation errors are the model's to
-            # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
-            if not rev.input_errors_as_results:
-                raise
-            return _failed(str(exc))
-        if tool.task and rev.modern:
-            return await self._call_as_task(tool, ctx, args, kwargs)
-        return await self._run_tool(tool, ctx, args, kwargs)
-
-    async def _run_tool(self, tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
-        """Return the CallToolResult of a call with checked arguments."""
-        rev = ctx.facts.rev
-        try:
-            value = await self.call_entry(tool, ctx, args, kwargs)
-        except (RPCError, ToolError, CapabilityMissing) as exc:
-            if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and rev.modern):
-                raise
-            return _failed(str(exc))
-        except (Exception, SystemExit) as exc:
-            logger.error("tool %r failed", tool.name, exc_info=exc)
-            hidden = f"the tool {tool.name!r} failed"
-            return _failed(hidden if self.mask_errors else str(exc) or type(exc).__name__)
-        try:
-            answer = fit("CallToolResult", tool.result(value), rev)
-        except SchemaError as exc:
-            problem = f"tool {tool.name!r} broke its output schema: {exc}"
-            raise RPCError(INTERNAL_ERROR, problem) from exc
-        if rev.rich_content:
-            return answer
-        return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
-
-    async def _call_as_task(self, tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
-        """Run a tool as a task if the client supports them, else as any tool."""
-        if not _knows_tasks(ctx):
-            if tool.task == "required":
-                self._need_tasks(ctx)
-            return await self._run_tool(tool, ctx, args, kwargs)
-        ctx._job = job = Job(self, ctx)
-        if tool.task != "manual":
-            job.start()
-        life = self._lives[ctx._conversation.loop]
-        run = life.tasks.spawn(job.run(self._run_tool(tool, ctx, args, kwargs)))
-        try:
-            await asyncio.wait([run, job.started], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if not job.started.done():
-                run.cancel()
-                await asyncio.wait([run])
-        if job.started.done():
-            return {"resultType": "task", **job.describe()}
-        answer: Msg = await run
-        if job.failure is not None:
-            raise job.failure
-        return answer
-
-    def _need_tasks(self, ctx: Context) -> None:
-        if not _knows_tasks(ctx):
-            data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-            problem = f"the client did not declare the extension {TASKS}"
-            raise RPCError(MISSING_CAPABILITY, problem, data)
-
-    def _find_job(self, ctx: Context) -> Job:
-        """Return the task of a request; it is nobody's business but its principal's."""
-        self._need_tasks(ctx)
-        job = self.jobs.get(ctx.params["taskId"])
-        if job is None or job.ctx.principal != ctx.principal or job.expires < time.time():
-            raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
-        return job
-
-    async def _tasks_get(self, ctx: Context) -> Msg:
-        return self._find_job(ctx).details()
-
-    async def _tasks_update(self, ctx: Context) -> Msg:
-        self._find_job(ctx).update(ctx.params["inputResponses"])
-        return {}
-
-    async def _tasks_cancel(self, ctx: Context) -> Msg:
-        self._find_job(ctx).cancel()
-        return {}
-
-    async def _prompts_get(self, ctx: Context) -> Msg:
-        prompt: Prompt = self.prompts.find(ctx.params["name"])
-        args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
-        answer = await self.call_entry(prompt, ctx, args, kwargs)
-        if not isinstance(answer, dict) or "messages" not in answer:
-            about = present(description=prompt.definition.get("description"))
-            answer = {**about, "messages": answer}
-        return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
-
-    async def _resources_read(self, ctx: Context) -> Msg:
-        contents = await self.read(ctx, ctx.params["uri"])
-        return {"contents": [fit("Contents", item, ctx.facts.rev) for item in contents]}
-
-    async def read(self, ctx: Context, uri: str) -> list[Msg]:
-        """Return the `contents` of a resource; RPCError if there is none at this URI."""
-        entry, found = self._find_resource(ctx, uri)
-        value, ctx.cache = entry.value, entry.cache
-        if entry.fn is not None:
-            args, kwargs = entry.bind(found, ctx)
-            value = await self.call_entry(entry, ctx, args, kwargs)
-        return contents_of(uri, value, entry.definition.get("mimeType"))
-
-    def _find_resource(self, ctx: Context, uri: str) -> tuple[ResourceEntry, Msg]:
-        if uri in self.resources:
-            return self.resources[uri], {}
-        for entry in list(self.templates.values()):
-            found = entry.template.match(uri)
-            if found is not None:
-                return entry, found
-        # spec 2025-11-25: server/resources#error-handling
-        code = ctx.facts.rev.resource_not_found
-        raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
-
-    async def _resources_subscribe(self, ctx: Context) -> Msg:
-        uri, wanted = ctx.params["uri"], ctx._conversation.session.subscriptions
-        self._find_resource(ctx, uri)
-        if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
-            raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-        wanted.add(uri)
-        return {}
-
-    async def _resources_unsubscribe(self, ctx: Context) -> Msg:
-        ctx._conversation.session.subscriptions.discard(ctx.params["uri"])
-        return {}
-
-    async def _logging_set_level(self, ctx: Context) -> Msg:
-        level = ctx.params["level"]
-        if level not in LOG_LEVELS:
-            raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
-        ctx._conversation.session.log_level = level
-        return {}
-
-    async def _completion_complete(self, ctx: Context) -> Msg:
-        ref, argument = ctx.params["ref"], ctx.params["argument"]
-        name, value = argument.get("name"), argument.get("value")
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
-        if ref.get("type") == "ref/prompt":
-            entry = self.prompts.find(str(ref.get("name")))
-        elif ref.get("type") == "ref/resource":
-            uri = str(ref.get("uri"))
-            entry = self.templates.get(uri) or self.resources.find(uri)
-        else:
-            raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-        values = await self._complete(ctx, entry, name, value)
-        # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
-        more = len(values) > MAX_COMPLETIONS
-        found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
-        return {"completion": found}
-
-    async def _complete(self, ctx: Context, entry: Entry, name: str, value: str) -> list[str]:
-        fn = self.completions.get((entry.name, name))
-        if fn is not None:
-            known = ctx.params.get("context", {}).get("arguments")
-            known = known if isinstance(known, dict) else {}
-            return [str(item) for item in await self.call_plain(fn, ctx, value, known) or ()]
-        field = entry.schema["properties"].get(name, {}) if entry.fn else {}
-        return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
-
-    # Running.
 
     @contextlib.asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
         """Hold the lifespan open; the first to come opens it, the last to go closes it."""
         loop = asyncio.get_running_loop()
-        life = self._lives.get(loop)
-        if life is None:
-            manager = self._lifespan(self) if self._lifespan else no_lifespan()
-            life = Life(manager)
-            if self._bus is not None and not self._lives:
-                self._origin = os.urandom(8).hex()  # here: processes may be forked after __init__
-                life.tasks.spawn(self._hear_bus())
-            self._lives[loop] = life
+        if loop not in self._lives:
+            self._lives[loop] = Life(self)
+        life = self._lives[loop]
         life.users += 1
         try:
             await asyncio.shield(life.entered)
@@ -7082,8 +6637,8 @@ class Server:
     def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
-        The process is ours meanwhile: signals end it in good order, and warnings of this library
-        go to stderr unless the program has set up logging.
+        The process is ours meanwhile: signals end it in good order, and our warnings go to stderr
+        unless the program has set up logging.
         """
         if not logging.getLogger().handlers and len(logger.handlers) < 2:  # one does nothing
             handler = logging.StreamHandler()
@@ -7095,12 +6650,10 @@ class Server:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
         return ENGINES["http"](self, **options)
 
-    @property
+    @functools.cached_property
     def asgi(self) -> Any:
         """This server as an ASGI application; see asgi_with() for options."""
-        if self._asgi is None:
-            self._asgi = self.asgi_with()
-        return self._asgi
+        return self.asgi_with()
 
     def asgi_with(self, **options: Any) -> Any:
         """Return an ASGI application; options are the endpoint's: path, token, allowed_hosts ..."""
@@ -7115,78 +6668,46 @@ class Server:
         await self.serve_on("http", lambda url: None, **options)
 
     def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
-        """Serve in a thread with a loop of its own, and return when it is ready.
-
-        The handle has `.url`, where there is one, and `.stop()`.
-        """
+        """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
         return ServerThread(self, transport, options)
 
 
-def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
-    table[key] = fn
-    return fn
-
-
-def _failed(text: str) -> Msg:
-    """Return the result of a tool that failed."""
-    # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
-    return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-@contextlib.asynccontextmanager
-async def no_lifespan() -> AsyncIterator[None]:
-    """Hold nothing."""
-    yield
-
-
-def choices_of(schema: Msg) -> list[str]:
-    """Return the texts of the values that a schema names one by one; none if it names none.
-
-    >>> choices_of({"anyOf": [{"enum": ["a", 1]}, {"type": "null"}]}), choices_of({})
-    (['a', '1'], [])
-    """
-    if schema.get("type") == "boolean":
-        return ["true", "false"]
-    choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
-    return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
+def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
+    table[key] = value
+    return value
 
 
 class ServerThread:
     """A server that runs in a thread of its own."""
 
     def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
-        self.url: str | None = None
-        self._ready = threading.Event()
+        import concurrent.futures
+
+        #: the URL, once there is one
+        self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
         self._stop: Callable[[], Any] = bool
-        self._error: BaseException | None = None
-        work = functools.partial(self._work, server, transport, options)
-        self._thread = threading.Thread(target=work, name=f"mcp_lite {server.name}", daemon=True)
+        main = self._main(server, transport, options)
+        name = f"mcp_lite {server.name}"
+        self._thread = threading.Thread(None, self._work, name, (main,), daemon=True)
         self._thread.start()
-        self._ready.wait()
-        if self._error is not None:
-            raise self._error
+        self.url = self._ready.result()
 
-    def _work(self, server: Server, transport: str | Transport, options: Msg) -> None:
-        async def main() -> None:
-            loop, task = asyncio.get_running_loop(), asyncio.current_task()
-            assert task is not None
-            self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
-            await server.serve_on(transport, self._set_ready, **options)
+    async def _main(self, server: Server, transport: str | Transport, options: Msg) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
+        await server.serve_on(transport, self._ready.set_result, **options)
 
+    def _work(self, main: Any) -> None:
         try:
-            asyncio.run(main())
-        except asyncio.CancelledError:
-            pass
+            asyncio.run(main)
         except BaseException as exc:
-            if self._ready.is_set():
+            if not self._ready.done():
+                self._ready.set_exception(exc)
+            elif not isinstance(exc, asyncio.CancelledError):
                 logger.error("the server in a thread failed", exc_info=exc)
-            self._error = exc
         finally:
-            self._ready.set()
-
-    def _set_ready(self, url: str | None) -> None:
-        self.url = url
-        self._ready.set()
+            self._ready.cancel()  # a transport that was never ready
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
@@ -7222,31 +6743,405 @@ class LogHandler(logging.Handler):
             self.handleError(record)
 
 
+#: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
+HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
+
+
+def answers(*methods: str) -> Callable[[Any], Any]:
+    """Make a function the one that answers these methods."""
+
+    def enter(fn: Any) -> Any:
+        HANDLERS.update(dict.fromkeys(methods, fn))
+        return fn
+
+    return enter
+
+
+async def call_custom(ctx: Context) -> Msg:
+    """Answer a method of the author's own."""
+    answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
+    return answer
+
+
+async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
+    """Call a function with as many of the values as it takes, and ctx if it wants it."""
+    names, context = parameters_of(fn)
+    extra = {context: ctx} if context else {}
+    return await ctx.server.call(fn, **dict(zip(names, values)), **extra)
+
+
+def whole_result(ctx: Context, answer: Msg) -> Msg:
+    """Return a modern result whole: its type, who made it, how long it may be kept."""
+    rounds = ctx._rounds
+    if rounds is not None and ctx._suspended:
+        asked = present(inputRequests=rounds.requests or None)
+        answer = {"resultType": "input_required", **asked, "requestState": write_state(ctx, rounds)}
+    else:
+        answer = {"resultType": "complete", **answer}
+        if ctx.method in CACHEABLE and answer["resultType"] == "complete":
+            # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
+            once = {"ttlMs": 0} if rounds is not None else {}
+            answer = {**ctx.server.hints[ctx.method], **ctx.cache, **once, **answer}
+    # spec: basic/index#_meta -- serverInfo "in every result's _meta"
+    answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
+    return answer
+
+
+def write_state(ctx: Context, rounds: Rounds) -> str:
+    """Return a requestState: a record that only the same request can bring back, and soon."""
+    expires = int(time.time() + STATE_SECONDS)
+    bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal)]
+    payload = {"bound": bound, "expires": expires, "record": rounds.record()}
+    text = seal(ctx.server._state_key, payload)
+    if len(text) > MAX_STATE_BYTES:
+        raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
+    return text
+
+
+def read_state(ctx: Context, text: JSON) -> Msg:
+    """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
+    if text is None:
+        return {}
+    sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
+    payload = unseal(ctx.server._state_key, text) if sound else None
+    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
+    # lapsed one, another request's
+    if payload is None:
+        problem = "not one that this server gave"
+    elif payload["bound"] != [digest_of(ctx.method, ctx.params), repr(ctx.principal)]:
+        problem = "it belongs to another request"
+    elif payload["expires"] < time.time():
+        problem = "it has expired; begin again"
+    else:
+        record: Msg = payload["record"]
+        return record
+    raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+
+
+async def ask_by_hand(ctx: Context, value: InputRequired) -> None:
+    """Carry out an InputRequired: as a result, or by asking the client here and now."""
+    questions: dict[str, tuple[str, Msg]] = {}
+    for name, ask in value.requests.items():
+        method = ask.get("method") if isinstance(ask, dict) else None
+        params = ask.get("params", {} if method == "roots/list" else None) if method else None
+        if method not in tuple(ANSWERS) or type(params) is not dict:
+            raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
+        ctx.check_question(method, params)
+        questions[name] = (method, params)
+    rounds = ctx.rounds()
+    rounds.custom = to_json(value.state)
+    if not ctx.replays:
+        for name, question in questions.items():
+            rounds.answers[name] = await ctx._ask(*question, name, ASK_SECONDS, dict)
+        return
+    rounds.asked = [*rounds.known]
+    for name, question in questions.items():
+        rounds.ask(name, *question)
+    ctx._suspended = True
+    raise asyncio.CancelledError  # as an awaited question ends the run
+
+
+@answers("initialize")
+async def initialize(ctx: Context) -> Msg:
+    server, session, params = ctx.server, ctx._conversation.session, ctx.params
+    if session.state is not START:
+        raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
+    session.move("initialize")
+    session.rev = rev = choose_revision(params["protocolVersion"])
+    session.client_info = params["clientInfo"]
+    session.client_capabilities = params["capabilities"]
+    session.server_capabilities = fit("ServerCapabilities", server.capabilities(), rev)
+    session.move("result")
+    answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities,
+              "serverInfo": fit("Implementation", server.info, rev)}  # fmt: skip
+    return {**answer, **present(instructions=server.instructions)}
+
+
+@answers("ping")
+async def ping(ctx: Context) -> Msg:
+    return {}
+
+
+@answers("server/discover")
+async def discover(ctx: Context) -> Msg:
+    answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.capabilities()}
+    return {**answer, **present(instructions=ctx.server.instructions)}
+
+
+@answers("subscriptions/listen")
+async def listen(ctx: Context) -> Msg:
+    """Send announcements until the client cancels, or the server stops."""
+    feed = Feed(ctx)
+    ctx.server.feeds.add(feed)
+    try:
+        # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
+        agreed = {"notifications": feed.wanted}
+        await feed.send("notifications/subscriptions/acknowledged", agreed)
+        await feed.run()
+    finally:
+        ctx.server.feeds.discard(feed)
+    # spec: basic/patterns/subscriptions#graceful-closure
+    return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
+
+
 #: From the methods that list to (what of Server, the key of the result, the kind in FIELDS).
-LISTED: dict[str, tuple[str, str, str]] = {
+LISTED = {
     "tools/list": ("tools", "tools", "Tool"),
     "resources/list": ("resources", "resources", "Resource"),
     "resources/templates/list": ("templates", "resourceTemplates", "Resource"),
     "prompts/list": ("prompts", "prompts", "Prompt"),
 }
-#: From method to the function of Server that answers it.
-HANDLERS: dict[str, Callable[[Server, Context], Awaitable[Msg]]] = {
-    "initialize": Server._initialize,
-    "ping": Server._ping,
-    "server/discover": Server._discover,
-    "subscriptions/listen": Server._listen,
-    **dict.fromkeys(LISTED, Server._list),
-    "tools/call": Server._tools_call,
-    "resources/read": Server._resources_read,
-    "resources/subscribe": Server._resources_subscribe,
-    "resources/unsubscribe": Server._resources_unsubscribe,
-    "prompts/get": Server._prompts_get,
-    "completion/complete": Server._completion_complete,
-    "logging/setLevel": Server._logging_set_level,
-    "tasks/get": Server._tasks_get,
-    "tasks/update": Server._tasks_update,
-    "tasks/cancel": Server._tasks_cancel,
-}
+
+
+@answers(*LISTED)
+async def list_entries(ctx: Context) -> Msg:
+    registry, key, kind = LISTED[ctx.method]
+    entries = list(getattr(ctx.server, registry).values())
+    listed = [(entry.serial, entry.definition) for entry in entries]
+    items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
+    items = [fit_definition(kind, item, ctx.facts.rev) for item in items]
+    return {key: items, **present(nextCursor=cursor)}
+
+
+def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
+    """Return what is listed as `rev` knows it, with what it holds."""
+    item = fit(kind, item, rev)
+    if "arguments" in item:
+        arguments = [fit("PromptArgument", field, rev) for field in item["arguments"]]
+        item = {**item, "arguments": arguments}
+    if "annotations" in item:
+        item = {**item, "annotations": fit("Annotations", item["annotations"], rev)}
+    return item
+
+
+@answers("tools/call")
+async def call_tool(ctx: Context) -> Msg:
+    tool: Tool = ctx.server.tools.find(ctx.params["name"])
+    rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
+    if rev.modern and tool.mirrors and ctx.headers:
+        check_mirrors(tool.mirrors, ctx.headers, given)
+    try:
+        args, kwargs = tool.bind(given, ctx)
+    except SchemaError as exc:
+        # spec: server/tools#error-handling -- input validation errors are the model's to
+        # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
+        if not rev.input_errors_as_results:
+            raise
+        return failure_of(tool, ctx, ToolError(str(exc)))
+    if tool.task and rev.modern:
+        return await run_as_task(tool, ctx, args, kwargs)
+    return await run_tool(tool, ctx, args, kwargs)
+
+
+async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
+    """Return the CallToolResult of a call with checked arguments."""
+    rev = ctx.facts.rev
+    try:
+        value = await tool.call(ctx, args, kwargs)
+    except (Exception, SystemExit) as exc:
+        return failure_of(tool, ctx, exc)
+    try:
+        answer = fit("CallToolResult", tool.result(value), rev)
+    except SchemaError as exc:
+        problem = f"tool {tool.name!r} broke its output schema: {exc}"
+        raise RPCError(INTERNAL_ERROR, problem) from exc
+    if rev.rich_content:
+        return answer
+    return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
+
+
+def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
+    """Return the result of a tool that raised; raise what is an error of the protocol."""
+    if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern):
+        raise exc
+    text = str(exc) or type(exc).__name__
+    if not isinstance(exc, (ToolError, CapabilityMissing)):
+        # What this library raises, as when the client refuses a question, is no bug of the tool.
+        trace = None if isinstance(exc, MCPError) else exc
+        logger.error("tool %r failed: %r", tool.name, exc, exc_info=trace)
+        text = f"the tool {tool.name!r} failed" if ctx.server.mask_errors else text
+    # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
+    """Run a tool as a task if the client supports them, else as any tool."""
+    if not knows_tasks(ctx, required=tool.task == "required"):
+        return await run_tool(tool, ctx, args, kwargs)
+    loop = ctx._conversation.loop
+    ctx._begun = begun = loop.create_future()
+    if tool.task != "manual":
+        await ctx.start_task()
+    call = keep_outcome(ctx, run_tool(tool, ctx, args, kwargs))
+    ctx._run = run = ctx.server._lives[loop].tasks.spawn(call)
+    try:
+        await asyncio.wait([run, begun], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if ctx._job is None:
+            run.cancel()
+            await asyncio.wait([run])
+    if ctx._job is not None:
+        return {"resultType": "task", **ctx._job.details(begun=True)}
+    outcome = run.result()
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome  # type: ignore[no-any-return]
+
+
+async def keep_outcome(ctx: Context, call: Awaitable[Msg]) -> Msg | Exception:
+    """Await a call; what comes of it is returned, and kept by the task if it has become one."""
+    try:
+        result = await call
+        if ctx._job is not None:
+            ctx._job.change("completed", result=result)
+        return result
+    except asyncio.CancelledError:
+        if ctx._job is not None:
+            ctx._job.change("cancelled")
+        raise
+    except Exception as exc:
+        if ctx._job is not None:
+            problem = wire_error(exc)
+            ctx._job.change("failed", problem["message"], error=problem)
+            if not isinstance(exc, MCPError):
+                logger.error("the task %s failed", ctx._job.id, exc_info=exc)
+        return exc
+    finally:
+        ctx._release()
+
+
+def knows_tasks(ctx: Context, required: bool = True) -> bool:
+    """Return whether the client declared the extension; RPCError -32021 if that is required."""
+    extensions = ctx.client_capabilities.get("extensions")
+    known = isinstance(extensions, dict) and TASKS in extensions
+    if required and not known:
+        data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        problem = f"the client did not declare the extension {TASKS}"
+        raise RPCError(MISSING_CAPABILITY, problem, data)
+    return known
+
+
+def job_of(ctx: Context, job_id: str) -> Job | None:
+    """Return a task, which is nobody's business but its principal's."""
+    job = ctx.server.jobs.get(job_id)
+    known = job is not None and job.ctx.principal == ctx.principal and job.expires >= time.time()
+    return job if known else None
+
+
+@answers("tasks/get", "tasks/update", "tasks/cancel")
+async def tend_task(ctx: Context) -> Msg:
+    """Look at a task, give it answers, or end it."""
+    knows_tasks(ctx)
+    job = job_of(ctx, ctx.params["taskId"])
+    if job is None:
+        raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
+    if ctx.method == "tasks/get":
+        return job.details()
+    if ctx.method == "tasks/update":
+        job.update(ctx.params["inputResponses"])
+    else:
+        job.cancel()
+    return {}
+
+
+@answers("prompts/get")
+async def get_prompt(ctx: Context) -> Msg:
+    prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
+    answer = await prompt.call(ctx, *prompt.bind(ctx.params.get("arguments", {}), ctx))
+    if not isinstance(answer, dict) or "messages" not in answer:
+        about = present(description=prompt.definition.get("description"))
+        answer = {**about, "messages": answer}
+    return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
+
+
+@answers("resources/read")
+async def get_resource(ctx: Context) -> Msg:
+    contents = await read_resource(ctx, ctx.params["uri"])
+    return {"contents": [fit("Contents", item, ctx.facts.rev) for item in contents]}
+
+
+async def read_resource(ctx: Context, uri: str) -> list[Msg]:
+    """Return the `contents` of a resource; RPCError if there is none at this URI."""
+    entry, found = find_resource(ctx, uri)
+    value, ctx.cache = entry.value, entry.cache
+    if entry.fn is not None:
+        value = await entry.call(ctx, *entry.bind(found, ctx))
+    return contents_of(uri, value, entry.definition.get("mimeType"))
+
+
+def find_resource(ctx: Context, uri: str) -> tuple[ResourceEntry, Msg]:
+    """Return what is registered for a URI, and the variables of its template in it."""
+    if uri in ctx.server.resources:
+        return ctx.server.resources[uri], {}
+    for entry in list(ctx.server.templates.values()):
+        found = entry.template.match(uri)
+        if found is not None:
+            return entry, found
+    # spec 2025-11-25: server/resources#error-handling
+    code = ctx.facts.rev.resource_not_found
+    raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
+
+
+@answers("resources/subscribe", "resources/unsubscribe")
+async def subscribe(ctx: Context) -> Msg:
+    """Note what a legacy client wants to hear of, and does not any more."""
+    uri, wanted = ctx.params["uri"], ctx._conversation.session.subscriptions
+    if ctx.method == "resources/unsubscribe":
+        wanted.discard(uri)
+        return {}
+    find_resource(ctx, uri)
+    if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+        raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+    wanted.add(uri)
+    return {}
+
+
+@answers("logging/setLevel")
+async def set_level(ctx: Context) -> Msg:
+    level = ctx.params["level"]
+    if level not in LOG_LEVELS:
+        raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
+    ctx._conversation.session.log_level = level
+    return {}
+
+
+@answers("completion/complete")
+async def complete(ctx: Context) -> Msg:
+    ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
+    name, value = argument.get("name"), argument.get("value")
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
+    if ref.get("type") == "ref/prompt":
+        entry = server.prompts.find(str(ref.get("name")))
+    elif ref.get("type") == "ref/resource":
+        uri = str(ref.get("uri"))
+        entry = server.templates.get(uri) or server.resources.find(uri)
+    else:
+        raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
+    values = await completions_of(ctx, entry, name, value)
+    # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
+    more = len(values) > MAX_COMPLETIONS
+    found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
+    return {"completion": found}
+
+
+async def completions_of(ctx: Context, entry: Entry, name: str, value: str) -> list[str]:
+    """Return all that an argument may become: the author's function knows, or its schema."""
+    fn = ctx.server.completions.get((entry.name, name))
+    if fn is not None:
+        known = ctx.params.get("context", {}).get("arguments")
+        found = await call_plain(fn, ctx, value, known if isinstance(known, dict) else {})
+        return [str(item) for item in found or ()]
+    field = entry.schema["properties"].get(name, {}) if entry.fn else {}
+    return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
+
+
+def choices_of(schema: Msg) -> list[str]:
+    """Return the texts of the values that a schema names one by one; none if it names none."""
+    if schema.get("type") == "boolean":
+        return ["true", "false"]
+    choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
+    return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
 
 
 ###############################################################################

@@ -8298,6 +8298,33 @@ class TestSampling:
         assert isinstance(app.seen[0], m.MCPError)
 
 
+class TestRefusedQuestions:
+    """The client's error in answer to a question is no bug of the tool that asked."""
+
+    @pytest.mark.parametrize("masked", [False, True])
+    @pytest.mark.parametrize("asks", ["elicit", "sample", "roots"])
+    def test_a_refused_question_is_one_line_in_the_log_without_traceback(self, asks, masked, caplog):
+        args = {"elicit": ("Name?", str), "sample": ("?",), "roots": ()}[asks]
+        app = asking_app(lambda ctx: getattr(ctx, asks)(*args), mask_errors=masked)
+        refusal = {"code": -1, "message": "the user said no\nand left"}
+
+        async def main():
+            async with raw_client(app) as raw:
+                await raw.initialize(capabilities={"elicitation": {}, "sampling": {}, "roots": {}})
+                call = asyncio.ensure_future(raw.ask("tools/call", {"name": "tool"}))
+                await eventually(lambda: raw.heard)
+                await raw.say({"jsonrpc": "2.0", "id": raw.heard[0]["id"], "error": refusal})
+                return (await call)["result"]
+
+        result = run(main())
+        assert result["isError"]
+        assert ("said no" in result["content"][0]["text"]) is not masked
+        assert isinstance(app.seen[0], m.RemoteError)
+        (record,) = [record for record in caplog.records if "failed" in record.getMessage()]
+        assert "said no" in record.getMessage() and "\n" not in record.getMessage()
+        assert not record.exc_info and "Traceback" not in caplog.text
+
+
 class TestRoots:
     """spec 2025-11-25: client/roots"""
 
@@ -10023,7 +10050,7 @@ class TestCallbacks:
                 result = fake.sent[-1]["result"]
                 assert result["content"] == content
                 assert result["role"] == "assistant"
-                assert result["model"] == ("m" if isinstance(said, dict) else "me")
+                assert result["model"] == ("m" if type(said) is dict else "me")
 
         run(main())
 
