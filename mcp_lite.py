@@ -937,6 +937,8 @@ def fit_content(block: Msg, rev: Revision) -> Msg:
     >>> fit_content(link, REVISIONS["2025-03-26"])
     {'type': 'text', 'text': 'a: file:///a'}
     """
+    if block.keys() == {"type", "text"}:
+        return block  # as most are, and every revision knows
     if CONTENT.get(block.get("type", ""), "") > rev.name:
         return {"type": "text", "text": text_of(block)}
     block = fit("Content", block, rev)
@@ -5463,6 +5465,19 @@ class Context:
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
+    # What most requests never change stands here.
+    _meter: ProgressMeter | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _over = False
+    _rounds: Rounds | None = None
+    #: whether this run was ended to ask; is to be, as soon as nothing forbids it
+    _suspended = _due = False
+    _busy = 0  # functions of once() that are running, and forbid it
+    #: the task of the protocol that this run has become; if it may: what tells that it has
+    _job: Job | None = None
+    _begun: asyncio.Future[Any] | None = None
+    _run: asyncio.Task[Any] | None = None
+
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server, self.facts = conversation.server, facts
         self.request_id, self.method = exchange.req_id, exchange.method
@@ -5479,21 +5494,10 @@ class Context:
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
         self._conversation, self._exchange = conversation, exchange
-        self._meter: ProgressMeter | None = None
-        self._timer: asyncio.TimerHandle | None = None
         #: what ends with the request: futures of threads, tasks that wait for an answer
         self._waiting: set[Any] = set()
         #: tasks whose messages must leave before the answer does
         self._sending: set[asyncio.Task[Any]] = set()
-        self._over = False
-        self._rounds: Rounds | None = None
-        #: whether this run was ended to ask; is to be, as soon as nothing forbids it
-        self._suspended = self._due = False
-        self._busy = 0  # functions of once() that are running, and forbid it
-        #: the task of the protocol that this run has become; if it may: what tells that it has
-        self._job: Job | None = None
-        self._begun: asyncio.Future[Any] | None = None
-        self._run: asyncio.Task[Any] | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -5802,16 +5806,19 @@ class Context:
         finally:
             self.cache = cache  # how long those may be kept says nothing of this request
 
-    async def _end(self) -> None:
-        """Send what was held back, and end what threads still ask."""
+    async def _flush(self) -> None:
+        """Send what was held back."""
         if self._timer is not None:
             self._timer.cancel()
         if self._sending:
             await asyncio.wait(self._sending)
         if self._meter is not None:
             await self._send_progress(self._meter.flush())
+
+    def _end(self) -> None:
+        """Say no more, and end what threads still ask."""
         self._over = True
-        if self._job is None:
+        if self._job is None and self._waiting:
             self._release()
 
     def _release(self) -> None:
@@ -6074,6 +6081,8 @@ class Conversation:
         self.state: dict[str, Any] = {}
         life = server._lives.get(self.loop)
         self.lifespan = life.entered.result() if life is not None else None
+        #: methods that were let in, and under which revision and capabilities
+        self._admitted: dict[str, tuple[Revision, Msg]] = {}
         self._early: dict[str, Msg] = {}  # by capability, until the client is ready to hear it
         self._requests = Budget(*server.rate_limit) if server.rate_limit else None
         self._logs, self._dropped_logs = Budget(*LOG_RATE), 0
@@ -6097,9 +6106,7 @@ class Conversation:
             if not self._requests.take(self.loop.time()):
                 calls, seconds = server.rate_limit or (0, 0)
                 raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
-        row = admit(method, CLIENT, facts.rev, ours, server.methods)
-        if row is not None:
-            check_params(row, exchange.params)
+        self._admit(exchange, facts.rev, ours)
         ctx = Context(self, exchange, facts)
         if "requestState" in exchange.params and facts.rev.modern:
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
@@ -6117,10 +6124,21 @@ class Conversation:
             _uncancel(exchange.task)
         finally:
             CURRENT.reset(token)
-            await ctx._end()
+            if ctx._sending or ctx._meter is not None:
+                await ctx._flush()
+            ctx._end()
         if not isinstance(answer, dict):
             raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
         return whole_result(ctx, answer) if facts.rev.modern else answer
+
+    def _admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
+        """Refuse a method that the client may not call, or not so; see admit()."""
+        method = exchange.method
+        if self._admitted.get(method) != (rev, ours):
+            admit(method, CLIENT, rev, ours, self.server.methods)
+            self._admitted[method] = rev, ours
+        if method in METHODS:
+            check_params(METHODS[method], exchange.params)
 
     def told(self, msg: Msg, send: Send) -> None:
         """Hear a notification of the client, after the requests that came before it."""
