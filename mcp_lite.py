@@ -3798,8 +3798,8 @@ SESSION = {
 class Session:
     """What the two ends of a legacy conversation know of each other."""
 
-    __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_info",
-                 "server_capabilities", "instructions", "log_level", "subscriptions")  # fmt: skip
+    __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_capabilities",
+                 "log_level", "subscriptions")  # fmt: skip
 
     def __init__(self) -> None:
         self.state = START
@@ -3807,9 +3807,7 @@ class Session:
         self.rev = NEWEST_LEGACY
         self.client_info: Msg = {}
         self.client_capabilities: Msg = {}
-        self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
-        self.instructions: str | None = None
         # spec 2025-11-25: server/utilities/logging#setting-log-level -- unset, the server decides
         self.log_level: str | None = "info"
         #: URIs that the client wants to hear of
@@ -4997,14 +4995,14 @@ class Peer:
         """
         if self.lost is not None:
             raise ConnectionClosed(str(self.lost))
-        loop = asyncio.get_running_loop()
+        loop, params = asyncio.get_running_loop(), dict(params or {})
+        meta = dict(params.get("_meta", {}))
         pending = self.outgoing.open(method, loop.time(), patience, longest)
         pending.on_progress = on_progress
         pending.waiter = loop.create_future()
         pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
-        params = dict(params or {})
         # Progress renews the deadline, so every request asks for it.
-        params["_meta"] = {**params.get("_meta", {}), "progressToken": pending.req_id}
+        params["_meta"] = {**meta, "progressToken": pending.req_id}
         # As a task, since the deadline holds for a peer that has stopped reading, too.
         delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
         pending.sending = self.tasks.spawn(delivery)

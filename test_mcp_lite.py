@@ -5589,7 +5589,9 @@ class TestAsking:
 
         run(main())
 
-    @pytest.mark.parametrize("params", [{"a": object()}, {"a": float("nan")}, {"a": b""}], ids=repr)
+    @pytest.mark.parametrize(
+        "params", [{"a": object()}, {"a": float("nan")}, {"a": b""}, {"_meta": 7}], ids=repr
+    )
     def test_params_that_json_cannot_say_are_the_caller_s_error(self, params):
         async def main():
             async with Talk() as talk:
