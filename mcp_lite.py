@@ -631,7 +631,7 @@ def decode(data: bytes) -> JSON:
         if end < len(text):
             raise ValueError(f"something follows the value, at {end}")
         # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
-        if b"\\u" in data and _SURROGATE_ESCAPE.search(data):
+        if b"\\" in data and _SURROGATE_ESCAPE.search(data):
             _to_json(value).encode("utf-8")
     except StopIteration:
         raise ProtocolError("not JSON: no value", code=PARSE_ERROR) from None
@@ -674,10 +674,13 @@ def _check_bounds(data: bytes) -> None:
     if len(data) <= MAX_INT_DIGITS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
     # What stands inside strings does not count: without escapes, every second piece is a string.
-    pieces = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if pieces.count(b'"') > 4 * MAX_ELEMENTS:  # each has two strings at most, its key and its value
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    quotes = 4 * MAX_ELEMENTS  # each element has two strings at most, its key and its value
+    pieces = data.split(b'"', quotes + 1)
+    if len(pieces) > quotes + 1:
         raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
-    bare = b"".join(pieces.split(b'"')[::2])
+    bare = b"".join(pieces[::2])
     if _DIGITS.search(bare):
         raise LimitExceeded(f"a number has more than {MAX_INT_DIGITS} digits")
     brackets = bare.translate(None, _ALL_BUT_BRACKETS)
@@ -2955,7 +2958,7 @@ def parse_request_head(block: bytes) -> RequestHead:
 
 
 #: The same, for short heads: a client sends the same one again and again.
-known_request_head = functools.lru_cache(maxsize=1024)(parse_request_head)
+known_request_head = functools.lru_cache(maxsize=128)(parse_request_head)
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
