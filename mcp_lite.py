@@ -7496,7 +7496,7 @@ class Client:
         self.instructions: str | None = None
         self.subscriptions: list[Subscription] = []
         self._cache = Cache(MAX_CACHED if cache else 0)
-        self._schemas: dict[str, JSON] = {}  # of output, by tool
+        self._outputs: dict[str, Any] = {}  # by tool: its schema; or the check, once that is needed
         self._renewal: tuple[Session | None, Any] = (None, None)  # the old session, and the task
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._told)
@@ -7901,7 +7901,7 @@ class Client:
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
         tools = [tool async for tool in self.tools()]
-        self._schemas = {tool["name"]: tool.get("outputSchema") for tool in tools}
+        self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -7947,15 +7947,16 @@ class Client:
     async def _check_output(self, name: str, out: JSON) -> None:
         # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
         try:
-            if name not in self._schemas:
+            if name not in self._outputs:
                 await self.list_tools()
-            schema = self._schemas.setdefault(name, None)
-            check = checker_of(schema) if isinstance(schema, dict) else None
+            check = self._outputs.setdefault(name, None)
+            if isinstance(check, dict):
+                check = self._outputs[name] = checker_of(check)
         except MCPError as exc:  # the call itself has succeeded
             logger.warning("the output of %r is not checked: %s", name, exc)
             return
         try:
-            if check is not None:
+            if callable(check):
                 check(out)
         except SchemaError as exc:
             raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
@@ -8081,7 +8082,7 @@ class Client:
             # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
             self._cache.drop(method, params)
             if method == "notifications/tools/list_changed":
-                self._schemas = {}
+                self._outputs = {}
             for item in list(self.subscriptions) if mark is None else owners:
                 item.push(msg)
             # What changed among the lists is also told to a subscription of the callbacks' own.

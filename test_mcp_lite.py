@@ -9754,7 +9754,7 @@ class TestHostileServers:
                     await self.survives(self.CALLS[method](c))
                     c.subscriptions.clear()
                     if turn % 50 == 0:
-                        c._schemas.clear()
+                        c._outputs.clear()
 
         run(main())
 
