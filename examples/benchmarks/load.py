@@ -5,6 +5,7 @@ The latter takes as much CPU as the servers that it measures, so that ratios com
 
 import asyncio
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -73,11 +74,19 @@ class Connection:
 
     def __init__(self, port):
         self.port = port
-        self.socket = socket.create_connection(("127.0.0.1", port), 30)
+        self.connect()
+
+    def connect(self):
+        self.socket = socket.create_connection(("127.0.0.1", self.port), 30)
         self.buffer = b""
 
     def send(self, method, headers, body=b""):
         """Send a request and return the head of its answer."""
+        waiting = select.poll()
+        waiting.register(self.socket, select.POLLIN)
+        if waiting.poll(0):  # nothing is due: it has hung up, as some servers do after five seconds
+            self.close()
+            self.connect()
         self.socket.sendall(encode(self.port, method, headers, body))
         while b"\r\n\r\n" not in self.buffer:
             self._more()
