@@ -1259,7 +1259,7 @@ REPORTS = [
     (
         {"properties": {"name": {}, "age": {}}, "additionalProperties": False},
         {"nmae": 1},
-        'nmae: unexpected property; did you mean "name"?',
+        'nmae: unexpected property: expected "name" or "age"',
     ),
     ({"additionalProperties": False}, {"c": 1}, "c: unexpected property"),
     ({"properties": {"a b": {"type": "null"}}}, {"a b": 1}, '["a b"]: expected null, got integer'),
