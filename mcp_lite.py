@@ -1014,8 +1014,8 @@ def is_modern(msg: Msg) -> bool:
 # Pure. Uses sections 1 to 3.
 #
 # Problem.  A tool is described to a model by a JSON Schema, called with JSON, written in Python.
-#           Something must hold the three together: check values against schemas (some of which
-#           come from strangers), write schemas from annotations, carry values across and back.
+#           Something must check values against schemas, some of which come from strangers, write
+#           schemas from annotations, and carry values across and back.
 # Rules.    1. A schema is compiled once, when it becomes known; checking a value is then a walk
 #              through closures. `$ref` stays inside the document: nothing is ever fetched.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1, true is not 1.
@@ -1023,11 +1023,10 @@ def is_modern(msg: Msg) -> bool:
 #              nothing but SchemaError comes out, whatever goes in.
 #           4. What an annotation cannot say is an error when the function is registered, one that
 #              names the parameter and the remedy; not a surprise when a model calls it.
-# Plan.     First the validator: a SchemaDocument walks a schema once, makes a Check of each
-#           subschema by the table KEYWORDS, and then joins references to their targets. Then
-#           relax(), for arguments that were nearly right. Then Python: an AnnotationReader finds
-#           the Shape of an annotation, which is its schema and what makes a Python value of JSON;
-#           to_json() is the way back, and signature_of() reads a whole function.
+# Plan.     A SchemaDocument walks a schema once, makes a Check of each subschema by the table
+#           KEYWORDS, then joins references to their targets; relax() helps arguments that were
+#           nearly right. An AnnotationReader finds the Shape of an annotation: its schema, and what
+#           reads its values; to_json() is the way back, signature_of() reads a whole function.
 # Not here. `format` and `content*` only annotate, the dialect's default; no dialects but 2020-12
 #           and draft-07; of ECMA 262's regular expressions, what Python's can say.
 
@@ -1036,8 +1035,9 @@ DRAFT_07 = "http://json-schema.org/draft-07/schema"
 
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
          bool: "boolean", type(None): "null"}  # fmt: skip
-#: What keywords speak of; `object` stands for what is no JSON at all.
-ANY, NUMBER, TEXT, ARRAY, OBJECT = (*KINDS, object), (int, float), (str,), (list,), (dict,)
+#: What keywords speak of; "unknown" is what is no JSON at all.
+ANY, NUMBER = (*KINDS.values(), "unknown"), ("integer", "number")
+TEXT, ARRAY, OBJECT = ("string",), ("array",), ("object",)
 
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
@@ -1051,18 +1051,11 @@ def kind_of(value: Any) -> str:
     """
     if isinstance(value, float) and value.is_integer():
         return "integer"
-    return KINDS.get(_json_class(value), "unknown")
-
-
-def _json_class(value: Any) -> type:
-    """Return the class that JSON would have: of subclasses, which it has not, their base."""
-    return next((base for base in type(value).__mro__ if base in KINDS), object)
+    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
 
 
 def canonical(value: JSON) -> str:
-    """Return one text for all spellings of a JSON value: equal texts, equal values.
-
-    A text and not a tuple, because only a str has a seeded hash: nobody can prepare collisions.
+    """Return one text for all spellings of a JSON value; a str has a seeded hash: no collisions.
 
     >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
     True
@@ -1126,14 +1119,11 @@ class CheckRun:
 
 
 # A schema is compiled into one Check for each subschema. What is wrong is returned, not raised:
-# success costs next to nothing, and who asks can count the failures, put a step before their paths,
-# choose among them, as `anyOf` does, or forget them, as `not` does.
-#
-# Two things go down with the value. The run holds what may still be spent, because $ref and the
-# combinations of keywords make the work of a check unrelated to the size of schema and value.
+# success costs next to nothing, and who asks can put a step before the paths, choose among the
+# failures, as `anyOf` does, or forget them, as `not` does. Two things go down with the value. The
+# run holds what may still be spent: $ref makes the work unrelated to the size of schema and value.
 # `seen` is for the `unevaluated...` keywords, which ask what all others, however deep in `allOf`
-# and $ref, have looked at: a set is handed down only where somebody asks, and what a subschema has
-# put in counts only if that succeeds.
+# and $ref, have looked at; what a subschema has put in counts only if that succeeds.
 
 #: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
 Seen = Optional["set[Any]"]
@@ -1149,7 +1139,7 @@ def _is_names(held: Any) -> bool:
 
 
 def _is_number(held: Any) -> bool:
-    return kind_of(held) in ("integer", "number")
+    return kind_of(held) in NUMBER
 
 
 def _is_count(held: Any) -> bool:
@@ -1218,10 +1208,7 @@ def _at_most(unit: str) -> Any:
 
 
 def _inside(select: Callable[[Any, Any], Iterable[Any]], weight: int = 1) -> Check:
-    """Return a check of the members or items that `select(value, seen)` names, with their checks.
-
-    All keywords that go one level down are this loop; they differ in what they select.
-    """
+    """Return a check of the members or items that `select(value, seen)` pairs with their checks."""
 
     def check_inside(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
         run.spend(len(value) * weight)
@@ -1229,18 +1216,16 @@ def _inside(select: Callable[[Any, Any], Iterable[Any]], weight: int = 1) -> Che
         for key, check in select(value, seen):
             if seen is not None:
                 seen.add(key)
-            failures = check(value[key], run, None)
-            if failures:
-                found += [f._replace(path=join_path(key, f.path)) for f in failures]
-                if len(found) >= MAX_FAILURES:
-                    break
+            for failure in check(value[key], run, None):
+                found.append(failure._replace(path=join_path(key, failure.path)))
+            if len(found) >= MAX_FAILURES:
+                break
         return found
     return check_inside
 
 
 def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
-    """Say why no alternative fits, in the words of the one that was probably meant."""
-    # An alternative of the wrong type was hardly meant; of the rest, take the one that nearly fits.
+    """Say why no alternative fits, in the words of the one of the right type that nearly does."""
     near = [failures for failures in missed if failures[0].path or not failures[0].expected]
     if not near:
         expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
@@ -1304,8 +1289,8 @@ class SchemaDocument:
         self.need(isinstance(schema, (dict, bool)), "a schema must be an object, true or false")
         if isinstance(schema, dict):
             self.count(1)
-            is_deep = len(self.scopes) - 1 > MAX_SCHEMA_DEPTH
-            self.need(not is_deep, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
+            fits = len(self.scopes) <= MAX_SCHEMA_DEPTH + 1
+            self.need(fits, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
             words = self._modern(schema) if self.draft7 else schema
             self._enter(schema, words)
             self.checks[id(schema)] = self._compile_words(words, self.scopes[-1])
@@ -1330,8 +1315,9 @@ class SchemaDocument:
         names = [words.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
         self.need(_is_names(names), "$id and anchors must be strings")
         own, anchor, dynamic = names
-        uri = self._absolute(own.partition("#")[0])
-        if own.partition("#")[0]:
+        place = own.partition("#")[0]
+        uri = self._absolute(place)
+        if place:
             self.names[uri, ""] = schema
         self.names.update({(uri, name): schema for name in (anchor, dynamic) if name})
         if dynamic:
@@ -1365,14 +1351,14 @@ class SchemaDocument:
         target: Any = self.names.get((uri, anchor))
         try:
             for step in steps:
-                # RFC 6901: "~1" stands for "/", and "~0" for "~"
+                # RFC 6901: "~1" stands for "/", and "~0" for "~". No list is longer than 8 digits.
                 step = step.replace("~1", "/").replace("~0", "~")
-                target = target[int(step) if isinstance(target, list) else step]
+                target = target[int(step[:8]) if isinstance(target, list) else step]
                 uri = self.home.get(id(target), uri)
         except (LookupError, TypeError, ValueError):
             target = None
-        is_schema = isinstance(target, (dict, bool))
-        self.need(is_schema, f"{_shown(ref)} leads nowhere: check its spelling")
+        found = isinstance(target, (dict, bool))
+        self.need(found, f"{_shown(ref)} leads nowhere: check its spelling")
         return target, uri
 
     def _link(
@@ -1398,15 +1384,17 @@ class SchemaDocument:
     def _compile_words(self, words: Schema, uri: str) -> Check:
         """Return the check of a subschema: of its keywords that speak of the value's type."""
         used = [word for word in KEYWORDS if word in words]
-        made: list[tuple[Any, Check]]
-        made = [(KEYWORDS[word][0], KEYWORDS[word][1](self, words, word)) for word in used]
+        made: list[tuple[Any, Check]] = []
+        for word in used:
+            kinds, make = KEYWORDS[word]
+            made.append((kinds, make(self, words, word)))
         if used == ["type"]:
             return made[0][1]  # half of all subschemas: not worth counting
-        by_type = {cls: [check for kinds, check in made if cls in kinds] for cls in ANY}
+        by_kind = {kind: [check for kinds, check in made if kind in kinds] for kind in ANY}
         watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
         scope, dynamic = (uri,), self.dynamic
         # What it costs, apart from the subschemas inside; fractions are slow.
-        held = (words[word] for word in used if KEYWORDS[word][0])
+        held = [words[word] for word in used if KEYWORDS[word][0]]
         cost = 1 + sum(len(each) for each in held if isinstance(each, (list, dict)))
         cost += 32 * ("multipleOf" in words)
 
@@ -1420,8 +1408,7 @@ class SchemaDocument:
             if dynamic and outer[-1:] != scope:
                 run.scopes = outer + scope
             found: list[Failure] = []
-            checks = by_type.get(type(value))
-            for check in by_type[_json_class(value)] if checks is None else checks:
+            for check in by_kind[KINDS.get(type(value)) or kind_of(value)]:
                 found += check(value, run, ours)
             run.scopes = outer
             run.depth -= 1
@@ -1575,8 +1562,8 @@ class SchemaDocument:
 
         def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             run.spend(len(value))
-            bad = ((name, failure) for name in value for failure in check(name, run, None))
-            return [Failure(join_path(name), f"as a name, {f.message}") for name, f in bad]
+            bad = [name for name in value if check(name, run, None)]
+            return [Failure(join_path(name), "is no name that may be here") for name in bad]
         return check_names
 
     def kw_contains(self, words: Schema, word: str) -> Check:
@@ -1589,9 +1576,10 @@ class SchemaDocument:
             fit = [i for i, item in enumerate(value) if not check(item, run, None)]
             if seen is not None:
                 seen.update(fit)
-            wanted = f"at least {least}" if len(fit) < least else f"at most {most}"
-            problem = Failure("", f"must contain {wanted} of a certain item, has {len(fit)}")
-            return [] if least <= len(fit) <= most else [problem]
+            if least <= len(fit) <= most:
+                return []
+            bound = f"at least {least}" if len(fit) < least else f"at most {most}"
+            return [Failure("", f"must have {bound} items of a certain kind, has {len(fit)}")]
         return check_contains
 
     def kw_all(self, words: Schema, word: str) -> Check:
@@ -1637,7 +1625,7 @@ _doc = SchemaDocument
 #: What compiles a keyword, after the types of value it speaks of, having nothing to say of others.
 #: The order is that of the failures, the most telling first; `unevaluated...` must see what all
 #: others have evaluated.
-KEYWORDS: dict[str, tuple[tuple[type, ...], Any]] = {
+KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
     "$defs": ((), _doc.named), "definitions": ((), _doc.named),
     "type": (ANY, _doc.kw_type), "enum": (ANY, _doc.kw_enum), "const": (ANY, _doc.kw_enum),
     "minimum": (NUMBER, _limit(_is_number, lambda v, n: v >= n, "must be at least {}")),
@@ -1730,10 +1718,8 @@ def compile_schema(schema: JSON) -> Validator:
 def relax(arguments: Schema, schema: Schema) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
 
-    A model that writes "3" for 3 could correct itself after an error, at the price of a round trip.
-    What leaves no doubt is understood: a string is read as JSON where the schema admits no string
-    but admits what it reads as; a null that is not admitted, for a parameter that may be absent, is
-    absent. Valid arguments come back unchanged.
+    A string is read as JSON where the schema admits no string but admits what it reads as. A null
+    that is not admitted, for a parameter that may be absent, is absent. No other is changed.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
     >>> relax({"n": "3", "s": "3"}, schema)
@@ -1786,12 +1772,9 @@ class Shape(NamedTuple):
 Readers = list[tuple[str, Callable[[Any], Any]]]
 
 
-class Member(NamedTuple):
-    """One member of a dataclass, NamedTuple or TypedDict, or one parameter of a function."""
-
-    name: str
-    hint: Any
-    default: Any  #: EMPTY if it is required, and `...` if it has none that can be told
+#: Name, annotation and default of a record's member or a function's parameter; the default is
+#: EMPTY if it is required, and `...` if it has none that can be told.
+Member = tuple[str, Any, Any]
 
 
 def _is_class(hint: Any) -> bool:
@@ -1863,13 +1846,13 @@ def _members_of(cls: Any, output: bool) -> list[Member]:
             forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
             needed = "Required" in forms or name in cls.__required_keys__
             optional = "NotRequired" in forms or not needed
-            members.append(Member(name, hint, ... if optional else EMPTY))
+            members.append((name, hint, ... if optional else EMPTY))
         return members
     names = _field_names(cls)
     if output:  # where what has a default is there, too
-        return [Member(name, hints.get(name, Any), EMPTY) for name in names]
+        return [(name, hints.get(name, Any), EMPTY) for name in names]
     given = inspect.signature(cls).parameters.values()
-    return [Member(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
+    return [(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
 
 
 def _read_value(make: Callable[..., Any], *args: Any) -> Any:
@@ -1923,9 +1906,7 @@ SCALARS: dict[str, tuple[Schema, Any]] = {
 }  # fmt: skip
 #: What makes the Python value of an array, by annotation; annotations of objects; of unions.
 ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
-for _hint in (Sequence, Iterable, typing.Collection, typing.MutableSequence):
-    ARRAYS[typing.get_origin(_hint)] = list
-ARRAYS[typing.get_origin(typing.AbstractSet)] = set
+ARRAYS.update({typing.get_origin(kind): list for kind in (Sequence, Iterable, typing.Collection)})
 OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
 UNIONS = (Union, getattr(types, "UnionType", Union))
 
@@ -1956,12 +1937,9 @@ class AnnotationReader:
         self.names: dict[Any, str] = {}  # of classes being written, and of those in defs
         self.defs: dict[str, Schema] = {}  # empty schemas while they are being written
         self.readers: dict[str, Any] = {}  # ... and what reads their values
-        self.unions: list[tuple[list[Validator], list[Shape]]] = []  # whose validators are due
 
-    def finish(self, schema: Schema) -> Schema:
-        """Return the schema with `$defs`; now the alternatives of unions can be told apart."""
-        for validators, shapes in self.unions:
-            validators += [compile_schema({**s.schema, "$defs": self.defs}) for s in shapes]
+    def whole(self, schema: Schema) -> Schema:
+        """Return a schema with the definitions that it may refer to."""
         return {**schema, "$defs": self.defs} if self.defs else schema
 
     def shape(self, annotation: Any) -> Shape:
@@ -1994,9 +1972,8 @@ class AnnotationReader:
             return self._named(hint, lambda: self.shape(hint.__value__))
         if _is_record(hint):
             return self._named(hint, lambda: self._record(hint))
-        remedy = "use a dataclass or a plain type"
-        if isinstance(hint, str):  # before Python 3.11, that of list["Node"]
-            remedy = "write the whole annotation as a string"
+        # a string is left of list["Node"] before Python 3.11
+        remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
         raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
 
     def _choice(self, choices: Sequence[Any]) -> Shape:
@@ -2010,13 +1987,15 @@ class AnnotationReader:
         schema = {"anyOf": [shape.schema for shape in shapes]}
         if self.output or not any(shape.read for shape in shapes):
             return Shape(schema)
-        validators: list[Validator] = []
-        self.unions.append((validators, shapes))
+
+        @functools.cache  # called when all definitions are known
+        def validators() -> list[Validator]:
+            return [compile_schema(self.whole(shape.schema)) for shape in shapes]
 
         def read_union(value: Any) -> Any:
             # The first that fits, as everywhere in Python; what only looks like a date is a str.
             problem = SchemaError("", "fits no alternative")
-            for validator, shape in zip(validators, shapes):
+            for validator, shape in zip(validators(), shapes):
                 if not validator.failures(value):
                     try:
                         return shape.read(value) if shape.read else value
@@ -2122,7 +2101,7 @@ def schema_of(annotation: Any, *, output: bool = False) -> Schema:
     {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
     """
     reader = AnnotationReader(output)
-    return reader.finish(reader.shape(annotation).schema)
+    return reader.whole(reader.shape(annotation).schema)
 
 
 def converter_of(annotation: Any) -> Any:
@@ -2133,10 +2112,7 @@ def converter_of(annotation: Any) -> Any:
     >>> converter_of(dict[str, bytes])({"a": "aGk="})
     {'a': b'hi'}
     """
-    reader = AnnotationReader()
-    schema, read = reader.shape(annotation)
-    reader.finish(schema)
-    return read
+    return AnnotationReader().shape(annotation).read
 
 
 def output_schema_of(
@@ -2312,14 +2288,14 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
                 positional.append((p.name, p.default))
             hint = _parameter_hint(p.annotation, names, hidden)
             if not hidden or not _mentions(hint, (hidden,)):
-                members.append(Member(p.name, hint, p.default))
+                members.append((p.name, hint, p.default))
             elif context is None:
                 context = p.name
             else:
                 raise TypeError(f"{context!r} is the context already")
         at = "parameter "
         schema, converters = reader.members(members)
-        schema = reader.finish({**schema, "additionalProperties": named != given})
+        schema = reader.whole({**schema, "additionalProperties": named != given})
         at, returns = "its result: ", signature.return_annotation
         returns = returns if returns is EMPTY else _resolve(returns, names)
     except (TypeError, ValueError, NameError, SchemaError) as exc:
