@@ -1129,9 +1129,9 @@ class CheckRun:
 Seen = Optional["set[Any]"]
 #: (value, run, seen) -> what is wrong.
 Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
-NOT_ALLOWED = [Failure("", "is not allowed here")]
 #: The checks of the schemas `true` and `false`.
-TRIVIAL: dict[bool, Check] = {True: lambda *_: [], False: lambda *_: NOT_ALLOWED}
+TRIVIAL: dict[bool, Check] = {
+    True: lambda *_: [], False: lambda *_: [Failure("", "is not allowed here")]}  # fmt: skip
 
 
 def _is_names(held: Any) -> bool:
@@ -1268,9 +1268,14 @@ class SchemaDocument:
         dialect = str(declared).rstrip("#")
         self.draft7 = dialect.replace("https:", "http:") == DRAFT_07
         self.need(self.draft7 or dialect == DIALECT, f"$schema must be {DIALECT} or {DRAFT_07}#")
-        self.check = self.compile(root)
-        while self.later:
-            self.later.pop()()
+        try:
+            self.check = self.compile(root)
+            while self.later:
+                self.later.pop()()
+        except SchemaError:
+            raise
+        except Exception as exc:  # of a URI, or an expression; too many frames; a warning as error
+            self.need(False, f"is not usable: {exc}")
 
     def need(self, condition: Any, message: str) -> None:
         """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
@@ -1325,19 +1330,14 @@ class SchemaDocument:
         self.home[id(schema)] = uri
         self.scopes.append(uri)
 
-    def _absolute(self, uri: str) -> Any:
+    def _absolute(self, uri: str) -> str:
         """Return what a URI, or nothing, means in the scope that we are in."""
-        base = self.scopes[-1]
-        if not uri:
-            return base
         from urllib.parse import urljoin
 
+        base = self.scopes[-1]
         # checked before it is joined: each of many subschemas may add to the same long URI
         self.need(len(base) + len(uri) <= MAX_URI_CHARS, f"{_shown(uri)}... is too long for a URI")
-        try:
-            return urljoin(base, uri)
-        except ValueError:
-            self.need(False, f"{_shown(uri)} is not a URI")
+        return urljoin(base, uri) if uri else base
 
     def _find(self, ref: str) -> tuple[Any, str]:
         """Return the schema that a reference means, and the URI of its scope."""
@@ -1361,42 +1361,38 @@ class SchemaDocument:
         self.need(found, f"{_shown(ref)} leads nowhere: check its spelling")
         return target, uri
 
-    def _link(
-        self, link: list[Check], word: str, ref: str, uri: str, trail: list[str]
-    ) -> None:
-        """Put into `link` the check that a reference means, now that all names are known."""
-        self.trail, self.scopes = trail, [uri]
+    def _target(self, ref: str, dynamic: bool) -> Check:
+        """Return the check that a reference means, now that all names are known."""
         target, home = self._find(ref)
         if id(target) not in self.checks:  # it stands under a keyword that is not ours
             self.trail, self.scopes = [ref], [home]
             self.compile(target)
-        check, name = self.checks[id(target)], ref.partition("#")[2]
+        name = ref.partition("#")[2]
+        # An ordinary anchor makes $dynamicRef an ordinary reference.
+        if not dynamic or (home, name) not in self.dynamic or self.names[home, name] is not target:
+            return self.checks[id(target)]
 
         def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             run.spend(len(run.scopes))  # the outermost that has the name decides
             homes = (outer for outer in run.scopes if (outer, name) in self.dynamic)
             return self.checks[id(self.names[next(homes, home), name])](value, run, seen)
-
-        # An ordinary anchor makes $dynamicRef an ordinary reference.
-        is_dynamic = (home, name) in self.dynamic and self.names[home, name] is target
-        link.append(check_dynamic if word == "$dynamicRef" and is_dynamic else check)
+        return check_dynamic
 
     def _compile_words(self, words: Schema, uri: str) -> Check:
         """Return the check of a subschema: of its keywords that speak of the value's type."""
+        by_kind: dict[str, list[Check]] = {kind: [] for kind in ANY}
         used = [word for word in KEYWORDS if word in words]
-        made: list[tuple[Any, Check]] = []
+        cost = 1 + 32 * ("multipleOf" in words)  # apart from subschemas; fractions are slow
         for word in used:
             kinds, make = KEYWORDS[word]
-            made.append((kinds, make(self, words, word)))
+            check = make(self, words, word)
+            cost += len(words[word]) if kinds and isinstance(words[word], (list, dict)) else 0
+            for kind in kinds:
+                by_kind[kind].append(check)
         if used == ["type"]:
-            return made[0][1]  # half of all subschemas: not worth counting
-        by_kind = {kind: [check for kinds, check in made if kind in kinds] for kind in ANY}
+            return by_kind["null"][0]  # half of all subschemas: not worth counting
         watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
         scope, dynamic = (uri,), self.dynamic
-        # What it costs, apart from the subschemas inside; fractions are slow.
-        held = [words[word] for word in used if KEYWORDS[word][0]]
-        cost = 1 + sum(len(each) for each in held if isinstance(each, (list, dict)))
-        cost += 32 * ("multipleOf" in words)
 
         def check_words(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             run.steps -= cost
@@ -1437,10 +1433,7 @@ class SchemaDocument:
         self.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
         self.need(not re.search(r"\(\?[aiLmsux-]", text), "a pattern cannot have flags")
         self.count(len(text) >> 4)
-        try:
-            search = re.compile(python_pattern(text), re.ASCII).search
-        except Exception as exc:  # re.error, OverflowError, RecursionError, a warning as error
-            self.need(False, f"the pattern {_shown(text)} is not usable in Python: {exc}")
+        search = re.compile(python_pattern(text), re.ASCII).search
 
         def search_bounded(value: str) -> Any:
             # A backtracking engine has no deadline. This bounds expressions that take polynomial
@@ -1529,7 +1522,7 @@ class SchemaDocument:
         check, named = self.one(words, word), words.get("properties", {})
         searches = [self.pattern(text) for text in words.get("patternProperties", ())]
         known = f": expected {_any_of(named)}" if named and not searches else ""
-        unexpected = [Failure("", f"unexpected property{known}")]
+        unexpected = [Failure("", "unexpected property" + known)]
         other: Check = (lambda *_: unexpected) if words[word] is False else check
 
         def select(value: Any, seen: Seen) -> Iterable[Any]:
@@ -1613,12 +1606,16 @@ class SchemaDocument:
         return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
 
     def kw_ref(self, words: Schema, word: str) -> Check:
-        """Compile a reference; its target may come later, or contain it, and so is found later."""
-        self.need(isinstance(words[word], str), f"{word} must be a string")
-        link: list[Check] = []
-        where = self.scopes[-1], [*self.trail]
-        self.later.append(functools.partial(self._link, link, word, words[word], *where))
-        return lambda value, run, seen: link[0](value, run, seen)
+        """Compile a reference; its target may stand below, or around it: look for it later."""
+        ref, place, found = words[word], ([*self.trail], self.scopes[-1:]), []
+        self.need(isinstance(ref, str), f"{word} must be a string")
+
+        def find() -> None:
+            self.trail, self.scopes = place
+            found.append(self._target(ref, word == "$dynamicRef"))
+
+        self.later.append(find)
+        return lambda value, run, seen: found[0](value, run, seen)
 
 
 _doc = SchemaDocument
@@ -1709,10 +1706,7 @@ def compile_schema(schema: JSON) -> Validator:
     ...
     mcp_lite.SchemaError: b: expected integer, got string
     """
-    try:
-        return Validator(schema)
-    except RecursionError:
-        raise SchemaError("", "this schema is nested too deeply") from None
+    return Validator(schema)
 
 
 def relax(arguments: Schema, schema: Schema) -> Schema:
@@ -1770,8 +1764,6 @@ class Shape(NamedTuple):
 
 #: Names, and what reads the members of those names.
 Readers = list[tuple[str, Callable[[Any], Any]]]
-
-
 #: Name, annotation and default of a record's member or a function's parameter; the default is
 #: EMPTY if it is required, and `...` if it has none that can be told.
 Member = tuple[str, Any, Any]
@@ -1845,8 +1837,8 @@ def _members_of(cls: Any, output: bool) -> list[Member]:
             # where annotations are strings, __required_keys__ has not seen the word NotRequired
             forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
             needed = "Required" in forms or name in cls.__required_keys__
-            optional = "NotRequired" in forms or not needed
-            members.append((name, hint, ... if optional else EMPTY))
+            required = needed and "NotRequired" not in forms
+            members.append((name, hint, EMPTY if required else ...))
         return members
     names = _field_names(cls)
     if output:  # where what has a default is there, too
@@ -1926,11 +1918,7 @@ def _scalar_shape(hint: Any) -> Shape | None:
 
 
 class AnnotationReader:
-    """Finds the shapes of annotations.
-
-    Everything stands inline, which models understand best, and without invented titles; under
-    `$defs` is only what contains itself.
-    """
+    """Finds shapes; all stands inline, as models understand best, but for what contains itself."""
 
     def __init__(self, output: bool = False) -> None:
         self.output = output  # schemas of what to_json() gives, not of what is read
@@ -2105,9 +2093,7 @@ def schema_of(annotation: Any, *, output: bool = False) -> Schema:
 
 
 def converter_of(annotation: Any) -> Any:
-    """Return what makes the annotated Python value of valid JSON; None if the JSON is that.
-
-    The converter raises SchemaError.
+    """Return what makes the Python value of valid JSON, or SchemaError; None if JSON is the value.
 
     >>> converter_of(dict[str, bytes])({"a": "aGk="})
     {'a': b'hi'}
@@ -2123,13 +2109,11 @@ def output_schema_of(
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
     where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
 
-    >>> output_schema_of(dict[str, int])
-    ({'type': 'object', 'additionalProperties': {'type': 'integer'}}, False)
     >>> output_schema_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
-    silent = _unwrap(annotation)[0] in (EMPTY, Any, object, None, type(None))
-    if silent or _mentions(annotation, opaque):
+    says_nothing = _unwrap(annotation)[0] in (EMPTY, Any, object, None, type(None))
+    if says_nothing or _mentions(annotation, opaque):
         return None, False
     schema = schema_of(annotation, output=True)
     defs = schema.pop("$defs", {})
