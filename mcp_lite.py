@@ -1385,12 +1385,12 @@ class SchemaDocument:
         cost = 1 + 32 * ("multipleOf" in words)  # apart from subschemas; fractions are slow
         for word in used:
             kinds, make = KEYWORDS[word]
-            check = make(self, words, word)
+            check: Check = make(self, words, word)
             cost += len(words[word]) if kinds and isinstance(words[word], (list, dict)) else 0
             for kind in kinds:
                 by_kind[kind].append(check)
         if used == ["type"]:
-            return by_kind["null"][0]  # half of all subschemas: not worth counting
+            return check  # as for half of all subschemas: not worth counting
         watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
         scope, dynamic = (uri,), self.dynamic
 
@@ -1556,7 +1556,7 @@ class SchemaDocument:
         def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             run.spend(len(value))
             bad = [name for name in value if check(name, run, None)]
-            return [Failure(join_path(name), "is no name that may be here") for name in bad]
+            return [Failure(join_path(name), "is not allowed as a name") for name in bad]
         return check_names
 
     def kw_contains(self, words: Schema, word: str) -> Check:
@@ -1789,7 +1789,14 @@ def _hints_of(thing: Any, names: Any, known: Any = None) -> dict[str, Any]:
         raise TypeError(f"{exc}; before Python 3.10 write Optional[int]") from None
 
 
-def _resolve(hint: Any, names: Any) -> Any:
+def _resolve(hint: Any, names: Any, hidden: type | None = None) -> Any:
+    """Return an annotation, evaluated if it is a string; or `hidden`, if that is what it names."""
+    if hidden and isinstance(hint, str):
+        # which may be imported for type checkers only, or stand in `Context | None` on 3.9
+        word = rf"(\w+\.)*{hidden.__name__}"
+        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
+            return hidden
+
     def holder() -> None: ...
 
     holder.__annotations__ = {"x": hint}
@@ -2237,15 +2244,6 @@ def _plain_function(fn: Any) -> Any:
     return getattr(fn, "__func__", fn)
 
 
-def _parameter_hint(hint: Any, names: dict[str, Any], hidden: type | None) -> Any:
-    # The class may be imported for type checkers only, or stand in `Context | None` on 3.9.
-    if hidden and isinstance(hint, str):
-        word = rf"(\w+\.)*{hidden.__name__}"
-        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
-            return hidden
-    return _resolve(hint, names)
-
-
 def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signature:
     """Read a function: the schema of its parameters, and how to call it with JSON.
 
@@ -2270,7 +2268,7 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
                 raise TypeError("JSON names every argument: take one list instead")
             if p.kind is p.POSITIONAL_ONLY:
                 positional.append((p.name, p.default))
-            hint = _parameter_hint(p.annotation, names, hidden)
+            hint = _resolve(p.annotation, names, hidden)
             if not hidden or not _mentions(hint, (hidden,)):
                 members.append((p.name, hint, p.default))
             elif context is None:
@@ -2279,7 +2277,7 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
                 raise TypeError(f"{context!r} is the context already")
         at = "parameter "
         schema, converters = reader.members(members)
-        schema = reader.whole({**schema, "additionalProperties": named != given})
+        schema = reader.whole({**schema, "additionalProperties": len(named) < len(given)})
         at, returns = "its result: ", signature.return_annotation
         returns = returns if returns is EMPTY else _resolve(returns, names)
     except (TypeError, ValueError, NameError, SchemaError) as exc:
