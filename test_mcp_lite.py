@@ -2169,6 +2169,16 @@ class TestSignatures:
         with pytest.raises(TypeError, match=r"'x'.*write Optional\[int\]"):
             m.signature_of(run_source("def f(x: 'int | None'): ...")["f"])
 
+    @pytest.mark.skipif(sys.version_info >= (3, 11), reason="evaluated there")
+    def test_string_inside_a_builtin_has_a_remedy_before_python_311(self):
+        with pytest.raises(TypeError, match=r"'x'.*'Node' has no JSON Schema: quote all of it"):
+            m.signature_of(run_source("def f(x: list['Node']): ...")["f"])
+
+    def test_annotation_that_is_all_a_string_is_evaluated(self):
+        names = run_source("class Node(typing.TypedDict): ...\ndef f(x: 'list[Node]'): ...")
+        schema = m.signature_of(names["f"]).schema["properties"]["x"]
+        assert schema == {"type": "array", "items": {"type": "object", "properties": {}}}
+
     @pytest.mark.skipif(sys.version_info < (3, 10), reason="no such syntax")
     def test_union_with_a_bar(self):
         names = run_source("def f(x: int | None, y: 'list[str] | int' = 1): ...")
