@@ -1199,14 +1199,6 @@ def _limit(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text:
     return kw_limit
 
 
-def _at_least(unit: str) -> Any:
-    return _limit(_is_count, lambda v, n: len(v) >= n, f"must have at least {{}} {unit}")
-
-
-def _at_most(unit: str) -> Any:
-    return _limit(_is_count, lambda v, n: len(v) <= n, f"must have at most {{}} {unit}")
-
-
 def _inside(select: Callable[[Any, Any], Iterable[Any]], weight: int = 1) -> Check:
     """Return a check of the members or items that `select(value, seen)` pairs with their checks."""
 
@@ -1514,7 +1506,6 @@ class SchemaDocument:
 
         def select(value: Any, seen: Seen) -> Iterable[Any]:
             return [(name, check) for name in value for search, check in pairs if search(name)]
-
         return _inside(select, 1 + len(pairs))
 
     def kw_others(self, words: Schema, word: str) -> Check:
@@ -1528,7 +1519,6 @@ class SchemaDocument:
         def select(value: Any, seen: Seen) -> Iterable[Any]:
             names = [name for name in value if name not in named]
             return [(n, other) for n in names if not any(search(n) for search in searches)]
-
         return _inside(select, 1 + len(searches))
 
     def kw_prefix(self, words: Schema, word: str) -> Check:
@@ -1547,7 +1537,6 @@ class SchemaDocument:
         def select(value: Any, seen: Any) -> Iterable[Any]:
             keys = value if isinstance(value, dict) else range(len(value))
             return [(key, check) for key in keys if key not in seen]
-
         return _inside(select)
 
     def kw_names(self, words: Schema, word: str) -> Check:
@@ -1618,7 +1607,7 @@ class SchemaDocument:
         return lambda value, run, seen: found[0](value, run, seen)
 
 
-_doc = SchemaDocument
+_doc, _size = SchemaDocument, functools.partial(_limit, _is_count)
 #: What compiles a keyword, after the types of value it speaks of, having nothing to say of others.
 #: The order is that of the failures, the most telling first; `unevaluated...` must see what all
 #: others have evaluated.
@@ -1631,12 +1620,15 @@ KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] =
     "exclusiveMaximum": (NUMBER, _limit(_is_number, lambda v, n: v < n, "must be less than {}")),
     "multipleOf": (NUMBER, _limit(lambda n: _is_number(n) and 0 < n < float("inf"),
                                   is_multiple, "must be a multiple of {}")),
-    "minLength": (TEXT, _at_least("characters")), "maxLength": (TEXT, _at_most("characters")),
+    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
+    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
     "pattern": (TEXT, _doc.kw_pattern),
-    "minItems": (ARRAY, _at_least("items")), "maxItems": (ARRAY, _at_most("items")),
+    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
+    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
     "prefixItems": (ARRAY, _doc.kw_prefix), "items": (ARRAY, _doc.kw_items),
     "contains": (ARRAY, _doc.kw_contains), "uniqueItems": (ARRAY, _doc.kw_unique),
-    "minProperties": (OBJECT, _at_least("members")), "maxProperties": (OBJECT, _at_most("members")),
+    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
+    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
     # a wrong value says more than one name too many
     "properties": (OBJECT, _doc.kw_properties), "patternProperties": (OBJECT, _doc.kw_patterns),
     "additionalProperties": (OBJECT, _doc.kw_others),
@@ -1997,7 +1989,6 @@ class AnnotationReader:
                     except SchemaError as exc:
                         problem = exc
             raise problem
-
         return Shape(schema, read_union)
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
@@ -2018,7 +2009,6 @@ class AnnotationReader:
             each = zip(shapes if fixed else itertools.repeat(shapes[0]), value)
             found = [_read_inside(i, shape.read, item) for i, (shape, item) in enumerate(each)]
             return _read_value(build, found)
-
         return Shape(schema, read_array)
 
     def _mapping(self, key: Any, value: Any) -> Shape:
@@ -2033,7 +2023,6 @@ class AnnotationReader:
                 _read_inside(name, read_key, name): _read_inside(name, read, held)
                 for name, held in value.items()
             }
-
         return Shape(schema, read_mapping if read_key or read else None)
 
     def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
@@ -2069,22 +2058,18 @@ class AnnotationReader:
                 schema, read = self.shape(hint)
             except TypeError as exc:
                 raise TypeError(f"{name!r}: {exc}") from None
-            properties[name] = {**schema, **_default_of(default, schema)}
+            properties[name] = schema
+            with contextlib.suppress(TypeError, ValueError):  # what JSON cannot say is not told
+                value = to_json(default)
+                json.dumps(value, allow_nan=False)
+                # nor is that of `x: int = None`, which is not an int
+                if value is not None or "null" in schema.get("type", "null"):
+                    schema["default"] = value
             if read:
                 readers.append((name, read))
         required = [name for name, _, default in members if default is EMPTY]
         schema = {"type": "object", "properties": properties}
         return {**schema, "required": required} if required else schema, readers
-
-
-def _default_of(default: Any, schema: Schema) -> Schema:
-    """Return {"default": ...}, or {} for what JSON cannot say or `x: int = None` does not mean."""
-    try:
-        value = to_json(default)
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return {}
-    return {} if value is None and "null" not in schema.get("type", "null") else {"default": value}
 
 
 def schema_of(annotation: Any, *, output: bool = False) -> Schema:
