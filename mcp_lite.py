@@ -1324,12 +1324,14 @@ class SchemaDocument:
 
     def _absolute(self, uri: str) -> str:
         """Return what a URI, or nothing, means in the scope that we are in."""
+        base = self.scopes[-1]
+        if not uri:
+            return base
         from urllib.parse import urljoin
 
-        base = self.scopes[-1]
         # checked before it is joined: each of many subschemas may add to the same long URI
         self.need(len(base) + len(uri) <= MAX_URI_CHARS, f"{_shown(uri)}... is too long for a URI")
-        return urljoin(base, uri) if uri else base
+        return urljoin(base, uri)
 
     def _find(self, ref: str) -> tuple[Any, str]:
         """Return the schema that a reference means, and the URI of its scope."""
@@ -1372,17 +1374,15 @@ class SchemaDocument:
 
     def _compile_words(self, words: Schema, uri: str) -> Check:
         """Return the check of a subschema: of its keywords that speak of the value's type."""
-        by_kind: dict[str, list[Check]] = {kind: [] for kind in ANY}
         used = [word for word in KEYWORDS if word in words]
-        cost = 1 + 32 * ("multipleOf" in words)  # apart from subschemas; fractions are slow
-        for word in used:
-            kinds, make = KEYWORDS[word]
-            check: Check = make(self, words, word)
-            cost += len(words[word]) if kinds and isinstance(words[word], (list, dict)) else 0
-            for kind in kinds:
-                by_kind[kind].append(check)
+        made: dict[str, Check] = {word: KEYWORDS[word][1](self, words, word) for word in used}
         if used == ["type"]:
-            return check  # as for half of all subschemas: not worth counting
+            return made["type"]  # half of all subschemas: not worth counting
+        by_kind = {kind: [made[w] for w in used if kind in KEYWORDS[w][0]] for kind in ANY}
+        # What it costs, apart from the subschemas inside; fractions are slow.
+        held = [words[word] for word in used if KEYWORDS[word][0]]
+        cost = 1 + sum(len(each) for each in held if isinstance(each, (list, dict)))
+        cost += 32 * ("multipleOf" in words)
         watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
         scope, dynamic = (uri,), self.dynamic
 
@@ -1480,7 +1480,7 @@ class SchemaDocument:
         self.need(_is_names(names), f"{word} must be a list of strings")
 
         def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(names))
+            run.steps -= len(names)
             missing = [name for name in names if name not in value]
             return [Failure(join_path(name), "is required") for name in missing[:MAX_FAILURES]]
         return check_required
@@ -1519,7 +1519,8 @@ class SchemaDocument:
         def select(value: Any, seen: Seen) -> Iterable[Any]:
             names = [name for name in value if name not in named]
             return [(n, other) for n in names if not any(search(n) for search in searches)]
-        return _inside(select, 1 + len(searches))
+        inside = _inside(select, 1 + len(searches))
+        return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
 
     def kw_prefix(self, words: Schema, word: str) -> Check:
         checks = self.several(words, word)
@@ -1701,7 +1702,7 @@ def compile_schema(schema: JSON) -> Validator:
     return Validator(schema)
 
 
-def relax(arguments: Schema, schema: Schema) -> Schema:
+def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
 
     A string is read as JSON where the schema admits no string but admits what it reads as. A null
@@ -1712,9 +1713,10 @@ def relax(arguments: Schema, schema: Schema) -> Schema:
     {'n': 3, 's': '3'}
     """
     try:
-        validator = compile_schema(schema)
+        validator = schema if isinstance(schema, Validator) else compile_schema(schema)
     except SchemaError:
         return arguments
+    required = validator.schema.get("required", ())
 
     def mismatch(name: str, value: JSON) -> str:
         failures = validator.failures({name: value})
@@ -1723,7 +1725,7 @@ def relax(arguments: Schema, schema: Schema) -> Schema:
     relaxed = dict(arguments)
     for name, value in arguments.items():
         wanted = mismatch(name, value)
-        if wanted and value is None and name not in schema.get("required", ()):
+        if wanted and value is None and name not in required:
             del relaxed[name]
         elif isinstance(value, str) and wanted and not re.search('string|"', wanted):
             with contextlib.suppress(ProtocolError, UnicodeError):
