@@ -1019,8 +1019,8 @@ def is_modern(msg: Msg) -> bool:
 # Pure. Uses sections 1 to 3.
 #
 # Problem.  A tool is described to a model by a JSON Schema, called with JSON, written in Python.
-#           Something must hold the three together: check values against schemas (some of which
-#           come from strangers), write schemas from annotations, carry values across and back.
+#           Something must check values against schemas, some of which come from strangers, write
+#           schemas from annotations, and carry values across and back.
 # Rules.    1. A schema is compiled once, when it becomes known; checking a value is then a walk
 #              through closures. `$ref` stays inside the document: nothing is ever fetched.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1, true is not 1.
@@ -1028,11 +1028,10 @@ def is_modern(msg: Msg) -> bool:
 #              nothing but SchemaError comes out, whatever goes in.
 #           4. What an annotation cannot say is an error when the function is registered, one that
 #              names the parameter and the remedy; not a surprise when a model calls it.
-# Plan.     First the validator: a SchemaDocument finds the names in a schema, then makes a Check
-#           of each subschema, by the table KEYWORDS. Then relax(), for arguments that were nearly
-#           right. Then Python: an AnnotationReader finds the Shape of an annotation, which is its
-#           schema and what makes a Python value of JSON; to_json() is the way back, and
-#           signature_of() reads a whole function.
+# Plan.     A SchemaDocument walks a schema once, makes a Check of each subschema by the table
+#           KEYWORDS, then joins references to their targets; relax() helps arguments that were
+#           nearly right. An AnnotationReader finds the Shape of an annotation: its schema, and what
+#           reads its values; to_json() is the way back, signature_of() reads a whole function.
 # Not here. `format` and `content*` only annotate, the dialect's default; no dialects but 2020-12
 #           and draft-07; of ECMA 262's regular expressions, what Python's can say.
 
@@ -1041,8 +1040,9 @@ DRAFT_07 = "http://json-schema.org/draft-07/schema"
 
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
          bool: "boolean", type(None): "null"}  # fmt: skip
-#: What keywords speak of; `object` stands for what is no JSON at all.
-ANY, NUMBER, TEXT, ARRAY, OBJECT = (*KINDS, object), (int, float), (str,), (list,), (dict,)
+#: What keywords speak of; "unknown" is what is no JSON at all.
+ANY, NUMBER = (*KINDS.values(), "unknown"), ("integer", "number")
+TEXT, ARRAY, OBJECT = ("string",), ("array",), ("object",)
 
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
@@ -1056,18 +1056,11 @@ def kind_of(value: Any) -> str:
     """
     if isinstance(value, float) and value.is_integer():
         return "integer"
-    return KINDS.get(_json_class(value), "unknown")
-
-
-def _json_class(value: Any) -> type:
-    """Return the class that JSON would have: of subclasses, which it has not, their base."""
-    return next((base for base in type(value).__mro__ if base in KINDS), object)
+    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
 
 
 def canonical(value: JSON) -> str:
-    """Return one text for all spellings of a JSON value: equal texts, equal values.
-
-    A text and not a tuple, because only a str has a seeded hash: nobody can prepare collisions.
+    """Return one text for all spellings of a JSON value; a str has a seeded hash: no collisions.
 
     >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
     True
@@ -1089,6 +1082,12 @@ def _shown(value: JSON) -> str:
     return json.dumps(value[:50] if isinstance(value, str) else value, ensure_ascii=False)[:60]
 
 
+def _any_of(values: Iterable[JSON]) -> str:
+    """Return at most ten values for a message."""
+    shown = [_shown(value) for value in itertools.islice(values, 11)]
+    return " or ".join(shown[:10] + ["..."] * (len(shown) > 10))
+
+
 def join_path(step: str | int, path: str = "") -> str:
     """Put one step, a name or an index, before a path.
 
@@ -1106,7 +1105,6 @@ class Failure(NamedTuple):
     path: str
     message: str
     expected: str = ""
-    hint: Callable[[], str] = str  # more for the message, at a price
 
 
 class CheckRun:
@@ -1115,8 +1113,7 @@ class CheckRun:
     __slots__ = ("depth", "scopes", "steps")
 
     def __init__(self) -> None:
-        self.steps = MAX_VALIDATION_STEPS
-        self.depth = 0
+        self.steps, self.depth = MAX_VALIDATION_STEPS, 0
         self.scopes: tuple[str, ...] = ()
 
     def spend(self, steps: int) -> None:
@@ -1127,20 +1124,19 @@ class CheckRun:
 
 
 # A schema is compiled into one Check for each subschema. What is wrong is returned, not raised:
-# success costs next to nothing, and who asks can count the failures, put a step before their paths,
-# choose among them, as `anyOf` does, or forget them, as `not` does.
-#
-# Two things go down with the value. The run holds what may still be spent, because $ref and the
-# combinations of keywords make the work of a check unrelated to the size of schema and value; work
-# is paid for before it is done. `seen` is for the `unevaluated...` keywords, which ask what all
-# others, however deep in `allOf` and $ref, have looked at: a set is handed down only where somebody
-# asks, and what a subschema has put in counts only if that succeeds.
+# success costs next to nothing, and who asks can put a step before the paths, choose among the
+# failures, as `anyOf` does, or forget them, as `not` does. Two things go down with the value. The
+# run holds what may still be spent: $ref makes the work unrelated to the size of schema and value.
+# `seen` is for the `unevaluated...` keywords, which ask what all others, however deep in `allOf`
+# and $ref, have looked at; what a subschema has put in counts only if that succeeds.
 
 #: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
 Seen = Optional["set[Any]"]
 #: (value, run, seen) -> what is wrong.
 Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
-NOT_ALLOWED = [Failure("", "is not allowed here")]
+#: The checks of the schemas `true` and `false`.
+TRIVIAL: dict[bool, Check] = {
+    True: lambda *_: [], False: lambda *_: [Failure("", "is not allowed here")]}  # fmt: skip
 
 
 def _is_names(held: Any) -> bool:
@@ -1148,40 +1144,22 @@ def _is_names(held: Any) -> bool:
 
 
 def _is_number(held: Any) -> bool:
-    return kind_of(held) in ("integer", "number")
+    return kind_of(held) in NUMBER
 
 
 def _is_count(held: Any) -> bool:
     return kind_of(held) == "integer" and held >= 0
 
 
-def _kinds_named(names: Any) -> set[str]:
-    """Return the types that the argument of `type` admits: every integer is a number."""
-    kinds = {*names} if isinstance(names, list) else {names}
-    return kinds | {"integer"} if "number" in kinds else kinds
+def _classes_of(kinds: Any) -> dict[type, str]:
+    """Return the rows of KINDS that the argument of `type` admits: every integer is a number."""
+    named = set(kinds if isinstance(kinds, list) else [kinds])
+    named |= {"integer"} if "number" in named else set()
+    return {cls: kind for cls, kind in KINDS.items() if kind in named}
 
 
 def _mismatch(expected: str, got: str) -> list[Failure]:
     return [Failure("", f"expected {expected}, got {got}", expected)]
-
-
-def _limit(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
-    """Return what compiles a keyword that compares: `holds(value, argument)`, or else `text`."""
-
-    def kw_limit(doc: SchemaDocument, words: Schema, word: str) -> Check:
-        held = words[word]
-        doc.need(fits(held), f"{word} cannot be {_shown(held)}")
-        failures = [Failure("", text.format(_shown(held)))]
-        return lambda value, run, seen: [] if holds(value, held) else failures
-    return kw_limit
-
-
-def _at_least(unit: str) -> Any:
-    return _limit(_is_count, lambda v, n: len(v) >= n, f"must have at least {{}} {unit}")
-
-
-def _at_most(unit: str) -> Any:
-    return _limit(_is_count, lambda v, n: len(v) <= n, f"must have at most {{}} {unit}")
 
 
 def is_multiple(value: Any, of: Any) -> bool:
@@ -1203,30 +1181,31 @@ def python_pattern(text: str) -> str:
     >>> python_pattern(r"^(?<year>[0-9]+)$")
     '^(?P<year>[0-9]+)\\Z'
     """
-    inside = False  # a character class
 
     def translate(token: re.Match[str]) -> str:
-        nonlocal inside
         word = token[0]
-        if word == "]" or (word[0] == "[" and not inside):
-            inside = word != "]"
-        elif inside:
-            return "\\" + word if word in "[&|~" else word
-        elif word.startswith("\\k<"):
+        if word[0] == "[":  # in a class, Python wants signs escaped that it may need one day
+            return "[" + re.sub(r"(?s)\\.|[\[&|~]", lambda sign: sign[0].rjust(2, "\\"), word[1:])
+        if word.startswith("\\k<"):
             return f"(?P={word[3:-1]})"
         return {"$": r"\Z", "(?<": "(?P<"}.get(word, word)
 
-    return re.sub(r"\\k<\w+>|\\.|\(\?<(?![=!])|\[\^?|[]$&|~]", translate, text, flags=re.DOTALL)
+    return re.sub(r"(?s)\\k<\w+>|\\.|\(\?<(?![=!])|\[(?:\\.|[^]\\])*\]|\$", translate, text)
 
 
-def _inside(
-    select: Callable[[Any, Any], Iterable[Any]], known: Iterable[str] = (), weight: int = 1
-) -> Check:
-    """Return a check of the members or items that `select(value, seen)` names, with their checks.
+def _limit(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
+    """Return what compiles a keyword that compares: `holds(value, argument)`, or else `text`."""
 
-    All keywords that go one level down are this loop; they differ in what they select. A name that
-    is not allowed may have been meant to be one of the `known`.
-    """
+    def kw_limit(doc: SchemaDocument, words: Schema, word: str) -> Check:
+        held = words[word]
+        doc.need(fits(held), f"{word} cannot be {_shown(held)}")
+        failures = [Failure("", text.format(_shown(held)))]
+        return lambda value, run, seen: [] if holds(value, held) else failures
+    return kw_limit
+
+
+def _inside(select: Callable[[Any, Any], Iterable[Any]], weight: int = 1) -> Check:
+    """Return a check of the members or items that `select(value, seen)` pairs with their checks."""
 
     def check_inside(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
         run.spend(len(value) * weight)
@@ -1234,38 +1213,23 @@ def _inside(
         for key, check in select(value, seen):
             if seen is not None:
                 seen.add(key)
-            failures = check(value[key], run, None)
-            if failures:
-                if failures is NOT_ALLOWED and isinstance(key, str):
-                    hint = functools.partial(_nearest_name, key, known)
-                    failures = [Failure("", "unexpected property", "", hint)]
-                found += [f._replace(path=join_path(key, f.path)) for f in failures]
-                if len(found) >= MAX_FAILURES:
-                    break
+            for failure in check(value[key], run, None):
+                found.append(failure._replace(path=join_path(key, failure.path)))
+            if len(found) >= MAX_FAILURES:
+                break
         return found
     return check_inside
 
 
-def _nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean ...?" if one of the first hundred known names is spelt like it."""
-    from difflib import get_close_matches
-
-    usual = [key for key in itertools.islice(known, 100) if len(key) <= 64]
-    close = get_close_matches(name[:64], usual, 1)
-    return f"; did you mean {_shown(close[0])}?" if close else ""
-
-
 def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
-    """Say why no alternative fits, in the words of the one that was probably meant."""
-    # An alternative of the wrong type was hardly meant; of the rest, take the one that nearly fits.
-    inside = [failures for failures in missed if failures[0].path or not failures[0].expected]
-    if not inside:
+    """Say why no alternative fits, in the words of the one of the right type that nearly does."""
+    near = [failures for failures in missed if failures[0].path or not failures[0].expected]
+    if not near:
         expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
-        spoken = '"' in expected and isinstance(value, str)
-        return _mismatch(expected, _shown(value) if spoken else kind_of(value))
-    inside.sort(key=len)
-    if len(inside) == 1 or len(inside[0]) < len(inside[1]):
-        return inside[0]
+        return _mismatch(expected, _shown(value) if '"' in expected else kind_of(value))
+    near.sort(key=len)
+    if len(near) == 1 or len(near[0]) < len(near[1]):
+        return near[0]
     return [Failure("", f"matches none of the {len(missed)} alternatives")]
 
 
@@ -1274,13 +1238,6 @@ def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
 # $dynamicRef means the anchor of that name in the outermost scope on the way to it, so that a
 # schema of trees can be extended from outside: this is why a run knows which scopes it is in.
 
-#: Keywords that hold an object of schemas; and those that hold a schema, a list of them, or that.
-SCHEMA_MAPS = {"$defs", "definitions", "properties", "patternProperties", "dependencies",
-               "dependentSchemas"}  # fmt: skip
-SCHEMA_HOLDERS = SCHEMA_MAPS | {
-    "items", "prefixItems", "additionalItems", "contains", "additionalProperties", "propertyNames",
-    "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "unevaluatedItems",
-    "unevaluatedProperties"}  # fmt: skip
 #: Unknown to draft-07, and so ignored there.
 NEW_KEYWORDS = {
     "$anchor", "$dynamicAnchor", "$dynamicRef", "prefixItems", "dependentRequired", "minContains",
@@ -1288,34 +1245,34 @@ NEW_KEYWORDS = {
 
 
 class SchemaDocument:
-    """A schema being compiled: scan() finds the names in it, compile() makes the checks.
+    """A schema being compiled.
 
     Subschemas are known by their id(): the document holds them all, so that none of them goes away.
     A method kw_...(words of the schema, keyword) compiles a keyword, or some that need each other.
-    Their arguments are of any make, and need() refuses what cannot be used. Only what is in use is
-    compiled: a flaw in a definition that nobody refers to does no harm.
+    Their arguments are of any make, and need() refuses what cannot be used.
     """
 
     def __init__(self, root: Any) -> None:
         self.trail: list[str] = []  # where we are, for messages
-        self.uri = ""  # ... and in which scope, for references
+        self.scopes = [""]  # their URIs, for each of the schemas that we are in
         self.size = 0  # subschemas found
-        self.home: dict[int, tuple[str, Schema]] = {}  # of each: URI of its scope, and its words
+        self.checks: dict[int, Check] = {id(flag): check for flag, check in TRIVIAL.items()}
+        self.home: dict[int, str] = {}  # of each subschema, the URI of its scope
         self.names: dict[tuple[str, str], Any] = {("", ""): root}  # by URI of the scope, and anchor
         self.dynamic: set[tuple[str, str]] = set()  # those that a $dynamicRef may mean
-        self.waiting: list[tuple[Any, str]] = []  # targets of references, and how they were called
-        self.checks: dict[int, Check] = {}
-        self.checks[id(True)], self.checks[id(False)] = lambda *_: [], lambda *_: NOT_ALLOWED
+        self.later: list[Callable[[], None]] = []  # what waits for all names to be known
         declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
         dialect = str(declared).rstrip("#")
         self.draft7 = dialect.replace("https:", "http:") == DRAFT_07
         self.need(self.draft7 or dialect == DIALECT, f"$schema must be {DIALECT} or {DRAFT_07}#")
-        self.scan(root, "")
-        self.check = self.compile(root)
-        while self.waiting:
-            target, ref = self.waiting.pop()
-            self.trail = [ref]
-            self.compile(target)
+        try:
+            self.check = self.compile(root)
+            while self.later:
+                self.later.pop()()
+        except SchemaError:
+            raise
+        except Exception as exc:  # of a URI, or an expression; too many frames; a warning as error
+            self.need(False, f"is not usable: {exc}")
 
     def need(self, condition: Any, message: str) -> None:
         """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
@@ -1328,21 +1285,20 @@ class SchemaDocument:
         self.size += subschemas
         self.need(self.size <= MAX_SUBSCHEMAS, f"has more than {MAX_SUBSCHEMAS} subschemas")
 
-    def scan(self, schema: Any, uri: str, depth: int = 0) -> None:
-        """Note a subschema, the names that it gives itself, and what is inside."""
-        if not isinstance(schema, dict):
-            return  # compile() complains where it is not a boolean
-        self.count(1)
-        self.need(depth <= MAX_SCHEMA_DEPTH, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
-        words = self._modern(schema) if self.draft7 else schema
-        uri = self._enter(schema, words, uri)
-        self.home[id(schema)] = uri, words
-        for word in [word for word in words if word in SCHEMA_HOLDERS]:
-            held = words[word]
-            if isinstance(held, dict) and word in SCHEMA_MAPS:
-                held = list(held.values())
-            for inner in held if isinstance(held, list) else [held]:
-                self.scan(inner, uri, depth + 1)
+    def compile(self, schema: Any, *steps: str) -> Check:
+        """Return the check of the subschema that is `steps` away from where we are."""
+        self.trail += steps
+        self.need(isinstance(schema, (dict, bool)), "a schema must be an object, true or false")
+        if isinstance(schema, dict):
+            self.count(1)
+            fits = len(self.scopes) <= MAX_SCHEMA_DEPTH + 1
+            self.need(fits, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
+            words = self._modern(schema) if self.draft7 else schema
+            self._enter(schema, words)
+            self.checks[id(schema)] = self._compile_words(words, self.scopes[-1])
+            self.scopes.pop()
+        del self.trail[len(self.trail) - len(steps) :]
+        return self.checks[id(schema)]
 
     def _modern(self, schema: Schema) -> Schema:
         """Return a draft-07 schema in the words of 2020-12."""
@@ -1351,91 +1307,89 @@ class SchemaDocument:
         words = {word: held for word, held in schema.items() if word not in NEW_KEYWORDS}
         if str(schema.get("$id")).startswith("#"):
             words["$anchor"] = words.pop("$id")[1:]
-        rest, depends = words.pop("additionalItems", True), words.pop("dependencies", {})
         if isinstance(schema.get("items"), list):
-            words["prefixItems"], words["items"] = schema["items"] or [True], rest
-        self.need(isinstance(depends, dict), "dependencies must be an object")
-        for name, then in depends.items():
-            word = "dependentRequired" if isinstance(then, list) else "dependentSchemas"
-            words.setdefault(word, {})[name] = then
+            words["prefixItems"] = schema["items"] or [True]
+            words["items"] = schema.get("additionalItems", True)
         return words
 
-    def _enter(self, schema: Schema, words: Schema, uri: str) -> str:
-        """Note the names that a subschema gives itself; return the URI of its scope."""
+    def _enter(self, schema: Schema, words: Schema) -> None:
+        """Note the names that a subschema gives itself, and enter its scope."""
         names = [words.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
         self.need(_is_names(names), "$id and anchors must be strings")
         own, anchor, dynamic = names
-        if own.partition("#")[0]:
-            uri = self._absolute(own.partition("#")[0], uri)
+        place = own.partition("#")[0]
+        uri = self._absolute(place)
+        if place:
             self.names[uri, ""] = schema
-        for name in filter(None, (anchor, dynamic)):
-            self.names[uri, name] = schema
+        self.names.update({(uri, name): schema for name in (anchor, dynamic) if name})
         if dynamic:
             self.dynamic.add((uri, dynamic))
-            self.waiting.append((schema, f"#{dynamic}"))
-        return uri
+        self.home[id(schema)] = uri
+        self.scopes.append(uri)
 
-    def _absolute(self, uri: str, base: str) -> Any:
+    def _absolute(self, uri: str) -> str:
+        """Return what a URI, or nothing, means in the scope that we are in."""
+        base = self.scopes[-1]
+        if not uri:
+            return base
         from urllib.parse import urljoin
 
         # checked before it is joined: each of many subschemas may add to the same long URI
         self.need(len(base) + len(uri) <= MAX_URI_CHARS, f"{_shown(uri)}... is too long for a URI")
-        try:
-            return urljoin(base, uri)
-        except ValueError:
-            self.need(False, f"{_shown(uri)} is not a URI")
+        return urljoin(base, uri)
 
-    def find(self, ref: Any, uri: str) -> tuple[Any, str]:
-        """Return the schema that a reference means in the scope `uri`, and the scope of that."""
+    def _find(self, ref: str) -> tuple[Any, str]:
+        """Return the schema that a reference means, and the URI of its scope."""
         from urllib.parse import unquote
 
-        self.need(isinstance(ref, str), "a reference must be a string")
         place, _, fragment = ref.partition("#")
-        uri, fragment = self._absolute(place, uri) if place else uri, unquote(fragment)
+        uri = self._absolute(place)
         # spec: basic/index#json-schema-usage
         self.need((uri, "") in self.names, f"{_shown(ref)} is not fetched: put it under $defs")
-        is_pointer = fragment[:1] in ("", "/")
-        target = self.names.get((uri, "" if is_pointer else fragment))
-        # RFC 6901: "~1" stands for "/", and "~0" for "~"
-        for step in fragment.split("/")[1:] if is_pointer else ():
-            if isinstance(target, list) and re.fullmatch("0|[1-9][0-9]{0,5}", step):
-                target = target[int(step)] if int(step) < len(target) else None
-            else:
+        anchor, *steps = unquote(fragment).split("/")
+        target: Any = self.names.get((uri, anchor))
+        try:
+            for step in steps:
+                # RFC 6901: "~1" stands for "/", and "~0" for "~". No list is longer than 8 digits.
                 step = step.replace("~1", "/").replace("~0", "~")
-                target = target.get(step) if isinstance(target, dict) else None
-            uri = self.home.get(id(target), (uri, {}))[0]
-        is_schema = isinstance(target, (dict, bool))
-        self.need(is_schema, f"{_shown(ref)} leads nowhere: check its spelling")
-        if id(target) not in self.home:
-            self.scan(target, uri)  # it stands under a keyword that is not ours
-        self.waiting.append((target, ref))
+                target = target[int(step[:8]) if isinstance(target, list) else step]
+                uri = self.home.get(id(target), uri)
+        except (LookupError, TypeError, ValueError):
+            target = None
+        found = isinstance(target, (dict, bool))
+        self.need(found, f"{_shown(ref)} leads nowhere: check its spelling")
         return target, uri
 
-    def compile(self, schema: Any, *steps: str) -> Check:
-        """Return the check of the subschema that is `steps` away from where we are."""
-        self.trail += steps
-        self.need(isinstance(schema, (dict, bool)), "a schema must be an object, true or false")
-        if id(schema) not in self.checks:
-            self.checks[id(schema)] = self._compile_words(*self.home[id(schema)])
-        del self.trail[len(self.trail) - len(steps) :]
-        return self.checks[id(schema)]
+    def _target(self, ref: str, dynamic: bool) -> Check:
+        """Return the check that a reference means, now that all names are known."""
+        target, home = self._find(ref)
+        if id(target) not in self.checks:  # it stands under a keyword that is not ours
+            self.trail, self.scopes = [ref], [home]
+            self.compile(target)
+        name = ref.partition("#")[2]
+        # An ordinary anchor makes $dynamicRef an ordinary reference.
+        if not dynamic or (home, name) not in self.dynamic or self.names[home, name] is not target:
+            return self.checks[id(target)]
 
-    def _compile_words(self, uri: str, words: Schema) -> Check:
+        def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(run.scopes))  # the outermost that has the name decides
+            homes = (outer for outer in run.scopes if (outer, name) in self.dynamic)
+            return self.checks[id(self.names[next(homes, home), name])](value, run, seen)
+        return check_dynamic
+
+    def _compile_words(self, words: Schema, uri: str) -> Check:
         """Return the check of a subschema: of its keywords that speak of the value's type."""
         used = [word for word in KEYWORDS if word in words]
-        made: list[tuple[tuple[type, ...], Check]] = []
-        for (kinds, make), word in {KEYWORDS[word]: word for word in used}.items():
-            self.uri = uri
-            made.append((kinds, make(self, words, word)))
+        made: dict[str, Check] = {word: KEYWORDS[word][1](self, words, word) for word in used}
         if used == ["type"]:
-            return made[0][1]  # half of all subschemas: not worth counting
-        by_type = {cls: [check for kinds, check in made if cls in kinds] for cls in ANY}
+            return made["type"]  # half of all subschemas: not worth counting
+        by_kind = {kind: [made[w] for w in used if kind in KEYWORDS[w][0]] for kind in ANY}
+        # What it costs, apart from the subschemas inside; fractions are slow.
+        held = [words[word] for word in used if KEYWORDS[word][0]]
+        cost = 1 + sum(len(each) for each in held if isinstance(each, (list, dict)))
+        cost += 32 * ("multipleOf" in words)
         watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
-        scope = (uri,) if self.dynamic else None  # else nobody asks
-        # What it costs, apart from the subschemas inside.
-        cost = 1 + sum(len(words[w]) for w in used if isinstance(words[w], (list, dict)))
-        cost += sum(map(len, words.get("dependentRequired", {}).values()))
-        cost += 32 * ("multipleOf" in words)  # fractions are slow
+        scope, dynamic = (uri,), self.dynamic
 
         def check_words(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             run.steps -= cost
@@ -1444,11 +1398,10 @@ class SchemaDocument:
                 raise SchemaError("", "is nested too deeply, or takes too much work to check")
             ours: Seen = set() if watched or seen is not None else None
             outer = run.scopes
-            if scope and outer[-1:] != scope:
+            if dynamic and outer[-1:] != scope:
                 run.scopes = outer + scope
             found: list[Failure] = []
-            checks = by_type.get(type(value))
-            for check in by_type[_json_class(value)] if checks is None else checks:
+            for check in by_kind[KINDS.get(type(value)) or kind_of(value)]:
                 found += check(value, run, ours)
             run.scopes = outer
             run.depth -= 1
@@ -1475,13 +1428,9 @@ class SchemaDocument:
         """Return what looks for a regular expression in a text."""
         self.need(isinstance(text, str), "a pattern must be a string")
         self.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
+        self.need(not re.search(r"\(\?[aiLmsux-]", text), "a pattern cannot have flags")
         self.count(len(text) >> 4)
-        try:
-            if re.search(r"\(\?[aiLmsux-]", text):
-                raise ValueError("no flags inside a pattern")
-            search = re.compile(python_pattern(text), re.ASCII).search
-        except Exception as exc:  # re.error, OverflowError, RecursionError, a warning as error
-            self.need(False, f"the pattern {_shown(text)} is not usable in Python: {exc}")
+        search = re.compile(python_pattern(text), re.ASCII).search
 
         def search_bounded(value: str) -> Any:
             # A backtracking engine has no deadline. This bounds expressions that take polynomial
@@ -1495,25 +1444,22 @@ class SchemaDocument:
         names = words[word] if isinstance(words[word], list) else [words[word]]
         fits = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
         self.need(fits, f"type must be one or more of {', '.join(KINDS.values())}")
-        kinds, expected = _kinds_named(names), " or ".join(names)
-        right = {cls for cls, kind in KINDS.items() if kind in kinds}
+        right, expected = _classes_of(names), " or ".join(names)
 
         def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            if type(value) in right or kind_of(value) in kinds:
-                return []
-            return _mismatch(expected, kind_of(value))
+            fits = type(value) in right or kind_of(value) in right.values()
+            return [] if fits else _mismatch(expected, kind_of(value))
         return check_type
 
-    def kw_enum(self, words: Schema, word: str, single: bool = False) -> Check:
-        values = [words[word]] if single else words[word]
+    def kw_enum(self, words: Schema, word: str) -> Check:
+        values = [words[word]] if word == "const" else words[word]
         self.need(isinstance(values, list), f"{word} must be a list")
-        texts = {canonical(item) for item in values}
-        shown = [_shown(item) for item in values[:10]] + ["..."] * (len(values) > 10)
+        texts, expected = {canonical(item) for item in values}, _any_of(values)
 
         def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             text = canonical(value)
             run.spend(len(text) >> 3)
-            return [] if text in texts else _mismatch(" or ".join(shown), _shown(value))
+            return [] if text in texts else _mismatch(expected, _shown(value))
         return check_enum
 
     def kw_pattern(self, words: Schema, word: str) -> Check:
@@ -1526,58 +1472,70 @@ class SchemaDocument:
 
         def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             first: dict[str, int] = {}
-            for i, item in enumerate(value if words[word] else ()):
+            for i, item in enumerate(value):
                 text = canonical(item)
                 run.spend(1 + (len(text) >> 3))
                 if first.setdefault(text, i) != i:
                     return [Failure(join_path(i), f"is the same as item {first[text]}")]
             return []
-        return check_unique
+        return check_unique if words[word] else TRIVIAL[True]
 
     def kw_required(self, words: Schema, word: str) -> Check:
         names = words[word]
         self.need(_is_names(names), f"{word} must be a list of strings")
 
         def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.steps -= len(names)
             missing = [name for name in names if name not in value]
             return [Failure(join_path(name), "is required") for name in missing[:MAX_FAILURES]]
         return check_required
 
-    def kw_dependent(self, words: Schema, word: str, names: bool = False) -> Check:
-        """Compile dependentSchemas; or dependentRequired, which holds lists of `names`."""
-        self.need(isinstance(words[word], dict), f"{word} must be an object")
-        make = self.kw_required if names else self.one
-        checks = {name: make(words[word], name) for name in words[word]}
+    def kw_dependent(self, words: Schema, word: str) -> Check:
+        """Compile dependentRequired, dependentSchemas, or dependencies, which was both."""
+        held = words[word]
+        self.need(isinstance(held, dict), f"{word} must be an object")
+        checks = {
+            name: (self.kw_required if isinstance(held[name], list) else self.one)(held, name)
+            for name in held
+        }
         return lambda value, run, seen: [
             f for name in checks if name in value for f in checks[name](value, run, seen)
         ]
 
-    def kw_members(self, words: Schema, word: str) -> Check:
-        """Compile properties, patternProperties, and additionalProperties for all others."""
-        named = self.named(words, "properties")
-        patterns = self.named(words, "patternProperties").items()
-        searches = [(self.pattern(text), check) for text, check in patterns]
-        word = "additionalProperties"
-        others = self.one(words, word) if word in words else None
+    def kw_properties(self, words: Schema, word: str) -> Check:
+        named = self.named(words, word)
+        return _inside(lambda v, seen: [(name, named[name]) for name in v if name in named])
+
+    def kw_patterns(self, words: Schema, word: str) -> Check:
+        pairs = [(self.pattern(text), check) for text, check in self.named(words, word).items()]
 
         def select(value: Any, seen: Seen) -> Iterable[Any]:
-            # in this order, because a wrong value says more than one name too many
-            pairs = [(name, named[name]) for name in value if name in named]
-            pairs += [(n, check) for n in value for search, check in searches if search(n)]
-            if others and (searches or len(pairs) < len(value)):
-                known = {name for name, _ in pairs}
-                pairs += [(name, others) for name in value if name not in known]
-            return pairs
+            return [(name, check) for name in value for search, check in pairs if search(name)]
+        return _inside(select, 1 + len(pairs))
 
-        return _inside(select, named, 1 + len(searches))
+    def kw_others(self, words: Schema, word: str) -> Check:
+        """Compile additionalProperties: all that the two keywords above do not name."""
+        check, named = self.one(words, word), words.get("properties", {})
+        searches = [self.pattern(text) for text in words.get("patternProperties", ())]
+        known = f": expected {_any_of(named)}" if named and not searches else ""
+        unexpected = [Failure("", "unexpected property" + known)]
+        other: Check = (lambda *_: unexpected) if words[word] is False else check
+
+        def select(value: Any, seen: Seen) -> Iterable[Any]:
+            names = [name for name in value if name not in named]
+            return [(n, other) for n in names if not any(search(n) for search in searches)]
+        inside = _inside(select, 1 + len(searches))
+        return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
+
+    def kw_prefix(self, words: Schema, word: str) -> Check:
+        checks = self.several(words, word)
+        return _inside(lambda v, seen: zip(range(len(v)), checks))
 
     def kw_items(self, words: Schema, word: str) -> Check:
-        """Compile prefixItems, and items for all others."""
-        is_old = isinstance(words.get("items"), list)
+        is_old = isinstance(words[word], list)
         self.need(not is_old, "items must be one schema: use prefixItems for a list")
-        first = self.several(words, "prefixItems") if "prefixItems" in words else []
-        others = itertools.repeat(self.one(words, "items")) if "items" in words else ()
-        return _inside(lambda v, seen: zip(range(len(v)), itertools.chain(first, others)))
+        checks, start = itertools.repeat(self.one(words, word)), len(words.get("prefixItems", ()))
+        return _inside(lambda v, seen: zip(range(start, len(v)), checks))
 
     def kw_unevaluated(self, words: Schema, word: str) -> Check:
         check = self.one(words, word)
@@ -1585,16 +1543,15 @@ class SchemaDocument:
         def select(value: Any, seen: Any) -> Iterable[Any]:
             keys = value if isinstance(value, dict) else range(len(value))
             return [(key, check) for key in keys if key not in seen]
-
-        return _inside(select, words.get("properties", ()))
+        return _inside(select)
 
     def kw_names(self, words: Schema, word: str) -> Check:
         check = self.one(words, word)
 
         def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             run.spend(len(value))
-            bad = ((name, failure) for name in value for failure in check(name, run, None))
-            return [Failure(join_path(name), f"as a name, {f.message}") for name, f in bad]
+            bad = [name for name in value if check(name, run, None)]
+            return [Failure(join_path(name), "is not allowed as a name") for name in bad]
         return check_names
 
     def kw_contains(self, words: Schema, word: str) -> Check:
@@ -1609,17 +1566,17 @@ class SchemaDocument:
                 seen.update(fit)
             if least <= len(fit) <= most:
                 return []
-            wanted = f"at least {least}" if len(fit) < least else f"at most {most}"
-            return [Failure("", f"must contain {wanted} of a certain kind of item, has {len(fit)}")]
+            bound = f"at least {least}" if len(fit) < least else f"at most {most}"
+            return [Failure("", f"must have {bound} items of a certain kind, has {len(fit)}")]
         return check_contains
 
     def kw_all(self, words: Schema, word: str) -> Check:
         checks = self.several(words, word)
         return lambda value, run, seen: [f for check in checks for f in check(value, run, seen)]
 
-    def kw_any(self, words: Schema, word: str, single: bool = False) -> Check:
-        """Compile anyOf, or oneOf, where no more than a `single` one may fit."""
-        checks = self.several(words, word)
+    def kw_any(self, words: Schema, word: str) -> Check:
+        """Compile anyOf, or oneOf, where no more than a single one may fit."""
+        checks, single = self.several(words, word), word == "oneOf"
 
         def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
             tried = []
@@ -1638,74 +1595,70 @@ class SchemaDocument:
         return lambda value, run, seen: [] if check(value, run, None) else failures
 
     def kw_if(self, words: Schema, word: str) -> Check:
-        test, yes, no = (self.one(words, key) for key in ("if", "then", "else"))
+        """Compile if; then and else are compiled already, for the sake of what is named there."""
+        test = self.one(words, word)
+        yes, no = (self.checks[id(words.get(branch, True))] for branch in ("then", "else"))
         return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
 
-    def kw_ref(self, words: Schema, word: str, dynamic: bool = False) -> Check:
-        """Compile a reference; its target may contain it, and so is compiled later."""
-        target, uri = self.find(words[word], self.uri)
-        key, name, checks = id(target), words[word].partition("#")[2], self.checks
-        # An ordinary anchor makes it an ordinary reference.
-        if not dynamic or (uri, name) not in self.dynamic or self.names[uri, name] is not target:
-            return lambda value, run, seen: checks[key](value, run, seen)
+    def kw_ref(self, words: Schema, word: str) -> Check:
+        """Compile a reference; its target may stand below, or around it: look for it later."""
+        ref, place, found = words[word], ([*self.trail], self.scopes[-1:]), []
+        self.need(isinstance(ref, str), f"{word} must be a string")
 
-        def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(run.scopes))  # the outermost that has the name decides
-            homes = (outer for outer in run.scopes if (outer, name) in self.dynamic)
-            return checks[id(self.names[next(homes, uri), name])](value, run, seen)
-        return check_dynamic
+        def find() -> None:
+            self.trail, self.scopes = place
+            found.append(self._target(ref, word == "$dynamicRef"))
+
+        self.later.append(find)
+        return lambda value, run, seen: found[0](value, run, seen)
 
 
-_doc = SchemaDocument
-ITEMS, MEMBERS = (ARRAY, _doc.kw_items), (OBJECT, _doc.kw_members)
+_doc, _size = SchemaDocument, functools.partial(_limit, _is_count)
 #: What compiles a keyword, after the types of value it speaks of, having nothing to say of others.
-#: Keywords that share a row are compiled as one. The order is that of the failures, the most
-#: telling first; `unevaluated...` must see what all others have evaluated.
-KEYWORDS: dict[str, tuple[tuple[type, ...], Any]] = {
-    "type": (ANY, _doc.kw_type), "enum": (ANY, _doc.kw_enum),
-    "const": (ANY, functools.partial(_doc.kw_enum, single=True)),
+#: The order is that of the failures, the most telling first; `unevaluated...` must see what all
+#: others have evaluated.
+KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
+    "$defs": ((), _doc.named), "definitions": ((), _doc.named),
+    "type": (ANY, _doc.kw_type), "enum": (ANY, _doc.kw_enum), "const": (ANY, _doc.kw_enum),
     "minimum": (NUMBER, _limit(_is_number, lambda v, n: v >= n, "must be at least {}")),
     "maximum": (NUMBER, _limit(_is_number, lambda v, n: v <= n, "must be at most {}")),
     "exclusiveMinimum": (NUMBER, _limit(_is_number, lambda v, n: v > n, "must be more than {}")),
     "exclusiveMaximum": (NUMBER, _limit(_is_number, lambda v, n: v < n, "must be less than {}")),
     "multipleOf": (NUMBER, _limit(lambda n: _is_number(n) and 0 < n < float("inf"),
                                   is_multiple, "must be a multiple of {}")),
-    "minLength": (TEXT, _at_least("characters")), "maxLength": (TEXT, _at_most("characters")),
+    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
+    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
     "pattern": (TEXT, _doc.kw_pattern),
-    "minItems": (ARRAY, _at_least("items")), "maxItems": (ARRAY, _at_most("items")),
-    "prefixItems": ITEMS, "items": ITEMS,
+    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
+    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
+    "prefixItems": (ARRAY, _doc.kw_prefix), "items": (ARRAY, _doc.kw_items),
     "contains": (ARRAY, _doc.kw_contains), "uniqueItems": (ARRAY, _doc.kw_unique),
-    "minProperties": (OBJECT, _at_least("members")), "maxProperties": (OBJECT, _at_most("members")),
-    "properties": MEMBERS, "patternProperties": MEMBERS, "additionalProperties": MEMBERS,
+    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
+    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
+    # a wrong value says more than one name too many
+    "properties": (OBJECT, _doc.kw_properties), "patternProperties": (OBJECT, _doc.kw_patterns),
+    "additionalProperties": (OBJECT, _doc.kw_others),
     "propertyNames": (OBJECT, _doc.kw_names), "required": (OBJECT, _doc.kw_required),
-    "dependentRequired": (OBJECT, functools.partial(_doc.kw_dependent, names=True)),
-    "dependentSchemas": (OBJECT, _doc.kw_dependent),
-    "allOf": (ANY, _doc.kw_all), "anyOf": (ANY, _doc.kw_any),
-    "oneOf": (ANY, functools.partial(_doc.kw_any, single=True)),
-    "not": (ANY, _doc.kw_not), "if": (ANY, _doc.kw_if), "$ref": (ANY, _doc.kw_ref),
-    "$dynamicRef": (ANY, functools.partial(_doc.kw_ref, dynamic=True)),
+    "dependentRequired": (OBJECT, _doc.kw_dependent),
+    "dependentSchemas": (OBJECT, _doc.kw_dependent), "dependencies": (OBJECT, _doc.kw_dependent),
+    "allOf": (ANY, _doc.kw_all), "anyOf": (ANY, _doc.kw_any), "oneOf": (ANY, _doc.kw_any),
+    "not": (ANY, _doc.kw_not), "then": ((), _doc.one), "else": ((), _doc.one),
+    "if": (ANY, _doc.kw_if), "$ref": (ANY, _doc.kw_ref), "$dynamicRef": (ANY, _doc.kw_ref),
     "unevaluatedItems": (ARRAY, _doc.kw_unevaluated),
     "unevaluatedProperties": (OBJECT, _doc.kw_unevaluated),
 }  # fmt: skip
 
 
-#: Types that a value has by its class alone. (A float may be an integer.)
-EXACT: dict[str, set[type]] = {
-    "string": {str}, "boolean": {bool}, "integer": {int}, "number": {int, float}}  # fmt: skip
-
-
-def _plain_members(schema: Any) -> dict[str, set[type]]:
-    """Return the members of an object for which a schema asks no more than a type, and those."""
-    plain = {"type", "properties", "required", "additionalProperties"}
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return {}
-    if not KEYWORDS.keys() & schema.keys() <= plain:
+def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
+    """Return the members of an object of which a schema asks no more than a type, and those."""
+    asked = KEYWORDS.keys() & schema.keys() if isinstance(schema, dict) else set()
+    is_plain = asked <= {"type", "properties", "required", "additionalProperties", "$defs"}
+    if not is_plain or "properties" not in asked or schema.get("type") != "object":
         return {}
     return {
-        name: EXACT[words["type"]]
-        for name, words in schema.get("properties", {}).items()
+        name: _classes_of(words["type"])
+        for name, words in schema["properties"].items()
         if isinstance(words, dict) and KEYWORDS.keys() & words.keys() == {"type"}
-        if isinstance(words["type"], str) and words["type"] in EXACT
     }
 
 
@@ -1735,12 +1688,12 @@ class Validator:
                     break
             else:
                 return  # as most arguments of most tools, of which no more need be asked
-        for failure in self.failures(value):
-            raise SchemaError(failure.path, failure.message + failure.hint())
+        for error in self.errors(value):
+            raise error
 
     def errors(self, value: JSON) -> list[SchemaError]:
         """Return what is wrong with `value`: everything, but at most MAX_FAILURES things."""
-        return [SchemaError(f.path, f.message + f.hint()) for f in self.failures(value)]
+        return [SchemaError(failure.path, failure.message) for failure in self.failures(value)]
 
 
 def compile_schema(schema: JSON) -> Validator:
@@ -1751,55 +1704,39 @@ def compile_schema(schema: JSON) -> Validator:
     ...
     mcp_lite.SchemaError: b: expected integer, got string
     """
-    try:
-        return Validator(schema)
-    except RecursionError:
-        raise SchemaError("", "this schema is nested too deeply") from None
+    return Validator(schema)
 
 
-# A model that writes "3" for 3 could correct itself after an error, at the price of a round trip.
-# What follows is for the mistakes that leave no doubt of what was meant.
-
-
-def _kinds_of(schema: Any, root: Any, depth: int = 0) -> set[str]:
-    """Return the JSON types that a schema may admit: rather too many than too few."""
-    kinds = set() if schema is False else set(KINDS.values())
-    if not isinstance(schema, dict) or depth > 8:
-        return kinds
-    if "type" in schema:
-        kinds &= _kinds_named(schema["type"])
-    if "enum" in schema or "const" in schema:
-        kinds &= {kind_of(value) for value in schema.get("enum", [schema.get("const")])}
-    for word in ("anyOf", "oneOf"):
-        if word in schema:
-            kinds &= set().union(*(_kinds_of(held, root, depth + 1) for held in schema[word]))
-    name = str(schema.get("$ref", "")).partition("#/$defs/")[2]
-    for held in [*schema.get("allOf", ()), root.get("$defs", {}).get(name, True)]:
-        kinds &= _kinds_of(held, root, depth + 1)
-    return kinds
-
-
-def relax(arguments: Schema, schema: Schema) -> Schema:
+def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
 
     A string is read as JSON where the schema admits no string but admits what it reads as. A null
-    that is not admitted, for a parameter that may be absent, is absent. Valid arguments come back
-    unchanged, so that nothing is lost by checking them as they are first.
+    that is not admitted, for a parameter that may be absent, is absent. No other is changed.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
     >>> relax({"n": "3", "s": "3"}, schema)
     {'n': 3, 's': '3'}
     """
-    relaxed = {}
+    try:
+        validator = schema if isinstance(schema, Validator) else compile_schema(schema)
+    except SchemaError:
+        return arguments
+    required = validator.schema.get("required", ())
+
+    def mismatch(name: str, value: JSON) -> str:
+        failures = validator.failures({name: value})
+        return next((f.expected for f in failures if f.path == join_path(name)), "")
+
+    relaxed = dict(arguments)
     for name, value in arguments.items():
-        kinds = _kinds_of(schema.get("properties", {}).get(name, True), schema)
-        if value is None and "null" not in kinds and name not in schema.get("required", ()):
-            continue
-        relaxed[name] = value
-        if isinstance(value, str) and "string" not in kinds and value == value.strip():
+        wanted = mismatch(name, value)
+        if wanted and value is None and name not in required:
+            del relaxed[name]
+        elif isinstance(value, str) and wanted and not re.search('string|"', wanted):
             with contextlib.suppress(ProtocolError, UnicodeError):
                 read = decode(value.encode())
-                relaxed[name] = read if kind_of(read) in kinds else value
+                if value == value.strip() and not mismatch(name, read):
+                    relaxed[name] = read
     return relaxed
 
 
@@ -1826,14 +1763,9 @@ class Shape(NamedTuple):
 
 #: Names, and what reads the members of those names.
 Readers = list[tuple[str, Callable[[Any], Any]]]
-
-
-class Member(NamedTuple):
-    """One member of a dataclass, NamedTuple or TypedDict, or one parameter of a function."""
-
-    name: str
-    hint: Any
-    default: Any  #: EMPTY if it is required, and `...` if it has none that can be told
+#: Name, annotation and default of a record's member or a function's parameter; the default is
+#: EMPTY if it is required, and `...` if it has none that can be told.
+Member = tuple[str, Any, Any]
 
 
 def _is_class(hint: Any) -> bool:
@@ -1846,50 +1778,40 @@ def _is_record(hint: Any) -> bool:
     return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
 
-def _hints_of(thing: Any, names: Any, known: Any, what: Any) -> dict[str, Any]:
+def _hints_of(thing: Any, names: Any, known: Any = None) -> dict[str, Any]:
     """Return the annotations of a function or class, with the strings in them evaluated."""
-    modules = None if isinstance(thing, type) else names  # bases may come from other modules
     try:
-        hints = typing.get_type_hints(thing, modules, known, include_extras=True)
+        return typing.get_type_hints(thing, names, known, include_extras=True)
     except NameError as exc:
         raise TypeError(f"{exc}: define it at module level, not under TYPE_CHECKING") from None
     except Exception as exc:
-        raise TypeError(f"{what}: {exc}; before Python 3.10 write Optional[int]") from None
-    return {name: _resolve_inside(hint, names, known) for name, hint in hints.items()}
+        raise TypeError(f"{exc}; before Python 3.10 write Optional[int]") from None
 
 
-def _resolve(hint: Any, names: Any, known: Any = None) -> Any:
+def _resolve(hint: Any, names: Any, hidden: type | None = None) -> Any:
+    """Return an annotation, evaluated if it is a string; or `hidden`, if that is what it names."""
+    if hidden and isinstance(hint, str):
+        # which may be imported for type checkers only, or stand in `Context | None` on 3.9
+        word = rf"(\w+\.)*{hidden.__name__}"
+        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
+            return hidden
+
     def holder() -> None: ...
 
     holder.__annotations__ = {"x": hint}
-    return _hints_of(holder, names, known, repr(hint))["x"]
+    return _hints_of(holder, names)["x"]
 
 
-def _resolve_inside(hint: Any, names: Any, known: Any) -> Any:
-    """Evaluate the str in list["Node"], which old Pythons leave alone."""
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, str):
-        return _resolve(hint, names, known)
-    if origin is not Union and not isinstance(hint, types.GenericAlias):
-        return hint
-    inner = tuple(_resolve_inside(arg, names, known) for arg in args)
-    return hint if inner == args else (Union if origin is Union else hint.__origin__)[inner]
-
-
-def _form_name(hint: Any) -> str:
-    """Return "Required" and the like; typing and typing_extensions each have their own."""
-    return str(getattr(typing.get_origin(hint), "_name", ""))
-
-
-def _unwrap_hint(hint: Any) -> tuple[Any, list[Any]]:
+def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
     """Strip Annotated, NotRequired, NewType and their kin; return what is left, and the notes."""
     notes: list[Any] = []
     while True:
+        # typing and typing_extensions have one each
+        form = getattr(typing.get_origin(hint), "_name", "")
         if hasattr(hint, "__metadata__"):
-            notes = [*hint.__metadata__, *notes]
-            hint = hint.__origin__
-        elif _form_name(hint) in ("Required", "NotRequired", "ReadOnly"):
-            hint = typing.get_args(hint)[0]
+            hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
+        elif form in ("Required", "NotRequired", "ReadOnly"):
+            hint, notes = typing.get_args(hint)[0], [*notes, typing.get_origin(hint)]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         else:
@@ -1897,7 +1819,7 @@ def _unwrap_hint(hint: Any) -> tuple[Any, list[Any]]:
 
 
 def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
-    hint, _ = _unwrap_hint(hint)
+    hint, _ = _unwrap(hint)
     if _is_class(hint):
         return issubclass(hint, classes)
     return any(_mentions(arg, classes) for arg in typing.get_args(hint))
@@ -1914,22 +1836,21 @@ def _field_names(record: Any) -> Sequence[str]:
 
 def _members_of(cls: Any, output: bool) -> list[Member]:
     """Return what a constructor takes; for `output`, what to_json() gives."""
-    module = vars(sys.modules.get(cls.__module__, typing))
-    hints = _hints_of(cls, module, {cls.__name__: cls}, cls.__name__)
+    hints = _hints_of(cls, None, {cls.__name__: cls})  # bases may come from other modules
     if issubclass(cls, dict):
-        # where annotations are strings, __required_keys__ has not seen the word NotRequired
         members = []
         for name, hint in hints.items():
-            forms = _form_name(hint), _form_name(getattr(hint, "__origin__", hint))
+            # where annotations are strings, __required_keys__ has not seen the word NotRequired
+            forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
             needed = "Required" in forms or name in cls.__required_keys__
-            optional = "NotRequired" in forms or not needed
-            members.append(Member(name, hint, ... if optional else EMPTY))
+            required = needed and "NotRequired" not in forms
+            members.append((name, hint, EMPTY if required else ...))
         return members
     names = _field_names(cls)
     if output:  # where what has a default is there, too
-        return [Member(name, hints.get(name, Any), EMPTY) for name in names]
+        return [(name, hints.get(name, Any), EMPTY) for name in names]
     given = inspect.signature(cls).parameters.values()
-    return [Member(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
+    return [(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
 
 
 def _read_value(make: Callable[..., Any], *args: Any) -> Any:
@@ -1940,10 +1861,10 @@ def _read_value(make: Callable[..., Any], *args: Any) -> Any:
         raise SchemaError("", f"is not usable: {exc}") from None
 
 
-def _read_inside(step: str | int, convert: Callable[[Any], Any] | None, value: Any) -> Any:
-    """Convert a member or item; put the way to it before the path of an error."""
+def _read_inside(step: str | int, read: Callable[[Any], Any] | None, value: Any) -> Any:
+    """Read a member or item; put the way to it before the path of an error."""
     try:
-        return convert(value) if convert else value
+        return read(value) if read else value
     except SchemaError as exc:
         raise SchemaError(join_path(step, exc.path), exc.message) from None
 
@@ -1978,13 +1899,12 @@ SCALARS: dict[str, tuple[Schema, Any]] = {
     "datetime.date": ({"type": "string", "format": "date"}, _read_iso),
     "datetime.time": ({"type": "string", "format": "time"}, _read_iso),
     "uuid.UUID": ({"type": "string", "format": "uuid"}, lambda cls, value: cls(value)),
+    "os.PathLike": ({"type": "string"}, lambda cls, value: cls(value)),
     "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
 }  # fmt: skip
 #: What makes the Python value of an array, by annotation; annotations of objects; of unions.
 ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
-for _hint in (Sequence, Iterable, typing.Collection, typing.MutableSequence):
-    ARRAYS[typing.get_origin(_hint)] = list
-ARRAYS[typing.get_origin(typing.AbstractSet)] = set
+ARRAYS.update({typing.get_origin(kind): list for kind in (Sequence, Iterable, typing.Collection)})
 OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
 UNIONS = (Union, getattr(types, "UnionType", Union))
 
@@ -1996,58 +1916,46 @@ def _scalar_shape(hint: Any) -> Shape | None:
     cls = type(None) if hint is None else hint
     if not _is_class(cls):
         return None
-    if cls is int:  # 3.0 is an integer for JSON Schema, and not for range()
-        return Shape({"type": "integer"}, lambda v: int(v) if type(v) is float else v)
-    if cls in PLAIN:
-        return Shape({"type": KINDS[cls]})
-    if f"{cls.__module__}.{cls.__qualname__}" in SCALARS:
-        schema, make = SCALARS[f"{cls.__module__}.{cls.__qualname__}"]
-        return Shape(schema, functools.partial(_read_value, make, cls))
-    is_path = issubclass(cls, os.PathLike)
-    return Shape({"type": "string"}, functools.partial(_read_value, cls)) if is_path else None
+    if cls in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+        return Shape({"type": KINDS[cls]}, int if cls is int else None)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    row = SCALARS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
+    return Shape(row[0], functools.partial(_read_value, row[1], cls)) if row else None
 
 
 class AnnotationReader:
-    """Finds the shapes of annotations.
-
-    Everything stands inline, which models understand best, and without invented titles; under
-    `$defs` is only what contains itself.
-    """
+    """Finds shapes; all stands inline, as models understand best, but for what contains itself."""
 
     def __init__(self, output: bool = False) -> None:
         self.output = output  # schemas of what to_json() gives, not of what is read
         self.names: dict[Any, str] = {}  # of classes being written, and of those in defs
-        self.referred: set[str] = set()
-        self.defs: Schema = {}
-        self.readers: dict[Any, Any] = {}  # of the classes in names
-        self.unions: list[tuple[list[Validator], list[Shape]]] = []  # whose validators are due
+        self.defs: dict[str, Schema] = {}  # empty schemas while they are being written
+        self.readers: dict[str, Any] = {}  # ... and what reads their values
 
-    def finish(self, schema: Schema) -> Schema:
-        """Return the schema with `$defs`; now the alternatives of unions can be told apart."""
-        for validators, shapes in self.unions:
-            validators += [compile_schema({**s.schema, "$defs": self.defs}) for s in shapes]
+    def whole(self, schema: Schema) -> Schema:
+        """Return a schema with the definitions that it may refer to."""
         return {**schema, "$defs": self.defs} if self.defs else schema
 
     def shape(self, annotation: Any) -> Shape:
         """Return the shape of an annotation; raise TypeError if it has none."""
-        hint, notes = _unwrap_hint(annotation)
+        hint, notes = _unwrap(annotation)
         schema, read = self._bare(hint)
         schema = dict(schema)
         for note in notes:
             if isinstance(note, Header):
-                schema["x-mcp-header"] = note.name
-            elif isinstance(note, (str, dict)):
-                schema.update({"description": note} if isinstance(note, str) else note)
+                note = {"x-mcp-header": note.name}
+            elif isinstance(note, str):
+                note = {"description": note}
+            schema.update(note if isinstance(note, dict) else {})
         return Shape(schema, read)
 
     def _bare(self, hint: Any) -> Shape:
         origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
-        choices = args if origin is typing.Literal else [*getattr(hint, "__members__", {}).values()]
         scalar = _scalar_shape(hint)
         if scalar:
             return scalar
-        if choices:
-            return self._choice(choices)
+        if origin is typing.Literal or hasattr(hint, "__members__"):
+            return self._choice(args or [*hint.__members__.values()])
         if origin in UNIONS:
             return self._union([self.shape(arg) for arg in args])
         if origin in ARRAYS:
@@ -2058,57 +1966,56 @@ class AnnotationReader:
             return self._named(hint, lambda: self.shape(hint.__value__))
         if _is_record(hint):
             return self._named(hint, lambda: self._record(hint))
-        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type")
+        # a string is left of list["Node"] before Python 3.11
+        remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
+        raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
 
     def _choice(self, choices: Sequence[Any]) -> Shape:
         values = [to_json(choice) for choice in choices]
         kinds = sorted({kind_of(value) for value in values})
-        schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
-        if not any(hasattr(choice, "_value_") for choice in choices):
-            return Shape(schema)
         by_text = {canonical(value): choice for value, choice in zip(values, choices)}
+        schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
         return Shape(schema, lambda value: by_text[canonical(value)])
 
     def _union(self, shapes: list[Shape]) -> Shape:
         schema = {"anyOf": [shape.schema for shape in shapes]}
         if self.output or not any(shape.read for shape in shapes):
             return Shape(schema)
-        validators: list[Validator] = []
-        self.unions.append((validators, shapes))
+
+        @functools.cache  # called when all definitions are known
+        def validators() -> list[Validator]:
+            return [compile_schema(self.whole(shape.schema)) for shape in shapes]
 
         def read_union(value: Any) -> Any:
             # The first that fits, as everywhere in Python; what only looks like a date is a str.
             problem = SchemaError("", "fits no alternative")
-            for validator, shape in zip(validators, shapes):
+            for validator, shape in zip(validators(), shapes):
                 if not validator.failures(value):
                     try:
                         return shape.read(value) if shape.read else value
                     except SchemaError as exc:
                         problem = exc
             raise problem
-
         return Shape(schema, read_union)
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
         build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
-        shapes = [self.shape(arg) for arg in (args if fixed else args[:1])]
+        shapes = [self.shape(arg) for arg in args if arg is not ...] or [Shape({})]
         schema: Schema = {"type": "array"}
         if fixed:
             first, count = [shape.schema for shape in shapes], len(shapes)
             schema.update(prefixItems=first, minItems=count, maxItems=count)
-        elif shapes and shapes[0].schema:
+        elif shapes[0].schema:
             schema["items"] = shapes[0].schema
         if build in (set, frozenset):
             schema["uniqueItems"] = True
-        readers = [shape.read for shape in shapes] or [None]
-        if build is list and not readers[0]:
+        if build is list and not shapes[0].read:
             return Shape(schema)
 
         def read_array(value: list[Any]) -> Any:
-            each = zip(readers if fixed else itertools.repeat(readers[0]), value)
-            found = [_read_inside(i, read, item) for i, (read, item) in enumerate(each)]
-            return found if build is list else _read_value(build, found)
-
+            each = zip(shapes if fixed else itertools.repeat(shapes[0]), value)
+            found = [_read_inside(i, shape.read, item) for i, (shape, item) in enumerate(each)]
+            return _read_value(build, found)
         return Shape(schema, read_array)
 
     def _mapping(self, key: Any, value: Any) -> Shape:
@@ -2117,12 +2024,13 @@ class AnnotationReader:
             raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
         schema = {"type": "object", "propertyNames": names, "additionalProperties": members}
         schema = {word: held for word, held in schema.items() if held}
-        if not read_key and not read:
-            return Shape(schema)
-        return Shape(schema, lambda value: {
-            _read_inside(name, read_key, name): _read_inside(name, read, held)
-            for name, held in value.items()
-        })  # fmt: skip
+
+        def read_mapping(value: Schema) -> Any:
+            return {
+                _read_inside(name, read_key, name): _read_inside(name, read, held)
+                for name, held in value.items()
+            }
+        return Shape(schema, read_mapping if read_key or read else None)
 
     def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
         """Return the shape of what may contain itself: if it does, a reference to a definition."""
@@ -2131,22 +2039,22 @@ class AnnotationReader:
             while name in self.names.values():
                 name += "_"
             self.names[hint] = name
-            schema, read = made = make()
-            self.readers[hint] = read or (lambda value: value)
-            if name not in self.referred:
+            schema, self.readers[name] = made = make()
+            if name not in self.defs:
                 del self.names[hint]
                 return made
             self.defs[name] = schema
-        self.referred.add(self.names[hint])
-        reference = {"$ref": f"#/$defs/{self.names[hint]}"}
-        return Shape(reference, lambda value: self.readers[hint](value))  # not yet known
+        name = self.names[hint]
+        self.defs.setdefault(name, {})
+        reference = {"$ref": f"#/$defs/{name}"}
+        return Shape(reference, lambda value: self.readers[name](value))  # not yet known
 
     def _record(self, cls: Any) -> Shape:
         schema, readers = self.members(_members_of(cls, self.output))
         if not self.output and not issubclass(cls, dict):
             schema["additionalProperties"] = False
         return Shape(schema, lambda members: _read_value(
-            lambda members: cls(**members), _read_members(readers, members)
+            lambda: cls(**_read_members(readers, members))
         ))  # fmt: skip
 
     def members(self, members: list[Member]) -> tuple[Schema, Readers]:
@@ -2157,22 +2065,18 @@ class AnnotationReader:
                 schema, read = self.shape(hint)
             except TypeError as exc:
                 raise TypeError(f"{name!r}: {exc}") from None
-            properties[name] = {**schema, **_default_of(default, schema)}
+            properties[name] = schema
+            with contextlib.suppress(TypeError, ValueError):  # what JSON cannot say is not told
+                value = to_json(default)
+                json.dumps(value, allow_nan=False)
+                # nor is that of `x: int = None`, which is not an int
+                if value is not None or "null" in schema.get("type", "null"):
+                    schema["default"] = value
             if read:
                 readers.append((name, read))
         required = [name for name, _, default in members if default is EMPTY]
         schema = {"type": "object", "properties": properties}
         return {**schema, "required": required} if required else schema, readers
-
-
-def _default_of(default: Any, schema: Schema) -> Schema:
-    """Return {"default": ...}, or {} for what JSON cannot say or `x: int = None` does not mean."""
-    try:
-        value = to_json(default)
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return {}
-    return {} if value is None and "null" not in _kinds_of(schema, {}) else {"default": value}
 
 
 def schema_of(annotation: Any, *, output: bool = False) -> Schema:
@@ -2184,21 +2088,16 @@ def schema_of(annotation: Any, *, output: bool = False) -> Schema:
     {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
     """
     reader = AnnotationReader(output)
-    return reader.finish(reader.shape(annotation).schema)
+    return reader.whole(reader.shape(annotation).schema)
 
 
 def converter_of(annotation: Any) -> Any:
-    """Return what makes the annotated Python value of valid JSON; None if the JSON is that.
-
-    The converter raises SchemaError.
+    """Return what makes the Python value of valid JSON, or SchemaError; None if JSON is the value.
 
     >>> converter_of(dict[str, bytes])({"a": "aGk="})
     {'a': b'hi'}
     """
-    reader = AnnotationReader()
-    schema, read = reader.shape(annotation)
-    reader.finish(schema)
-    return read
+    return AnnotationReader().shape(annotation).read
 
 
 def output_schema_of(
@@ -2209,13 +2108,11 @@ def output_schema_of(
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
     where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
 
-    >>> output_schema_of(dict[str, int])
-    ({'type': 'object', 'additionalProperties': {'type': 'integer'}}, False)
     >>> output_schema_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
-    scalar = _scalar_shape(_unwrap_hint(annotation)[0])
-    if (scalar and scalar.schema in ({}, {"type": "null"})) or _mentions(annotation, opaque):
+    says_nothing = _unwrap(annotation)[0] in (EMPTY, Any, object, None, type(None))
+    if says_nothing or _mentions(annotation, opaque):
         return None, False
     schema = schema_of(annotation, output=True)
     defs = schema.pop("$defs", {})
@@ -2262,10 +2159,9 @@ def _json_of(value: Any) -> JSON:
             with contextlib.suppress(TypeError):  # what repeats can be cached and compared
                 found.sort()
         return found
-    scalar = _scalar_shape(type(value))
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    if scalar and scalar.schema:
+    if getattr(_scalar_shape(type(value)), "schema", None):
         return str(value)
     raise SchemaError("", type(value).__name__)
 
@@ -2322,7 +2218,7 @@ class Signature(NamedTuple):
 
     def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
         """Return what to call the function with, as fn(*args, **kwargs)."""
-        values = self.bind(arguments) if self.converters else {**arguments}
+        values = self.bind(arguments)
         if self.context is not None:
             values[self.context] = context
         if not self.positional:
@@ -2340,15 +2236,6 @@ def _plain_function(fn: Any) -> Any:
     return getattr(fn, "__func__", fn)
 
 
-def _parameter_hint(hint: Any, names: dict[str, Any], hidden: type | None) -> Any:
-    # The class may be imported for type checkers only, or stand in `Context | None` on 3.9.
-    if hidden and isinstance(hint, str):
-        word = rf"(\w+\.)*{hidden.__name__}"
-        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
-            return hidden
-    return _resolve(hint, names)
-
-
 def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signature:
     """Read a function: the schema of its parameters, and how to call it with JSON.
 
@@ -2361,32 +2248,29 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
     """
     target, reader = _plain_function(fn), AnnotationReader()
     names = getattr(target, "__globals__", None) or vars(sys.modules.get(target.__module__, typing))
-    members, positional, context, is_open, at = [], [], None, False, ""
+    bound = fn.keywords if isinstance(fn, functools.partial) else {}  # its author has decided
+    members, positional, context, at = [], [], None, ""
     try:
         signature = inspect.signature(fn)
-        for name, parameter in signature.parameters.items():
-            at = f"parameter {name!r}: "
-            if parameter.kind is parameter.VAR_KEYWORD:
-                is_open = True
-            elif isinstance(fn, functools.partial) and name in fn.keywords:
-                continue  # its author has decided
-            elif parameter.kind is parameter.VAR_POSITIONAL:
+        given = [p for p in signature.parameters.values() if p.name not in bound]
+        named = [p for p in given if p.kind is not p.VAR_KEYWORD]
+        for p in named:
+            at = f"parameter {p.name!r}: "
+            if p.kind is p.VAR_POSITIONAL:
                 raise TypeError("JSON names every argument: take one list instead")
+            if p.kind is p.POSITIONAL_ONLY:
+                positional.append((p.name, p.default))
+            hint = _resolve(p.annotation, names, hidden)
+            if not hidden or not _mentions(hint, (hidden,)):
+                members.append((p.name, hint, p.default))
+            elif context is None:
+                context = p.name
             else:
-                if parameter.kind is parameter.POSITIONAL_ONLY:
-                    positional.append((name, parameter.default))
-                hint = _parameter_hint(parameter.annotation, names, hidden)
-                if hidden is None or not _mentions(hint, (hidden,)):
-                    members.append(Member(name, hint, parameter.default))
-                elif context is None:
-                    context = name
-                else:
-                    raise TypeError(f"{context!r} is the context already")
+                raise TypeError(f"{context!r} is the context already")
         at = "parameter "
         schema, converters = reader.members(members)
-        schema = reader.finish({**schema, "additionalProperties": is_open})
-        at = "its result: "
-        returns = signature.return_annotation
+        schema = reader.whole({**schema, "additionalProperties": len(named) < len(given)})
+        at, returns = "its result: ", signature.return_annotation
         returns = returns if returns is EMPTY else _resolve(returns, names)
     except (TypeError, ValueError, NameError, SchemaError) as exc:
         name = getattr(target, "__qualname__", repr(fn))
