@@ -5765,7 +5765,7 @@ class Entry:
             return
         self.signature, self.raw = read_signature(fn, schema)
         self.schema = self.signature.schema
-        self.check = compile_schema(self.schema).check
+        self.validator = compile_schema(self.schema)
         if self.signature.description:
             self.definition.setdefault("description", self.signature.description)
 
@@ -5774,12 +5774,12 @@ class Entry:
         if len(given) > MAX_ARGUMENTS:
             raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
         try:
-            self.check(given)
+            self.validator.check(given)
         except SchemaError:
             # Models write "3" for 3, and prompts and URIs have nothing but text: what the schema
             # leaves no doubt about is understood.
-            given = relax(given, self.schema)
-            self.check(given)
+            given = relax(given, self.validator)
+            self.validator.check(given)
         return self.signature.call_args({self.raw: given} if self.raw else given, ctx)
 
     async def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Any:
