@@ -20289,14 +20289,13 @@ class TestProportions:
     def test_nesting_is_shallow(self):
         depths = {f"{name}, line {node.lineno}": nesting(node) for name, node in functions(TREE)}
         assert {name: depth for name, depth in depths.items() if depth > 4} == {}
-        assert len([depth for depth in depths.values() if depth == 4]) <= 8
+        assert len([depth for depth in depths.values() if depth == 4]) <= 2
 
     def test_classes_fit_in_the_head(self):
-        """400 lines of code; the two that users meet have one short method for each thing to do."""
+        """310 lines of code; but the client has one short method for each thing to do."""
         classes = [node for node in ast.walk(TREE) if isinstance(node, ast.ClassDef)]
-        large = {node.name for node in classes if size(node) > 400}
-        assert large <= {"Server", "Client"}
-        assert max(size(node) for node in classes) <= 680
+        assert {node.name for node in classes if size(node) > 310} <= {"Client"}
+        assert max(size(node) for node in classes) <= 540
 
     def test_the_story_is_told(self):
         """The aim is one line of comment or docstring for two of code; it must not sink."""
@@ -20304,11 +20303,11 @@ class TestProportions:
         for part in NUMBERED:
             lines = set(range(part.first, part.last + 1))
             told[part.title] = round(len(NARRATIVE & lines) / len(CODE & lines), 2)
-        assert len(NARRATIVE) / len(CODE) >= 0.23, f"by section: {told}"
+        assert len(NARRATIVE) / len(CODE) >= 0.25, f"by section: {told}"
 
     def test_the_file_is_a_book_not_a_shelf(self):
         # The aim is 6,000 lines, whole. This bound may only shrink.
-        assert len(LINES) < 11_900
+        assert len(LINES) < 11_500
         assert {n: len(line) for n, line in enumerate(LINES, 1) if len(line) > 100} == {}
 
 
