@@ -2247,7 +2247,8 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
     ['a']
     """
     target, reader = _plain_function(fn), AnnotationReader()
-    names = getattr(target, "__globals__", None) or vars(sys.modules.get(target.__module__, typing))
+    home = getattr(target, "__module__", None)  # which a method of a C class lacks
+    names = getattr(target, "__globals__", None) or vars(sys.modules.get(home or "", typing))
     bound = fn.keywords if isinstance(fn, functools.partial) else {}  # its author has decided
     members, positional, context, at = [], [], None, ""
     try:
@@ -6160,14 +6161,21 @@ class Job:
     spec: basic/versioning#extension-negotiation; the extension io.modelcontextprotocol/tasks
     """
 
+    known = False  # whether the client has seen how it ended
+
     def __init__(self, ctx: Context) -> None:
         jobs, now = ctx.server.jobs, time.time()
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
             del jobs[old.id]
         if len(jobs) >= MAX_TASKS:
-            raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running or kept")
-        self.ctx = ctx
+            ended = [job for job in jobs.values() if job.ctx is None]
+            if not ended:
+                raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running")
+            # The oldest gives way, and first one whose client knows how it ended.
+            del jobs[min(ended, key=lambda job: not job.known).id]
+        self.server, self.principal = ctx.server, ctx.principal
+        self.ctx: Context | None = ctx  # until it ends: a request may be large
         self.id: str = os.urandom(16).hex()
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
@@ -6184,8 +6192,10 @@ class Job:
                 status = "input_required"
             self.status, self.message, self.outcome = status, message, outcome
             self.updated = timestamp()
+            if status not in ("working", "input_required"):
+                self.ctx = None
             told = notification("notifications/tasks", self.details())
-            self.ctx.server._tell("extensions", told)
+            self.server._tell("extensions", told)
 
     def details(self, begun: bool = False) -> Msg:
         """Return the task with what it asks, or what came of it; without, when it has `begun`."""
@@ -6205,7 +6215,7 @@ class Job:
             name = key or method
             while name in self.answers:  # a name must never stand for two questions of one task
                 name = f"{name}-{len(self.answers) + 1}"
-            waiter = self.answers[name] = self.ctx._conversation.loop.create_future()
+            waiter = self.answers[name] = asyncio.get_running_loop().create_future()
             self.requests[name] = {"method": method, "params": params}
             self.change("input_required")
             answer = await waiter
@@ -6223,9 +6233,10 @@ class Job:
 
     def cancel(self) -> None:
         """End the task, if it has not ended."""
+        ctx = self.ctx
         self.change("cancelled")
-        if self.ctx._run is not None:
-            self.ctx._run.cancel()
+        if ctx is not None and ctx._run is not None:
+            ctx._run.cancel()
 
 
 class Life:
@@ -6927,7 +6938,7 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
 def job_of(ctx: Context, job_id: str) -> Job | None:
     """Return a task, which is nobody's business but its principal's."""
     job = ctx.server.jobs.get(job_id)
-    known = job is not None and job.ctx.principal == ctx.principal and job.expires >= time.time()
+    known = job is not None and job.principal == ctx.principal and job.expires >= time.time()
     return job if known else None
 
 
@@ -6939,6 +6950,7 @@ async def tend_task(ctx: Context) -> Msg:
     if job is None:
         raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
     if ctx.method == "tasks/get":
+        job.known = job.ctx is None
         return job.details()
     if ctx.method == "tasks/update":
         job.update(ctx.params["inputResponses"])
@@ -7651,7 +7663,7 @@ class Client:
         try:
             task = await self._poll(handle, task, **ask.keywords)
         except BaseException as exc:
-            if self.peer.lost is None and not isinstance(exc, RemoteError):
+            if self.peer.lost is None and not isinstance(exc, (RemoteError, ConnectionClosed)):
                 self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
         if task.get("status") == "completed":
@@ -7669,7 +7681,7 @@ class Client:
         clock, told = asyncio.get_running_loop().time, None
         until = clock() + longest
         if task.get("status") != "working":  # how it ended, or what it asks, is told only here
-            task = await self.request("tasks/get", handle)
+            task = await self._look(handle)
         while task.get("status") in ("working", "input_required"):
             if on_progress is not None and task.get("statusMessage") not in (None, told):
                 told = task["statusMessage"]
@@ -7685,8 +7697,20 @@ class Client:
             await asyncio.sleep(min(wait_ms, 1000 * STALL_SECONDS) / 1000)
             if clock() > until:
                 raise RequestTimeout(f"a task was not done within {longest:g} seconds")
-            task = await self.request("tasks/get", handle)
+            task = await self._look(handle)
         return task
+
+    async def _look(self, handle: Msg) -> Msg:
+        """Return a task as it is; a connection that is lost meanwhile takes nothing from it."""
+        failures = 0
+        while True:
+            try:
+                return await self.request("tasks/get", handle)
+            except ConnectionClosed:
+                if self.peer.lost is not None or failures == MAX_RESUMES:
+                    raise
+            failures += 1
+            await asyncio.sleep(RETRY_MS / 1000 * failures)
 
     async def _renew(self, expired: Session) -> None:
         """Shake hands again, once for all requests that found the same session gone."""
@@ -9004,7 +9028,17 @@ class Connection(asyncio.Protocol):
         if what != self.waiting_for:
             self.waiting_for = what
             self.deadline = self.listener.loop.time() + PATIENCE[what]
-            if head is not None and wants_continue(head) and not self.decoder.buffer:
+            if head is not None:
+                self._await_body(head)
+
+    def _await_body(self, head: RequestHead) -> None:
+        """Let the rest of a request come, unless its head is reason enough to refuse it."""
+        try:
+            self.listener.screen(head.method, head.path, head.headers)
+        except ProtocolError as exc:
+            self._refuse(exc)
+        else:
+            if wants_continue(head) and not self.decoder.buffer:
                 self.transport.write(CONTINUE)
 
     def _begin(self, head: RequestHead, body: bytes) -> None:
@@ -9054,7 +9088,7 @@ class Connection(asyncio.Protocol):
         """Answer what cannot be understood, and serve nothing more. RFC 9112 §6.3"""
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
         body = encode(error(None, wire_error(exc)))
-        fields = (("content-type", JSON_TYPE), ("connection", "close"))
+        fields = (*refusal_headers(exc).items(), ("connection", "close"))
         head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
         self.transport.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
         # Closing with input unread would reset the connection, and the answer be lost: what still
@@ -9085,11 +9119,25 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
 
+def refusal_headers(exc: ProtocolError) -> dict[str, str]:
+    """Return the headers of the answer to what is refused."""
+    challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
+    return {"content-type": JSON_TYPE, **challenge}  # RFC 9110 §15.5.2
+
+
+def _pass(*_: Any) -> None:
+    """Let every request come."""
+
+
 class Listener:
     """Listening sockets and their connections."""
 
-    def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
+    def __init__(
+        self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES, screen: Callable[..., Any] = _pass
+    ) -> None:
         self.handle, self.max_body = handle, max_body
+        #: screen(method, path, headers) may refuse a request before its body is there
+        self.screen = screen
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.addresses: dict[str, int] = {}  # how many connections from each
@@ -9362,7 +9410,9 @@ class HTTPClient:
                 # loop looks at the socket once, and tells the reader in its next round.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-            if not reader.at_eof() and not writer.is_closing() and now - since < REUSE_SECONDS:
+            # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
+            spoilt = reader.at_eof() or reader._buffer  # type: ignore[attr-defined]
+            if not spoilt and not writer.is_closing() and now - since < REUSE_SECONDS:
                 return reader, writer
             writer.close()
         try:
@@ -9521,6 +9571,8 @@ class EventStream:
         self, response: Response, after: int | None = None, first: bytes = b""
     ) -> None:
         """Make `response` the reader, from event `after` on; whoever read before is let go."""
+        if response.lost:  # while its token was looked at: nobody would tell us again
+            return
         endpoint = self.session.endpoint
         oldest = self.last - len(self.events)  # the number of the event before the first kept
         if after is None:
@@ -9569,7 +9621,7 @@ class EventStream:
         self.events.append(data)
         self.size += len(data)
         while len(self.events) > 1 and (
-            self.size > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
+            self.size - len(data) > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
         ):
             self.size -= len(self.events.popleft())
         if self is not self.session.listening or not self.flushing:
@@ -9612,12 +9664,12 @@ class EventStream:
 class Reply:
     """Where everything goes that one POST causes: JSON if that is all, else a stream."""
 
-    __slots__ = ("session", "headers", "principal", "response", "stream", "since")
+    __slots__ = ("session", "address", "headers", "principal", "response", "stream", "since")
 
     def __init__(
         self, session: HTTPSession, request: HTTPRequest, response: Response, principal: Any
     ) -> None:
-        self.session, self.response = session, response
+        self.session, self.response, self.address = session, response, request.address
         self.headers, self.principal = request.headers, principal
         self.stream: EventStream | None = None
         self.since = session.endpoint.loop.time()
@@ -9641,6 +9693,11 @@ class Reply:
         if session.modern and "error" in msg:
             status = MODERN_STATUS.get(msg["error"]["code"], 200)  # type: ignore[call-overload]
         await self.response.send(status, headers, body)
+
+    async def keep_alive(self) -> None:
+        """Say something, unless that has happened by now."""
+        if self.stream is None and not self.response.started:
+            await self.open()
 
     async def open(self) -> EventStream:
         """Make the answer a stream."""
@@ -9785,7 +9842,7 @@ class Endpoint:
         if tokens is not None and not isinstance(tokens, dict):
             tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
         self.tokens: Mapping[str, Any] | None = tokens
-        self.verify = verify
+        self.verify, self.guarded = verify, tokens is not None or verify is not None
         self.stateful = sessions
         self.session_seconds, self.max_sessions = session_seconds, max_sessions
         self.session_prefix = session_prefix
@@ -9827,18 +9884,30 @@ class Endpoint:
             origin = headers.get("origin")
             if origin is not None:
                 response.headers = cors_headers(origin)
-            methods = self.routes.get(where)
-            if methods is None:
-                raise ProtocolError(f"nothing is at {request.path[:100]!r}", http_status=404)
+            methods = self.methods_at(where)
             if method not in methods:
                 await self._other(method, methods, request, response)
                 return
             principal = None
-            if (self.tokens is not None or self.verify) and (method, where) not in self.public:
+            if self.guarded and (method, where) not in self.public:
                 principal = await self.authenticate(headers)
             await methods[method](request, response, principal)
         except ProtocolError as exc:
             await self.refuse(response, exc)
+
+    def screen(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        """Raise ProtocolError for a request that is refused, whatever its body will be."""
+        self.gate.check(headers)
+        where = path.rstrip("/")
+        self.methods_at(where)
+        if self.guarded and (method, where) not in self.public and bearer_of(headers) is None:
+            raise ProtocolError("a valid bearer token is needed", http_status=401)
+
+    def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
+        """Return what serves a path, by method."""
+        if where not in self.routes:
+            raise ProtocolError(f"nothing is at {where[:100] or '/'!r}", http_status=404)
+        return self.routes[where]
 
     async def _other(
         self, method: str, methods: Iterable[str], request: HTTPRequest, response: Response
@@ -9857,8 +9926,7 @@ class Endpoint:
     ) -> None:
         """Answer with an error that has no id, and the status that belongs to it."""
         body = encode(error(None, wire_error(exc)))
-        challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
-        await response.send(exc.http_status, {**JSON_HEADERS, **challenge, **headers}, body)
+        await response.send(exc.http_status, {**refusal_headers(exc), **headers}, body)
 
     async def authenticate(self, headers: Mapping[str, str]) -> Any:
         """Return the principal of a bearer token; ProtocolError 401 without a right one."""
@@ -9909,7 +9977,12 @@ class Endpoint:
         """Serve a request in the task of its connection, which may be gone by the end."""
         peer, modern = reply.session.conversation.peer, reply.session.modern
         response = reply.response
+        if modern and response.lost:  # before it could be told
+            self.waiting.discard(reply)
+            return
         try:
+            if not reply.session.id and msg["method"] not in ("initialize", "ping"):
+                self.check_rate(reply)
             exchange = peer.accept(msg, reply, shared, modern)
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
@@ -9956,20 +10029,15 @@ class Endpoint:
         if kind is not REQUEST:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        reply = Reply(self.modern, request, response, principal)
-        try:
-            self.check_rate(request.address if principal is None else principal)
-        except RPCError as exc:
-            await reply(error(msg["id"], wire_error(exc)))
-            return
-        await self._serve(msg, reply, True)
+        await self._serve(msg, Reply(self.modern, request, response, principal), True)
 
-    def check_rate(self, who: Any) -> None:
+    def check_rate(self, reply: Reply) -> None:
         """Raise RPCError if a client without a session asks too often."""
         if self.server.rate_limit is None:
             return
-        budget = self.budgets.setdefault(repr(who), Budget(*self.server.rate_limit))
-        self.budgets.move_to_end(repr(who))
+        who = repr(reply.address if reply.principal is None else reply.principal)
+        budget = self.budgets.setdefault(who, Budget(*self.server.rate_limit))
+        self.budgets.move_to_end(who)
         if len(self.budgets) > MAX_SESSIONS:
             self.budgets.popitem(last=False)
         if not budget.take(self.loop.time()):
@@ -9989,7 +10057,12 @@ class Endpoint:
             return
         reply = Reply(session, request, response, principal)
         try:
+            if not session.id:
+                for _ in filter(wants_answer, batch):
+                    self.check_rate(reply)
             await peer.reply_batch(batch, reply)
+        except RPCError as exc:
+            await self.refuse(response, ProtocolError(exc.message, exc.code, 429))
         finally:
             await reply.drop()
 
@@ -10086,6 +10159,8 @@ class Endpoint:
     async def open_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
         """Open the stream on which all answers come; its first event says where to POST."""
         check_accept(request.headers, EVENT_TYPE)
+        if response.lost:
+            return
         session = self.open_session(request, principal)
         response.on_lost = functools.partial(self._end_soon, session)
         where = f"{request.root}/messages?session_id={session.id}"
@@ -10110,7 +10185,7 @@ class Endpoint:
         for reply in [item for item in self.waiting if now - item.since > KEEP_ALIVE_SECONDS]:
             self.waiting.discard(reply)
             if not reply.response.lost:
-                self.tasks.spawn(reply.open())
+                self.tasks.spawn(reply.keep_alive())
         for stream in [item for item in self.streams if now - item.written > KEEP_ALIVE_SECONDS]:
             self.tasks.spawn(stream.keep_alive())
         old = itertools.takewhile(
@@ -10180,7 +10255,7 @@ class HTTPServer:
         await self._stack.enter_async_context(self.server.living())
         try:
             self.endpoint = Endpoint(self.server, **{"local": local, **self.options})
-            self.listener = Listener(self.endpoint, self.max_body)
+            self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
             root = await self.listener.start(self.host, self.port, self.uds, self.ssl)
         except BaseException:
             await self._stack.aclose()
@@ -10433,13 +10508,21 @@ class HTTPTransport(Transport):
         if self._opening is not None and not is_opening(msg):
             await asyncio.wait([self._opening])  # to know the session
         if not ids:
-            await self._post(msg, ids)
+            await self._tell(msg)
             if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
                 await self._begin_listening()
             return
         task = self.tasks.spawn(self._exchange(msg, ids))
         if not task.done():
             self.running.update((req_id, (task, ids)) for req_id in ids)
+
+    async def _tell(self, msg: Msg | list[Msg]) -> None:
+        """POST what wants no answer; a request has a patience of its own."""
+        try:
+            await asyncio.wait_for(self._post(msg, set()), HEADERS_SECONDS)
+        except asyncio.TimeoutError:
+            problem = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
+            raise ConnectionClosed(problem) from None
 
     async def _exchange(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
         """POST requests, and see to it that each is answered or failed."""
@@ -10487,8 +10570,7 @@ class HTTPTransport(Transport):
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors or {}))
         target = self._messages_url or self.url.target
-        patience = None if ids else HEADERS_SECONDS  # a request has its own
-        answer = await self.http.send("POST", target, headers, encode(msg), patience)
+        answer = await self.http.send("POST", target, headers, encode(msg), None)
         try:
             status = answer.head.status
             if status >= 400:
@@ -10504,7 +10586,8 @@ class HTTPTransport(Transport):
             if ids and self._messages_url is None:
                 await self._read_answer(answer, ids)
             else:
-                await answer.body()
+                with contextlib.suppress(asyncio.TimeoutError):  # it says nothing, or ought to
+                    await asyncio.wait_for(answer.body(), LINGER_SECONDS)
         finally:
             answer.close()
 
@@ -10547,7 +10630,7 @@ class HTTPTransport(Transport):
             # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
             # via Last-Event-ID are not supported", any more
             modern = self.rev is not None and self.rev.modern
-            while ids and events.last_id and attempt < MAX_RESUMES and not modern:
+            while ids and sendable(events.last_id) and attempt < MAX_RESUMES and not modern:
                 before = events.last_id
                 events = await self._resume(events, ids, attempt)
                 attempt = attempt + 1 if events.last_id == before else 0
@@ -10627,7 +10710,7 @@ class HTTPTransport(Transport):
         self, events: SSEDecoder, opened: asyncio.Future[Any]
     ) -> SSEDecoder | None:
         """Read the stream until it ends, and return how far it came; None if there is none."""
-        headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id or None)
+        headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(events.last_id))
         again = SSEDecoder(events.last_id)
         again.retry_ms = events.retry_ms
         answer = await self.http.send("GET", self.url.target, headers, b"", None)
@@ -10746,9 +10829,15 @@ def is_opening(msg: Msg | list[Msg]) -> bool:
 
 
 def wait_seconds(events: SSEDecoder, failures: int) -> float:
-    """Return how long to wait before a stream is taken up again."""
+    """Return how long to wait before a stream is taken up again: never less than we were told."""
     wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
-    return wait_ms / 1000 if not failures else min(wait_ms / 1000 * 2**failures, STALL_SECONDS)
+    backoff = min(max(wait_ms, RETRY_MS) / 1000 * 2**failures, STALL_SECONDS)
+    return max(wait_ms / 1000, backoff) if failures else wait_ms / 1000
+
+
+def sendable(event_id: str) -> str | None:
+    """Return an event's id if a header can carry it."""
+    return None if not event_id or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", event_id) else event_id
 
 
 def first_line(body: bytes) -> str:

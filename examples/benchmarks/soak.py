@@ -36,7 +36,9 @@ SESSION_SECONDS = 3  # a session whose client was killed is forgotten after so l
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", None)
 QUIET_EVERY = 300  # seconds of load between two quiets
 QUIET_SECONDS = 30  # for everything to go away
-MORE_OBJECTS, MORE_MB = 0.02, 8.0  # what may be left: a share of the objects; caches, fragments
+# What may be left: a share of the objects; caches, and fragments of a heap that takes minutes to
+# settle: in half an hour it stays where it is after the first five.
+MORE_OBJECTS, MORE_MB = 0.02, 16.0
 
 # ---- The server ----------------------------------------------------------------------------------
 
