@@ -10704,6 +10704,8 @@ class HTTPTransport(Transport):
                 logger.info("the standalone stream failed: %s", exc)
                 failures += 1
             _settle(opened, None, None)
+            if self.closed:  # before 3.12, wait_for() may swallow a cancellation
+                return
             await asyncio.sleep(wait_seconds(events, failures))
 
     async def _listen_once(

@@ -14905,7 +14905,8 @@ class TestClientOverHTTP:
 
         talk(Scripted(on_call), work)
 
-    def test_a_stream_that_is_cut_is_resumed_after_its_last_event(self):
+    def test_a_stream_that_is_cut_is_resumed_after_its_last_event(self, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
         """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
         said = []
 
@@ -14941,6 +14942,7 @@ class TestClientOverHTTP:
         assert said == [1, 2] and script.methods().count("acme/x") == 1
 
     def test_it_gives_up_after_some_attempts(self, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
         monkeypatch.setattr(m, "MAX_RESUMES", 2)
 
         async def on_call(wire, head, msg):
@@ -15130,7 +15132,8 @@ class TestClientOverHTTP:
         talk(script, work)
         assert script.methods().count("initialize") == 1
 
-    def test_the_standalone_stream_is_kept_alive_and_resumed(self):
+    def test_the_standalone_stream_is_kept_alive_and_resumed(self, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
         heard = []
 
         async def on_get(wire, head):
