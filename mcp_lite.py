@@ -11500,15 +11500,34 @@ def take_target(words: list[str], verb: str) -> Any:
     return word
 
 
+async def interruptible(work: Awaitable[int]) -> int:
+    """Return the status that `work` ends with; Ctrl-C cancels it, and again raises.
+
+    So it is in asyncio.run() since 3.11. Before, it was raised anywhere, and could tear the loop.
+    """
+    task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+
+    def on_interrupt(*_: Any) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        loop.call_soon_threadsafe(task.cancel)
+
+    with contextlib.suppress(ValueError):  # not in the main thread: there are no signals
+        signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return 130
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    former = _trace
+    former, on_interrupt = _trace, signal.getsignal(signal.SIGINT)
     try:
         args = parse_command_line(sys.argv[1:] if argv is None else argv)
         if args.trace:
             start_trace("1")
         if args.verb != "serve":
-            return asyncio.run(CommandLine(args).run())
+            return asyncio.run(interruptible(CommandLine(args).run()))
         serve(args)
         return 0
     except SystemExit as exc:  # argparse has said what there is to say
@@ -11523,6 +11542,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2 if isinstance(exc, UsageError) else 3
     finally:
         set_trace(former)
+        with contextlib.suppress(ValueError, TypeError):  # another thread; not one of Python's own
+            signal.signal(signal.SIGINT, on_interrupt)
 
 
 if __name__ == "__main__":
