@@ -24,51 +24,61 @@ A SERVER                                      A CLIENT
     app.run()      # or run("http", port=8000)    # or a command, a URL, a Server object
 
 
-THE MAP                                       A section uses only what stands above it, so the
-                                              file may be cut off after any section, and what is
-     1  Names and numbers                     left still works. Pure sections do no input or
-    Part I    Messages, pure                  output, and know no clock: time and ids come as
-     2  Errors                                arguments.
+THE MAP      A section uses only what stands above it. Whoever stops before the name of a Part, as a
+             reader or with a pair of scissors, has a complete product.
+
+     1  Names
+    Part I    Messages
+     2  Errors
      3  JSON-RPC
      4  Revisions and methods
-     5  JSON Schema                               22 command line
-     6  URI templates and cursors                  |
-    Part II   Bytes, pure                         19 streamable HTTP   17 stdio
-     7  Decoders                                   |        |            |
-     8  HTTP/1.1                                   |       18 sockets    |
-     9  Server-sent events                         |        |            |
-    Part III  Conversations, pure                 16 client ---- 15 server
-    10  Requests in flight                               |         |
-    11  Lifecycle                                       14 peer, one conversation
-    12  HTTP rules                                          |
-    Part IV   The engine                                13 tasks, threads
-    13  Tasks and time                          - - - - - - | - - - - - - - - pure below
-    14  Peer                                    10 requests  11 lifecycle  12 HTTP rules
-    Part V    Features                           7 decoders   8 HTTP/1.1    9 events
-    15  Server                                   2 errors  3 JSON-RPC  4 revisions
-    16  Client                                   5 schema  6 URIs
-    Part VI   Transports
-    17  stdio
-    18  HTTP connections
-    19  Streamable HTTP
-    Part VII
-    22  Command line
+    Part II   One conversation
+     5  Requests in flight
+     6  Lifecycle
+     7  Tasks and time
+     8  Peer
+    Part III  A server
+     9  JSON Schema
+    10  Python signatures
+    11  URI templates
+    12  Content and forms
+    13  Rounds
+    14  Server
+    Part IV   stdio
+    19  Lines and pipes
+    20  Standard streams
+    Part V    A client
+    21  Client
+    23  Child processes
+    Part VI   HTTP
+    24  HTTP/1.1
+    25  Server-sent events
+    26  HTTP rules
+    27  Connections
+    28  Streams and sessions
+    29  The endpoint
+    30  Engines
+    31  HTTP client
+    32  Streamable HTTP, the client's end
+    Part VIII The command line
+    37  Showing
+    38  Verbs
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
-    [17] Source reads bytes from a pipe, LineDecoder (7) cuts them into lines.
-    [14] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
+    [19] Source reads bytes from a pipe, LineDecoder (19) cuts them into lines.
+    [ 8] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
-    [14] Peer.accept() makes it an Exchange (10), which can be cancelled from now on; a task begins.
-    [15] Conversation.serve() asks admit() (11) whether this may be called, and checks parameters.
-    [15] A Context is made: the facts of the session, or of the request itself.
-    [15] HANDLERS leads, through the author's middlewares, to call_tool().
-    [ 5] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
-    [15] Entry.call() runs the function, on the loop or in a thread (13).
-    [14] What it reports meanwhile goes out by `send`: progress, logs, questions.
-    [15] Tool.result() makes content and structured output; fit() (4) cuts it to the revision.
-    [14] Peer.reply() sends the answer, unless the request was cancelled.
+    [ 8] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
+    [14] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
+    [14] A Context is made: the facts of the session, or of the request itself.
+    [14] HANDLERS leads, through the author's middlewares, to call_tool().
+    [ 9] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
+    [14] Entry.call() runs the function, on the loop or in a thread (7).
+    [ 8] What it reports meanwhile goes out by `send`: progress, logs, questions.
+    [14] Tool.result() makes content and structured output; fit() (4) cuts it to the revision.
+    [ 8] Peer.reply() sends the answer, unless the request was cancelled.
 
 
 NOTATION
@@ -87,22 +97,22 @@ NOTATION
     # RFC 9112 §6.3                                     stands where the rule is obeyed
 
 
-TO READ ON    For the protocol: sections 2 to 4, 10, 11, 14. For the wire: 7 to 9, 17 to 19. To add
-a method: one row in 4, one function in 15. To change a limit: section 1.
+TO READ ON    For the protocol: sections 2 to 6 and 8. For the wire: 19, 24, 25. To add a method:
+one row in 4, one function in 14. A limit stands at the head of the section that enforces it.
 """
 
 ###############################################################################
-# 1. Names and numbers
+# 1. Names
 ###############################################################################
-#
-# Problem.  A reader wants every import, every public name and every limit in one place; a user
-#           wants to know what a hostile peer can cost, and to change it.
+# Problem.  A reader wants every import, every public name and every alias in one place.
 # Rules.    1. Imports that only some users need (ssl, hashlib, argparse, subprocess ...) are made
 #              where they are needed, so that `import mcp_lite` costs little more than asyncio.
-#           2. Every limit and deadline of the file is a constant here, with its unit in the name or
-#              in the comment, and the reason for its size. Each is checked before memory is spent.
-#           3. `__all__` is the contract. Other names are there to be read, not to be relied on.
-# Plan.     Imports; version; public names; aliases; limits; deadlines; reserved `_meta` keys.
+#           2. `__all__` is the contract, and grows with the sections. Other names are there to be
+#              read, not to be relied on.
+#           3. Every limit and deadline of the file is a constant with its unit and the reason for
+#              its size. It stands at the head of the section that enforces it, and is checked
+#              before memory is spent.
+# Plan.     Imports; version; aliases; the reserved keys of `_meta`.
 # Not here. Protocol revisions and methods: they are data, and stand in section 4.
 
 from __future__ import annotations
@@ -142,22 +152,8 @@ from typing import (
 
 __version__ = "0.1.0"
 
-__all__ = [
-    # 2: errors
-    "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
-    "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
-    # 5: JSON Schema
-    "compile_schema", "Validator", "Header",
-    # 14: conversations
-    "Transport", "memory_transports",
-    # 15: the server
-    "Server", "Context", "Image", "Audio", "Resource", "Link", "Message", "Elicited",
-    "InputRequired", "LogHandler",
-    # 16: the client
-    "Client",
-    # 17: stdio
-    "StdioTransport",
-]  # fmt: skip
+#: The public names; each section adds its own.
+__all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 logger.addHandler(logging.NullHandler())
@@ -171,100 +167,6 @@ ReqId = Union[int, str]
 #: Where everything goes that a message causes before its answer.
 Send = Callable[[Msg], Awaitable[None]]
 
-# -- Limits on what a peer may send -------------------------------------------------------------
-
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
-MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
-MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
-MAX_INT_DIGITS = 4300  # CPython's own default since 3.11; int() of more is quadratic
-MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
-MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
-MAX_ARGUMENTS = 1000  # members of one `arguments` object
-MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
-MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
-MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
-MAX_VALIDATION_STEPS = 2_000_000  # schemas applied in one validation; about a second
-MAX_FAILURES = 8  # violations reported of one value; more help nobody
-MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
-MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one; backtracking can take the square of it
-MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
-MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
-MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
-MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
-MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
-PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
-LOG_RATE = (500, 1.0)  # log messages per session, seconds: the rest is counted and dropped
-TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
-PAGE_SIZE = 100  # items of one page of a list
-
-MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
-MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
-MAX_IDLE_CONNECTIONS = 32  # that a client keeps to one server
-MAX_REDIRECTS = 5  # of one request, and only within the origin
-MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
-MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
-MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
-MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
-MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
-MAX_TASKS = 1000  # of one server, running or kept for their results
-TASK_TTL_MS = 3_600_000  # for which a task's result is kept
-POLL_MS = 500  # between two looks at a task
-MAX_CACHED = 1000  # results that a client keeps
-MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
-MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
-RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
-WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
-
-# -- Deadlines, in seconds -----------------------------------------------------------------------
-
-REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
-LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
-ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
-GRACE_SECONDS = 2.0  # for running requests when the peer has gone
-MAX_URI_CHARS = 8192  # a longer resource URI matches no template
-MAX_TEMPLATE_CHARS = 1000  # one URI template; ours, or a server's that a client expands
-MAX_TEMPLATE_NAMES = 32  # variables of one URI template
-
-# -- stdio --------------------------------------------------------------------------------------
-
-READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
-MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
-MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
-MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
-FLUSH_SECONDS = 2.0  # for a slow reader to take what is unsent when a channel is closed
-EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
-TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
-LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
-DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
-PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
-
-# -- HTTP and server-sent events ----------------------------------------------------------------
-
-MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
-MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
-MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
-MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
-MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
-MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
-MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
-MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
-MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
-HEAD_SECONDS = 20.0  # for a request's head, from its first byte
-BODY_SECONDS = 60.0  # for a request's body
-IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
-STALL_SECONDS = 30.0  # for a peer to take what we write
-LINGER_SECONDS = 1.0  # for input after a refused request, before the connection closes
-SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
-CONNECT_SECONDS = 10.0  # to reach a server
-HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
-REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
-KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
-SESSION_SECONDS = 1800.0  # for which a session may be idle
-LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
-STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
-PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks
-
-# -- Keys in `_meta` -------------------------------------------------------------------------------
 
 PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
 PROTOCOL_VERSION = PREFIX + "protocolVersion"
@@ -275,6 +177,9 @@ SERVER_INFO = PREFIX + "serverInfo"
 TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
+# =============================================================================
+# Part I. Messages
+# =============================================================================
 
 ###############################################################################
 # 2. Errors
@@ -290,7 +195,12 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. The peer never sees a traceback, nor the text of an exception not raised for it.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 12 has the table.
+# Not here. HTTP status codes of errors: section 26 has the table.
+
+__all__ += [
+    "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
+    "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
+]  # fmt: skip
 
 PARSE_ERROR = -32700  # not JSON
 INVALID_REQUEST = -32600  # JSON, but not a message that is allowed here
@@ -444,7 +354,6 @@ def wire_error(exc: BaseException) -> Msg:
         return {"code": MISSING_CAPABILITY, "message": str(exc), "data": data}
     return {"code": INTERNAL_ERROR, "message": "Internal error"}
 
-
 ###############################################################################
 # 3. JSON-RPC
 ###############################################################################
@@ -459,7 +368,12 @@ def wire_error(exc: BaseException) -> Msg:
 #              bounded size, depth, element count and digits, all checked before the parser runs.
 #           5. Encoding never emits a newline, NaN or invalid UTF-8, and leaves absent keys out.
 # Plan.     Four constructors, classify(), decode(), encode().
-# Not here. Which methods exist and when: section 4. Who awaits an answer: sections 10 and 14.
+# Not here. Which methods exist and when: section 4. Who awaits an answer: sections 5 and 8.
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
+MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
+MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
+MAX_INT_DIGITS = 4300  # CPython's own default since 3.11; int() of more is quadratic
 
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
 
@@ -692,7 +606,6 @@ def _check_bounds(data: bytes) -> None:
         if depth > MAX_DEPTH:
             raise LimitExceeded(f"a message is nested deeper than {MAX_DEPTH} levels")
 
-
 ###############################################################################
 # 4. Revisions and methods
 ###############################################################################
@@ -706,7 +619,7 @@ def _check_bounds(data: bytes) -> None:
 #           3. A peer never receives a field, a content type or a method that its revision does not
 #              know: fields are left out, content becomes text, methods are refused.
 # Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then fit() and friends, which cut to measure.
-# Not here. Which revision a conversation speaks: section 11.
+# Not here. Which revision a conversation speaks: section 6.
 
 A, B, C, D, E = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
 
@@ -1012,28 +925,1223 @@ def is_modern(msg: Msg) -> bool:
     meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
+# =============================================================================
+# Part II. One conversation
+# =============================================================================
 
 ###############################################################################
-# 5. JSON Schema
+# 5. Requests in flight
+###############################################################################
+# Pure. Uses sections 3 and 4.
+#
+# Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
+#           lose patience; a peer may flood us with progress.
+# Rules.    1. What we asked (Outgoing) and what we serve are two tables, never one: both ends
+#              number their requests from 1.
+#           2. The life of a request is a table. A cancelled request is never answered, and an
+#              answer that comes too late changes nothing.
+#           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
+#              the answer.
+#           4. Time is an argument, `now`, in seconds of any steady clock.
+# Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
+#           that we sent; Budget, a rate; ProgressMeter, what may be said of it when.
+# Not here. Futures, tasks and timers: section 8 attaches them.
+
+PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
+REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
+LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
+
+RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
+
+# (state, event) -> state.
+#   RUNNING --answer--> DONE
+#   RUNNING --cancel--> CANCELLED
+#   DONE --cancel--> DONE
+#   CANCELLED --answer--> CANCELLED
+#   CANCELLED --cancel--> CANCELLED
+EXCHANGE = {
+    (RUNNING, "answer"): DONE,
+    (RUNNING, "cancel"): CANCELLED,
+    # spec: basic/patterns/cancellation#timing-considerations -- the races end here
+    (DONE, "cancel"): DONE,
+    (CANCELLED, "answer"): CANCELLED,
+    (CANCELLED, "cancel"): CANCELLED,
+}
+
+
+class Exchange:
+    """One request of the peer, from its arrival to our answer."""
+
+    __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "principal", "modern",
+                 "facts", "key", "state", "task", "reason")  # fmt: skip
+
+    def __init__(self, msg: Msg, send: Send, modern: bool | None = None) -> None:
+        self.msg = msg
+        self.req_id: ReqId = msg["id"]
+        self.method: str = msg["method"]
+        self.params: Msg = msg.get("params") or {}
+        #: where everything goes that this request causes before its answer
+        self.send = send
+        #: the HTTP headers that came with it, and who was authenticated for it
+        self.headers: Mapping[str, str] = getattr(send, "headers", {})
+        self.principal: Any = getattr(send, "principal", None)
+        #: whether it carries its own metadata, or says in a header that it does
+        self.modern = is_modern(msg) if modern is None else modern
+        #: its Facts, where the transport has checked them already
+        self.facts: Any = None
+        #: under which it can be cancelled: its id on a channel of one client
+        self.key: Any = self.req_id
+        self.state = RUNNING
+        #: the task that serves it, for whoever must cancel it
+        self.task: Any = None
+        #: why the peer cancelled it
+        self.reason: str | None = None
+
+    @property
+    def meta(self) -> Msg:
+        """The `_meta` of the parameters, or an empty dict."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    def move(self, event: str) -> str:
+        """Apply an event and return the new state; an event that cannot happen is a bug of ours.
+
+        >>> exchange = Exchange(request(1, "ping"), print)
+        >>> exchange.move("cancel"), exchange.move("answer")
+        ('cancelled', 'cancelled')
+        """
+        try:
+            self.state = EXCHANGE[self.state, event]
+        except KeyError:
+            raise RuntimeError(f"request {self.req_id!r}: {event} while {self.state}") from None
+        return self.state
+
+
+class Pending:
+    """One request of ours that has no answer yet."""
+
+    __slots__ = ("req_id", "method", "patience", "deadline", "last_deadline", "progress",
+                 "on_progress", "reports", "waiter", "timer", "sending")  # fmt: skip
+
+    def __init__(
+        self, req_id: ReqId, method: str, now: float, patience: float, longest: float
+    ) -> None:
+        self.req_id = req_id
+        self.method = method
+        #: seconds from now, or from the last progress, to the deadline
+        self.patience = patience
+        self.deadline = now + patience
+        self.last_deadline = now + max(patience, longest)
+        self.progress = float("-inf")
+        self.on_progress: Callable[..., Any] | None = None
+        #: progress callbacks still running, to be awaited before the answer is given out
+        self.reports: list[Any] = []
+        #: the future that the caller awaits, the timer that ends its patience, the task that sends
+        self.waiter: Any = None
+        self.timer: Any = None
+        self.sending: Any = None
+
+
+class Outgoing:
+    """The requests that we sent and that are not answered."""
+
+    def __init__(self) -> None:
+        self.pending: dict[ReqId, Pending] = {}
+        self.last_id = 0
+
+    def open(
+        self,
+        method: str,
+        now: float,
+        patience: float = REQUEST_SECONDS,
+        longest: float = LONGEST_REQUEST_SECONDS,
+    ) -> Pending:
+        """Number a new request and remember it; the number is its progress token as well.
+
+        >>> out = Outgoing()
+        >>> [out.open("ping", now=0.0).req_id for _ in range(2)]
+        [1, 2]
+        """
+        self.last_id += 1
+        pending = Pending(self.last_id, method, now, patience, longest)
+        self.pending[pending.req_id] = pending
+        return pending
+
+    def settle(self, req_id: JSON) -> Pending | None:
+        """Forget a request; return None if it was not open: a late, second or invented answer.
+
+        >>> out = Outgoing()
+        >>> out.open("ping", now=0.0).method, out.settle(1).method, out.settle(1)
+        ('ping', 'ping', None)
+        """
+        # True == 1 to a dict, so the type is checked as well.
+        return self.pending.pop(req_id, None) if is_id(req_id) else None
+
+    def renew(self, params: Msg, now: float) -> Pending | None:
+        """Note a progress notification; return its request, or None if it is to be ignored."""
+        token: JSON = params.get("progressToken")
+        progress: JSON = params.get("progress")
+        pending = self.pending.get(token) if is_id(token) else None
+        if pending is None or type(progress) not in (int, float):
+            return None
+        # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
+        if not progress > pending.progress:
+            return None
+        pending.progress = progress
+        # spec: basic/patterns/cancellation#timeouts -- a maximum "regardless of progress"
+        pending.deadline = min(now + pending.patience, pending.last_deadline)
+        return pending
+
+
+class Budget:
+    """A rate: so many calls in so many seconds, saved up when unused.
+
+    >>> budget = Budget(2, 1.0)
+    >>> [budget.take(now) for now in (0.0, 0.0, 0.0, 0.6)]
+    [True, True, False, True]
+    """
+
+    __slots__ = ("calls", "seconds", "left", "since")
+
+    def __init__(self, calls: float, seconds: float) -> None:
+        self.calls, self.seconds = calls, seconds
+        self.left = float(calls)
+        self.since: float | None = None
+
+    def take(self, now: float) -> bool:
+        """Use one call; return False if none is left."""
+        if self.since is not None:
+            earned = (now - self.since) * self.calls / self.seconds
+            self.left = min(float(self.calls), self.left + earned)
+        self.since = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+class ProgressMeter:
+    """What a handler reports of its progress, and what of that is sent.
+
+    >>> meter = ProgressMeter("t", Budget(1, 1.0))
+    >>> meter.report(1, 4, None, now=0.0)
+    {'progressToken': 't', 'progress': 1, 'total': 4}
+    >>> meter.report(2, 4, None, now=0.1), meter.report(3, 4, "nearly", now=0.2)
+    (None, None)
+    >>> meter.flush()
+    {'progressToken': 't', 'progress': 3, 'total': 4, 'message': 'nearly'}
+    """
+
+    __slots__ = ("token", "budget", "last", "held")
+
+    def __init__(self, token: ReqId, budget: Budget) -> None:
+        self.token = token
+        self.budget = budget
+        self.last = float("-inf")
+        self.held: Msg | None = None
+
+    def report(
+        self, progress: float, total: float | None, message: str | None, now: float
+    ) -> Msg | None:
+        """Return the parameters of a notification to send now; None when it is held or pointless.
+
+        A value that does not grow is dropped: the protocol forbids to send it.
+        """
+        if not progress > self.last:
+            return None
+        self.last = progress
+        params: Msg = {"progressToken": self.token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        self.held = params
+        # spec: basic/patterns/progress#implementation-notes -- "rate limiting to prevent flooding"
+        return self.flush() if self.budget.take(now) else None
+
+    def flush(self) -> Msg | None:
+        """Return what was held back, if anything: the last value always arrives."""
+        params, self.held = self.held, None
+        return params
+
+###############################################################################
+# 6. Lifecycle
+###############################################################################
+# Pure. Uses sections 1 to 4.
+#
+# Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
+#           legacy revisions do so once, with a handshake that opens a session; the modern one
+#           says it again in every request.
+# Rules.    1. The session's states are a table, seen alike from both ends.
+#           2. A server answers `initialize` with the revision asked for, or with its newest legacy
+#              one; it never refuses for the version. The client then decides.
+#           3. What was not declared is not asked for: CapabilityMissing, before anything is sent.
+#           4. Handlers see Facts, never where the facts came from.
+# Plan.     Facts; SESSION and Session; admit(), which says what a method call may do; the metadata
+#           of a modern request.
+# Not here. HTTP's session ids and headers: section 26.
+
+#: The severities of RFC 5424, mildest first.
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Facts(NamedTuple):
+    """What a request may rely on, whichever era it came from."""
+
+    rev: Revision
+    client_info: Msg
+    client_capabilities: Msg
+    #: the mildest severity to send, or None for silence
+    log_level: str | None
+
+
+START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
+
+# (state, event) -> state; an event is what crosses the wire.
+#   START --initialize--> OFFERED
+#   OFFERED --result--> AGREED
+#   OFFERED --error--> START
+#   AGREED --notifications/initialized--> READY
+#   READY --notifications/initialized--> READY
+SESSION = {
+    (START, "initialize"): OFFERED,
+    (OFFERED, "result"): AGREED,
+    (OFFERED, "error"): START,
+    (AGREED, "notifications/initialized"): READY,
+    (READY, "notifications/initialized"): READY,  # said twice by some clients; harmless
+}
+
+
+class Session:
+    """What the two ends of a legacy conversation know of each other."""
+
+    __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_capabilities",
+                 "log_level", "subscriptions")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.state = START
+        #: before the handshake, the newest that has one
+        self.rev = NEWEST_LEGACY
+        self.client_info: Msg = {}
+        self.client_capabilities: Msg = {}
+        self.server_capabilities: Msg = {}
+        # spec 2025-11-25: server/utilities/logging#setting-log-level -- unset, the server decides
+        self.log_level: str | None = "info"
+        #: URIs that the client wants to hear of
+        self.subscriptions: set[str] = set()
+
+    def move(self, event: str) -> None:
+        """Apply an event of the handshake.
+
+        >>> session = Session()
+        >>> session.move("notifications/initialized")
+        Traceback (most recent call last):
+            ...
+        mcp_lite.ProtocolError: notifications/initialized came while the session was at its start
+        """
+        try:
+            self.state = SESSION[self.state, event]
+        except KeyError:
+            where = "at its start" if self.state == START else self.state
+            raise ProtocolError(f"{event} came while the session was {where}") from None
+
+    def resume(self, rev: Revision) -> None:
+        """Begin where a handshake would have ended, for a client that had it elsewhere."""
+        self.state, self.rev = READY, rev
+
+    def facts(self) -> Facts:
+        """Return what a request of this session may rely on."""
+        return Facts(self.rev, self.client_info, self.client_capabilities, self.log_level)
+
+
+def choose_revision(requested: str) -> Revision:
+    """Return the revision with which a server answers `initialize`.
+
+    spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
+    protocol version it supports. This SHOULD be the latest"
+
+    >>> choose_revision("the first") is NEWEST_LEGACY
+    True
+    """
+    return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
+
+
+def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) -> None:
+    """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names.
+
+    >>> check_capability("client", {"roots": {}}, "sampling", NEWEST_LEGACY)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.CapabilityMissing: the client did not declare the capability 'sampling'
+    """
+    if path and path not in rev.undeclared and not declares(capabilities, path):
+        raise CapabilityMissing(whose, path)
+
+
+def admit(
+    method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
+) -> Method | None:
+    """Return the row of a method that `sender` may call on us now; None for a custom method.
+
+    `capabilities` are ours. Raises RPCError -32601 for a method that this revision does not have,
+    that only the other side may call, or that needs a capability which we did not declare.
+
+    >>> admit("tools/list", CLIENT, NEWEST_LEGACY, {})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: tools/list: the capability 'tools' was not declared (-32601)
+    """
+    row = METHODS.get(method)
+    if row is None or row.kind != REQUEST:
+        if method in custom:
+            return None
+        raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
+    if rev.name not in row.revisions:
+        # spec: basic/versioning#backward-compatibility-with-initialization-based-versions -- any
+        # error to an `initialize` names the versions
+        ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
+        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}{ours}")
+    if row.sender not in (sender, BOTH) or (rev.modern and sender == SERVER):
+        # spec: basic/transports/stdio#receiving-messages
+        raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
+    if row.capability and row.capability not in rev.undeclared:
+        if not declares(capabilities, row.capability):
+            problem = f"the capability {row.capability!r} was not declared"
+            raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
+    return row
+
+
+def read_metadata(msg: Msg) -> Facts:
+    """Return what the `_meta` of a modern request says; RPCError -32602 if it is not complete.
+
+    The revision may be one that is not served: check_version() comes later.
+
+    spec: basic/index#_meta -- "A request missing any required field is malformed"
+
+    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {"roots": {}}}
+    >>> read_metadata({"params": {"_meta": meta}}).client_capabilities
+    {'roots': {}}
+    """
+    meta = (msg.get("params") or {}).get("_meta")
+    meta = meta if isinstance(meta, dict) else {}
+    name: Any = meta.get(PROTOCOL_VERSION)
+    capabilities: Any = meta.get(CLIENT_CAPABILITIES)
+    info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
+    problem = ""
+    if type(name) is not str:
+        problem = f"{PROTOCOL_VERSION} is missing or no string"
+    elif type(capabilities) is not dict:
+        problem = f"{CLIENT_CAPABILITIES} is missing or no object"
+    elif type(info) is not dict:
+        problem = f"{CLIENT_INFO} is no object"
+    elif level is not None and level not in LOG_LEVELS:
+        problem = f"{LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
+    if problem:
+        raise RPCError(INVALID_PARAMS, f"_meta: {problem}")
+    return Facts(REVISIONS.get(name) or NEWEST._replace(name=name), info, capabilities, level)
+
+
+def check_version(name: str) -> None:
+    """Raise RPCError -32022 unless `name` is a modern revision.
+
+    spec: basic/versioning#protocol-version-negotiation
+
+    >>> check_version("the first")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Unsupported protocol version (-32022)
+    """
+    if name not in REVISIONS or not REVISIONS[name].modern:
+        data = {"supported": SUPPORTED, "requested": name}
+        raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+def check_modern_request(msg: Msg) -> Facts:
+    """Check the metadata of a modern request, then its revision, and return its facts.
+
+    >>> meta = {PROTOCOL_VERSION: "the first", CLIENT_CAPABILITIES: {}}
+    >>> check_modern_request({"method": "tools/list", "params": {"_meta": meta}})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Unsupported protocol version (-32022)
+    """
+    facts = read_metadata(msg)
+    check_version(facts.rev.name)
+    return facts
+
+
+#: The revisions a server speaks, newest first, as `server/discover` tells them.
+SUPPORTED = list(reversed(REVISIONS))
+
+
+# Which era a server speaks, told from its answer to a first modern request. The codes that only
+# the modern era has are recognised; anything else, or silence, is a legacy server.
+# spec: basic/transports/stdio#backward-compatibility,
+# basic/transports/streamable-http#backward-compatibility
+MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+
+
+def decide_era(outcome: Any) -> str:
+    """Return "modern", "retry" with another revision, or "legacy" for what came of server/discover.
+
+    `outcome` is its result, or the exception that came instead.
+
+    >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
+    ('modern', 'legacy')
+    >>> decide_era(RemoteError(-32022, "no", {"supported": SUPPORTED}))
+    'retry'
+    """
+    if isinstance(outcome, dict):
+        return "modern" if isinstance(outcome.get("supportedVersions"), list) else "legacy"
+    if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
+        return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
+    return "legacy"
+
+###############################################################################
+# 7. Tasks and time
+###############################################################################
+# Uses sections 1 and 2.
+#
+#
+# Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
+#           that block must not run on the loop, nor keep the process alive when it should end.
+# Rules.    1. Every task is in a Tasks; whoever owns it closes it, and then nothing is left.
+#           2. CancelledError is caught only to clean up, and raised again.
+#           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
+#              threads of concurrent.futures are joined at exit.
+# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool.
+# Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
+
+TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
+GRACE_SECONDS = 2.0  # for running requests when the peer has gone
+
+_EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+
+
+def _uncancel(task: asyncio.Task[Any]) -> None:
+    """Take back a cancellation that was caught and dealt with; before 3.11 it left no trace."""
+    if sys.version_info >= (3, 11):
+        task.uncancel()
+
+
+class Tasks:
+    """A set that owns its tasks: it reports their failures, and can end them all.
+
+    `ended` is called whenever one has ended.
+    """
+
+    def __init__(self, ended: Callable[[], None] | None = None) -> None:
+        self.running: set[asyncio.Task[Any]] = set()
+        self.ended = ended
+
+    def spawn(self, coro: Any) -> asyncio.Task[Any]:
+        """Run a coroutine as a task of this set, at once where CPython can (3.12)."""
+        loop = asyncio.get_running_loop()
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
+        if task.done():
+            self._report(task)
+        else:
+            self.running.add(task)
+            task.add_done_callback(self._report)
+        return task
+
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        self.running.discard(task)
+        if self.ended is not None:
+            self.ended()
+        if task.cancelled():
+            return
+        exc = task.exception()
+        if exc is not None and not isinstance(exc, ConnectionClosed):
+            logger.error("a background task failed", exc_info=exc)
+
+    async def drain(self, seconds: float | None) -> None:
+        """Wait until all tasks have ended of themselves, at most so long (None: for ever)."""
+        mine = asyncio.current_task()
+        waiting = {task for task in self.running if task is not mine}
+        if waiting:
+            await asyncio.wait(waiting, timeout=seconds)
+
+    async def close(self) -> None:
+        """Cancel all tasks and wait until they are gone; one that will not go is reported."""
+        mine = asyncio.current_task()
+        for task in list(self.running):
+            if task is not mine:
+                task.cancel()
+        await self.drain(GRACE_SECONDS)
+        stubborn = [task for task in self.running if task is not mine]
+        if stubborn:
+            logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), stubborn[0])
+
+
+class Threads:
+    """A bounded pool of daemon threads for functions that block.
+
+    The functions see the context variables of their caller. A call that is cancelled is no longer
+    awaited, but its thread runs on: Python cannot stop it.
+    """
+
+    def __init__(self, limit: int = TOOL_THREADS) -> None:
+        self.limit = limit
+        self.lock = threading.Lock()
+        self.jobs: Any = None
+        self.threads = 0
+        self.free = 0  # threads without a job; negative while jobs wait for a thread
+
+    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Return what fn(*args) returns, from a thread."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        call = functools.partial(contextvars.copy_context().run, fn, *args)
+        with self.lock:
+            if self.jobs is None:
+                import queue
+
+                self.jobs = queue.SimpleQueue()
+            if self.free <= 0 and self.threads < self.limit:
+                name = f"mcp_lite-{self.threads + 1}"
+                thread = threading.Thread(None, self._work, name, (self.jobs,), daemon=True)
+                thread.start()  # counted only if it could be started
+                self.threads += 1
+                self.free += 1
+            self.free -= 1
+            self.jobs.put((loop, future, call))
+        return await future
+
+    def _work(self, jobs: Any) -> None:
+        while True:
+            job = jobs.get()
+            if job is None:
+                return
+            loop, future, call = job
+            try:  # what was cancelled before its turn is not called
+                settle = functools.partial(_settle, future, future.cancelled() or call(), None)
+            except BaseException as exc:  # the caller decides what to do about it
+                settle = functools.partial(_settle, future, None, exc)
+            with self.lock:
+                if jobs is self.jobs:
+                    self.free += 1
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle)
+            del job, loop, future, call, settle  # an idle thread must not keep results alive
+
+    def close(self) -> None:
+        """Let the threads end when they have done what they do; run() starts new ones."""
+        with self.lock:
+            for _ in range(self.threads):
+                self.jobs.put(None)
+            self.jobs, self.threads, self.free = None, 0, 0
+
+
+def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
+    if future.done():
+        return
+    if exc is None:
+        future.set_result(value)
+    elif isinstance(exc, (StopIteration, SystemExit, KeyboardInterrupt)):
+        # A future cannot carry the first, and the loop would end with the others.
+        problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
+        problem.__cause__ = exc
+        future.set_exception(problem)
+    else:
+        future.set_exception(exc)
+
+###############################################################################
+# 8. Peer
+###############################################################################
+# Uses sections 1 to 3 and 5 to 7.
+#
+#
+# Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
+#           over a channel that may be a pipe, a socket or a list in memory.
+# Rules.    1. A Transport carries messages and knows nothing of what they mean.
+#           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
+#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
+#           3. One task per incoming request. Everything else is done on the spot.
+#           4. While too many requests run, reading pauses; unless a handler waits for the peer,
+#              whose answer may be the next thing to read: then the excess is refused.
+#           5. When the channel ends, what we asked fails at once, saying why; what we serve has a
+#              period of grace.
+# Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
+#           run().
+# Not here. What requests mean: sections 14 and 21 give a Peer its `serve` and `told`.
+
+__all__ += ["Transport", "memory_transports"]
+
+MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
+MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
+MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
+
+
+class Transport:
+    """A channel for one conversation. Subclass it to bring your own; read() and write() are due.
+
+    An end is used from one event loop, by one reader and any number of writers.
+    """
+
+    #: what to call the other end in messages
+    name = "peer"
+    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
+    failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
+    #: seconds that running requests get when the channel has ended; None for as long as it takes
+    grace: float | None = GRACE_SECONDS
+
+    async def open(self) -> None:
+        """Connect; raise ConnectionClosed with the reason if that fails."""
+
+    async def read(self) -> list[Any]:
+        """Return the next messages, encoded; a ProtocolError among them for one that could not be
+        read; [] when the channel has ended."""
+        raise NotImplementedError
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Send a message or a batch; wait while the other end is slow.
+
+        Raises ConnectionClosed if the channel has ended, TypeError or ValueError for a message
+        that JSON cannot say.
+        """
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End the channel; from any task, any number of times."""
+
+    def abandon(self, req_id: ReqId) -> bool:
+        """Hear that an answer is not wanted any more; return whether the server knows by that."""
+        return False
+
+    def renew(self) -> None:
+        """Forget what was agreed, before a new handshake."""
+
+    def agreed(self, rev: Revision) -> None:
+        """Hear which revision the conversation speaks, once that is settled."""
+
+    def learn_tool(self, tool: Msg) -> None:
+        """Hear of a tool of a modern server; raise SchemaError if it cannot be called this way."""
+
+    def explain(self) -> str:
+        """Return why the channel ended, as the end of a sentence."""
+        return "closed the connection"
+
+    def hint(self) -> str:
+        """Return what may be amiss while an answer is missing, or an empty string."""
+        return ""
+
+
+class MemoryTransport(Transport):
+    """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
+
+    name = "in-memory peer"
+
+    def __init__(self) -> None:
+        self.other: MemoryTransport = self
+        self.inbox: deque[bytes] = deque()
+        self.closed = False
+        #: futures to settle when something was put into the inbox, and taken out; with their loops
+        self.readers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
+        self.writers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
+
+    async def read(self) -> list[Any]:
+        """Return the messages that have come."""
+        await _sleep_until(lambda: self.inbox or self.closed, self.readers)
+        items = []
+        while self.inbox:
+            items.append(self.inbox.popleft())
+        _wake_all(self.writers)
+        return items
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Put a message into the other end's inbox, when there is room."""
+        data = encode(msg)
+        other = self.other
+        await _sleep_until(lambda: len(other.inbox) < MAX_INBOX or other.closed, other.writers)
+        if self.closed or other.closed:
+            raise ConnectionClosed(f"the {self.name} {self.explain()}")
+        other.inbox.append(data)
+        _wake_all(other.readers)
+
+    async def close(self) -> None:
+        """End both directions."""
+        for end in (self, self.other):
+            end.closed = True
+            _wake_all(end.readers)
+            _wake_all(end.writers)
+
+
+async def _sleep_until(ready: Callable[[], Any], sleepers: deque[Any]) -> None:
+    loop = asyncio.get_running_loop()
+    while not ready():
+        future = loop.create_future()
+        sleepers.append((loop, future))
+        if not ready():  # the other end, in its thread, may have woken all just before
+            await future
+
+
+def _wake_all(sleepers: deque[Any]) -> None:
+    while sleepers:
+        with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
+            loop, future = sleepers.popleft()
+            loop.call_soon_threadsafe(_settle, future, None, None)
+
+
+def memory_transports() -> tuple[Transport, Transport]:
+    """Return the two ends of a channel in memory; they may be used in two threads."""
+    ours, theirs = MemoryTransport(), MemoryTransport()
+    ours.other, theirs.other = theirs, ours
+    return ours, theirs
+
+
+#: Sees every message of every conversation: trace(direction, peer's name, message).
+#: The direction is ">" for what we send, "<" for what we receive.
+Trace = Callable[[str, str, JSON], None]
+_trace: Trace | None = None
+
+
+def set_trace(trace: Trace | None) -> None:
+    """Show every message to `trace`; None ends it."""
+    global _trace
+    _trace = trace
+
+
+class Peer:
+    """One conversation: the requests in flight both ways, over any channel.
+
+    `serve(exchange)` answers a request, `told(msg, send)` hears a notification.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serve: Callable[[Exchange], Awaitable[Msg]],
+        told: Callable[[Msg, Send], None],
+        max_in_flight: int = MAX_IN_FLIGHT,
+    ) -> None:
+        self.name = name
+        self.serve = serve
+        self.told = told
+        self.max_in_flight = max_in_flight
+        self.session = Session()
+        self.outgoing = Outgoing()
+        self.incoming: dict[Any, Exchange] = {}
+        self.tasks = Tasks(self._wake)
+        #: why nothing more can be sent, once the channel has ended
+        self.lost: ConnectionClosed | None = None
+        self.transport: Transport | None = None
+        #: called once, when the channel has ended
+        self.on_lost: Callable[[], Any] = int
+        self._room: asyncio.Future[Any] | None = None
+
+    # A message arrives.
+
+    def receive(self, data: Any, send: Send) -> None:
+        """Take one encoded message, or a ProtocolError in its place, off the wire."""
+        try:
+            if isinstance(data, ProtocolError):
+                raise data
+            msg = decode(data) if isinstance(data, bytes) else data
+            self.show("<", msg)
+            if type(msg) is list:
+                self.check_batch(msg)
+                self.tasks.spawn(self.reply_batch(msg, send))
+            else:
+                self.dispatch(msg, send)
+        except ProtocolError as exc:
+            self.show("<", exc)
+            self.refuse(exc, send)
+
+    def show(self, direction: str, msg: Any) -> None:
+        """Show a message to the trace, if there is one."""
+        if _trace is not None:
+            _trace(direction, self.name, msg)
+
+    def dispatch(self, msg: JSON, send: Send) -> None:
+        """Do what one message asks for; answers go to `send`."""
+        try:
+            kind = classify(msg)
+            exchange = self.accept(msg, send) if kind is REQUEST else None
+        except (ProtocolError, RPCError) as exc:
+            self.refuse(exc, send, msg)
+            return
+        if exchange is not None:
+            self.tasks.spawn(self.reply(exchange))
+        elif kind is NOTIFICATION:
+            self._hear(msg, send)
+        else:
+            self._settle(msg)
+
+    def check_batch(self, batch: list[JSON]) -> None:
+        """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
+        rev = self.session.rev
+        if not rev.batching:
+            # The revisions after the one with batches took them out again.
+            raise ProtocolError(f"revision {rev.name} has no batches; send one message at a time")
+        if not batch:
+            raise ProtocolError("a batch must not be empty")
+        if len(batch) > MAX_BATCH:
+            raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
+
+    def reply_batch(self, batch: list[JSON], send: Send) -> Awaitable[None]:
+        """Take on the messages of a batch; the awaitable sends their answers as one batch."""
+        answers: list[Msg | None] = []
+        running: list[asyncio.Task[Msg | None]] = []
+        for msg in batch:
+            try:
+                if classify(msg) is not REQUEST:
+                    self.dispatch(msg, send)
+                elif msg["method"] == "initialize":
+                    # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
+                    raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
+                else:
+                    running.append(self.tasks.spawn(self.handle(self.accept(msg, send))))
+            except (RPCError, ProtocolError) as exc:
+                answers.append(self.refusal(exc, msg))
+        return self._send_batch(answers, running, send)
+
+    async def _send_batch(
+        self, answers: list[Msg | None], running: list[asyncio.Task[Msg | None]], send: Send
+    ) -> None:
+        if running:
+            await asyncio.wait(running)
+        answers += [task.result() for task in running if not task.cancelled()]
+        batch = [sayable(answer) for answer in answers if answer is not None]
+        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
+        if batch:
+            await send(batch)  # type: ignore[arg-type]
+
+    def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
+        """Send the error for a message that cannot be taken, if it may be answered."""
+        answer = self.refusal(exc, msg)
+        if answer is not None:
+            self.tasks.spawn(send(answer))
+
+    def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
+        """Return the error for a message that cannot be taken; None if it is never answered.
+
+        That is a notification, or itself an answer: whoever waits for it gets an exception.
+        """
+        logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
+        known = msg if type(msg) is dict else {}
+        if "method" not in known and ("result" in known or "error" in known):
+            pending = self.outgoing.settle(known.get("id"))
+            if pending is not None:
+                problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
+                _settle(pending.waiter, None, ProtocolError(problem))
+            return None
+        answer = error(readable_id(msg), wire_error(exc))
+        # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
+        if answer["error"]["code"] == INVALID_PARAMS and "method" in known and "id" not in known:
+            return None
+        if "id" not in answer and not self.session.rev.error_without_id:
+            answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
+        return answer
+
+    # Requests of the peer.
+
+    def accept(
+        self, msg: Msg, send: Send, shared: bool = False, modern: bool | None = None
+    ) -> Exchange:
+        """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
+
+        `shared` says that many clients use this Peer: their ids may be the same, and say nothing.
+        Raises RPCError if its id is taken or too many requests are running.
+        """
+        exchange = Exchange(msg, send, modern)
+        if shared:
+            exchange.key = exchange
+        if exchange.key in self.incoming:
+            # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
+            raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
+        if len(self.incoming) >= self.max_in_flight:
+            raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
+        self.incoming[exchange.key] = exchange
+        return exchange
+
+    async def reply(self, exchange: Exchange) -> None:
+        """Serve a request and send the answer."""
+        answer = await self.handle(exchange)
+        if answer is None:
+            return
+        try:
+            await exchange.send(answer)
+        except (TypeError, ValueError, RecursionError):
+            await exchange.send(sayable(answer))
+
+    async def handle(self, exchange: Exchange) -> Msg | None:
+        """Serve a request and return the answer, or None when it was cancelled."""
+        exchange.task = asyncio.current_task()
+        try:
+            if exchange.state is CANCELLED:  # before this task could start
+                return None
+            answer = result(exchange.req_id, await self.serve(exchange))
+        except asyncio.CancelledError:
+            if exchange.state is CANCELLED or self.lost is not None:
+                raise
+            # A handler awaited something that somebody else cancelled.
+            problem = {"code": INTERNAL_ERROR, "message": "the handler was cancelled"}
+            answer = error(exchange.req_id, problem)
+        except (Exception, SystemExit) as exc:  # a handler must not end the process
+            if not isinstance(exc, MCPError):
+                logger.error("%s failed", exchange.method, exc_info=exc)
+            answer = error(exchange.req_id, wire_error(exc))
+        finally:
+            del self.incoming[exchange.key]
+        # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
+        return None if exchange.move("answer") is CANCELLED else answer
+
+    def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
+        """Cancel a request that we serve; return False if there is none to cancel.
+
+        spec: basic/patterns/cancellation#error-handling -- unknown, finished and malformed ones
+        are ignored.
+        """
+        exchange = self.incoming.get(req_id) if is_id(req_id) else None
+        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
+        if exchange is None or exchange.method == "initialize" or exchange.state is CANCELLED:
+            return False
+        exchange.reason = reason if isinstance(reason, str) else None
+        self.stop(exchange)
+        return True
+
+    def stop(self, exchange: Exchange) -> None:
+        """Cancel a request: its client does not want the answer."""
+        logger.info("%s cancelled request %r: %s", self.name, exchange.req_id, exchange.reason)
+        exchange.move("cancel")
+        if exchange.task is not None:
+            exchange.task.cancel()
+
+    def _hear(self, msg: Msg, send: Send) -> None:
+        params = msg.get("params", {})
+        if msg["method"] == "notifications/cancelled":
+            if not self.cancel(params.get("requestId"), params.get("reason")):
+                self.call(self.told, msg, send)  # a server may end a subscription so
+        elif msg["method"] == "notifications/progress":
+            self._progress(params)
+        else:
+            self.call(self.told, msg, send)
+
+    # Requests of ours.
+
+    async def ask(
+        self,
+        method: str,
+        params: Msg | None,
+        send: Send,
+        *,
+        patience: float = REQUEST_SECONDS,
+        longest: float = LONGEST_REQUEST_SECONDS,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Msg:
+        """Send a request and return its result.
+
+        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
+        loses patience, the peer is told to stop.
+        """
+        if self.lost is not None:
+            raise ConnectionClosed(str(self.lost))
+        loop, params = asyncio.get_running_loop(), dict(params or {})
+        meta = dict(params.get("_meta", {}))
+        pending = self.outgoing.open(method, loop.time(), patience, longest)
+        pending.on_progress = on_progress
+        pending.waiter = loop.create_future()
+        pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+        # Progress renews the deadline, so every request asks for it.
+        params["_meta"] = {**meta, "progressToken": pending.req_id}
+        # As a task, since the deadline holds for a peer that has stopped reading, too.
+        delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
+        pending.sending = self.tasks.spawn(delivery)
+        self._wake()  # the answer must be read, however much is running here
+        try:
+            answer: Msg = await pending.waiter
+            if pending.reports:
+                await asyncio.wait(pending.reports)
+            return answer
+        except asyncio.CancelledError:
+            self._abandon(pending, send, "the caller was cancelled")
+            raise
+        finally:
+            self.outgoing.settle(pending.req_id)
+            pending.timer.cancel()
+
+    async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
+        try:
+            await send(msg)
+        except Exception as exc:
+            _settle(waiter, None, exc)
+
+    def _expire(self, pending: Pending, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < pending.deadline:  # progress came meanwhile
+            pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+            return
+        self._abandon(pending, send, "timeout")
+        waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
+        hint = self.transport.hint() if self.transport else ""
+        problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
+        _settle(pending.waiter, None, problem)
+
+    def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
+        """Tell the peer that an answer is no longer wanted."""
+        open_still = self.outgoing.settle(pending.req_id)
+        pending.sending.cancel()
+        if self.transport is not None and self.transport.abandon(pending.req_id):
+            return
+        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
+        if open_still and pending.method != "initialize" and self.lost is None:
+            params = {"requestId": pending.req_id, "reason": reason}
+            self.tasks.spawn(send(notification("notifications/cancelled", params)))
+
+    def _settle(self, msg: Msg) -> None:
+        """Give an answer to whoever waits for it; a late one is dropped."""
+        pending = self.outgoing.settle(msg.get("id"))
+        if pending is None:
+            if msg.get("id") is None:
+                logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
+        elif "result" in msg:
+            _settle(pending.waiter, msg["result"], None)
+        else:
+            problem = msg["error"]
+            exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
+            _settle(pending.waiter, None, exc)
+
+    def _progress(self, params: Msg) -> None:
+        pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
+        if pending is None or pending.on_progress is None:
+            return
+        report = (params["progress"], params.get("total"), params.get("message"))
+        self.call(pending.on_progress, *report, into=pending.reports)
+
+    def call(self, callback: Callable[..., Any], *args: Any, into: list[Any] | None = None) -> None:
+        """Call a user's callback, plain or async; what it raises goes to the log."""
+        try:
+            outcome = callback(*args)
+        except Exception:
+            logger.exception("the callback %r failed", callback)
+            return
+        if inspect.isawaitable(outcome):
+            task = self.tasks.spawn(_await(outcome))
+            if into is not None:
+                into.append(task)
+
+    # The channel.
+
+    async def run(self, transport: Transport, grace: float | None = 0) -> None:
+        """Read messages off a channel until it ends, then wind up the conversation.
+
+        `grace` is how many seconds the requests that we serve get to finish; None for any number.
+        """
+        self.attach(transport)
+        send = self.traced(transport.write)
+        try:
+            while True:
+                items = await transport.read()
+                if not items:
+                    break
+                for item in items:
+                    await self._until_room()
+                    self.receive(item, send)
+            self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
+            await self.tasks.drain(grace)
+        finally:
+            await self.close()
+
+    async def _until_room(self) -> None:
+        """Wait while too much is running, or waits for the peer to read it."""
+        # Tasks that wait for the peer do not count: what they need is to be read.
+        while len(self.tasks.running) - len(self.outgoing.pending) >= self.max_in_flight:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+
+    def _wake(self) -> None:
+        if self._room is not None:
+            _settle(self._room, None, None)
+
+    def attach(self, transport: Transport) -> None:
+        """Let a channel tell what becomes of our requests."""
+        self.transport = transport
+        transport.failed = self.fail
+
+    def fail(self, req_id: ReqId, exc: MCPError) -> None:
+        """Fail a request of ours that the channel could not get answered."""
+        pending = self.outgoing.settle(req_id)
+        if pending is not None:
+            _settle(pending.waiter, None, exc)
+
+    def lose(self, reason: ConnectionClosed) -> None:
+        """Fail everything that we asked for: no answer can come any more."""
+        if self.lost is None:
+            self.lost = reason
+            self.on_lost()
+        for pending in list(self.outgoing.pending.values()):
+            self.outgoing.settle(pending.req_id)
+            _settle(pending.waiter, None, self.lost)
+
+    async def close(self) -> None:
+        """End the conversation: fail what we asked for, cancel what we serve."""
+        self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
+        mine = asyncio.current_task()
+        for exchange in list(self.incoming.values()):
+            # Over HTTP a request is served by the task of its connection, which is not ours.
+            if exchange.task not in self.tasks.running and exchange.task is not mine:
+                self.stop(exchange)
+        await self.tasks.close()
+
+    def traced(self, write: Callable[[Any], Awaitable[None]]) -> Send:
+        """Return `write`, showing what it writes to the trace if there is one."""
+        if _trace is None:
+            return write
+
+        async def send(msg: Any) -> None:
+            if _trace is not None:
+                _trace(">", self.name, msg)
+            await write(msg)
+
+        return send
+
+
+def sayable(answer: Msg) -> Msg:
+    """Return an answer, or the internal error in its place if JSON cannot say it."""
+    try:
+        encode(answer)
+    except (TypeError, ValueError, RecursionError) as exc:
+        logger.error("the answer to request %r cannot be sent as JSON: %s", answer["id"], exc)
+        return error(answer["id"], wire_error(exc))
+    return answer
+
+
+async def _await(outcome: Awaitable[Any]) -> Any:
+    return await outcome
+
+# =============================================================================
+# Part III. A server
+# =============================================================================
+
+###############################################################################
+# 9. JSON Schema
 ###############################################################################
 # Pure. Uses sections 1 to 3.
 #
-# Problem.  A tool is described to a model by a JSON Schema, called with JSON, written in Python.
-#           Something must check values against schemas, some of which come from strangers, write
-#           schemas from annotations, and carry values across and back.
+# Problem.  A tool is described to a model by a JSON Schema. Something must check the arguments
+#           against it. Values come from strangers, and so do some of the schemas.
 # Rules.    1. A schema is compiled once, when it becomes known; checking a value is then a walk
 #              through closures. `$ref` stays inside the document: nothing is ever fetched.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1, true is not 1.
 #           3. Schema and value may both be hostile: depth, size and total work are bounded, and
 #              nothing but SchemaError comes out, whatever goes in.
-#           4. What an annotation cannot say is an error when the function is registered, one that
-#              names the parameter and the remedy; not a surprise when a model calls it.
 # Plan.     A SchemaDocument walks a schema once, makes a Check of each subschema by the table
 #           KEYWORDS, then joins references to their targets; relax() helps arguments that were
-#           nearly right. An AnnotationReader finds the Shape of an annotation: its schema, and what
-#           reads its values; to_json() is the way back, signature_of() reads a whole function.
+#           nearly right.
 # Not here. `format` and `content*` only annotate, the dialect's default; no dialects but 2020-12
 #           and draft-07; of ECMA 262's regular expressions, what Python's can say.
+
+__all__ += ["compile_schema", "Validator"]
+
+MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
+MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
+MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
+MAX_VALIDATION_STEPS = 2_000_000  # schemas applied in one validation; about a second
+MAX_FAILURES = 8  # violations reported of one value; more help nobody
+MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
+MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one; backtracking can take the square of it
+MAX_URI_CHARS = 8192  # a longer resource URI matches no template
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_07 = "http://json-schema.org/draft-07/schema"
@@ -1739,12 +2847,26 @@ def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
                     relaxed[name] = read
     return relaxed
 
+###############################################################################
+# 10. Python signatures
+###############################################################################
+# Pure. Uses sections 1, 2 and 9.
+#
+# Problem.  Authors write Python functions with annotations; models call them with JSON. Something
+#           must write schemas from annotations, and carry values across and back.
+# Rules.    1. What an annotation cannot say is an error when the function is registered, one that
+#              names the parameter and the remedy; not a surprise when a model calls it.
+#           2. Schema and reader of an annotation agree: the reader gets valid JSON only.
+# Plan.     An AnnotationReader finds the Shape of an annotation: its schema, and the function that
+#           reads its values; to_json() is the way back, signature_of() reads a whole function.
+# Not here. Which parameter is the context: the caller names the class to hide.
+
+__all__ += ["Header"]
 
 # From here on: Python. An annotation has a Shape, whose halves must agree: the schema says what
 # JSON it admits, and `read` makes the Python value of that. It is called with valid JSON only, and
 # finds what no schema says: that there is no 30th of February. to_json() undoes it, and goes by the
 # value alone, because what a function returns need not be what it promised.
-
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
 
 
@@ -2283,26 +3405,24 @@ def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signatur
             schema["properties"].get(name, {}).setdefault("description", words)
     return Signature(schema, context, returns, description, converters, positional)
 
-
 ###############################################################################
-# 6. URI templates and cursors
+# 11. URI templates
 ###############################################################################
-# Pure. Follows RFC 6570. Uses sections 1 and 2.
+# Pure. Follows RFC 6570. Uses sections 1 and 9.
 #
 # Problem.  "note://{name}" names a family of resources: a URI must be taken apart into values that
-#           a handler may open files with, whoever wrote it. And a long list is told in pages, while
-#           it changes.
+#           a handler may open files with, whoever wrote it.
 # Rules.    1. A URI matches in at most one way, found in time linear in its length: no regular
 #              expression is made of a template, and nothing is ever tried twice.
 #           2. Values are percent-decoded once, after matching. `{name}` never holds a slash, even
 #              an escaped one, and no value climbs with "..". A handler that opens files must still
 #              resolve links and check where it arrived.
-#           3. A cursor says which item came last, not how many came: what is added or removed
-#              between two pages moves nothing else.
 # Plan.     Template: literals and variables alternate, one variable at most may span segments
 #           ("deep"); those before it are read from the left, those after it from the right.
-#           page() and its cursor go by serial numbers that only grow, given at registration.
 # Not here. `{#x} {;x} {&x} {x:3}` and lists: refused, with a message that says what to write.
+
+MAX_TEMPLATE_CHARS = 1000  # one URI template; ours, or a server's that a client expands
+MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
 UNRESERVED = "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 IN_PATHS = UNRESERVED + "!$&'()*+,;=:@/"  # RFC 3986 §3.3: pchar, and the slash between
@@ -2457,2628 +3577,19 @@ class Template:
         pairs = [f"{name}={percent_encode(values[name], UNRESERVED)}" for name in given]
         return "?".join(filter(None, (uri, "&".join(pairs))))
 
-
-def encode_cursor(kind: str, serial: int) -> str:
-    """Return the cursor that stands after item `serial` of the list `kind`.
-
-    spec: server/utilities/pagination#pagination-model -- "an opaque string token"
-
-    >>> encode_cursor("tools/list", 42)
-    'dG9vbHMvbGlzdDo0Mg'
-    """
-    return base64.urlsafe_b64encode(f"{kind}:{serial}".encode()).rstrip(b"=").decode()
-
-
-def decode_cursor(kind: str, text: JSON) -> int:
-    """Return the serial number in a cursor of the list `kind`; raise RPCError if it is not one.
-
-    >>> decode_cursor("tools/list", "dG9vbHMvbGlzdDo0Mg")
-    42
-    """
-    # spec: server/utilities/pagination#error-handling
-    with contextlib.suppress(ValueError):
-        if isinstance(text, str) and len(text) <= 100:
-            serial = int(base64.urlsafe_b64decode(text + "==").decode().rpartition(":")[2])
-            if encode_cursor(kind, serial) == text:  # exactly what we made, for this list
-                return serial
-    raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
-
-
-def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list[Any], str | None]:
-    """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
-
-    `items` are (serial, item) with growing serials; the list may change from call to call, and what
-    stays in it is told exactly once.
-
-    >>> first, cursor = page("tools/list", [(1, "a"), (4, "b"), (5, "c")], None, 2)
-    >>> first, page("tools/list", [(1, "a"), (5, "c"), (6, "d")], cursor, 2)
-    (['a', 'b'], (['c', 'd'], None))
-    """
-    after = -1 if cursor is None else decode_cursor(kind, cursor)
-    rest = list(itertools.islice((row for row in items if row[0] > after), size + 1))
-    following = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
-    return [item for _, item in rest[:size]], following
-
-
-# =============================================================================
-# Part II. Bytes
-# =============================================================================
-
 ###############################################################################
-# 7. Decoders
+# 12. Content and forms
 ###############################################################################
-# Pure. Uses sections 1 and 2.
+# Uses sections 1 to 4, 9 and 10.
 #
-# Problem.  A read returns any number of bytes, cut anywhere. Grammars are easiest to write as if
-#           all the input were there.
-# Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
-#              eof() says that nothing more will come and returns what the end completes.
-#           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
-#              ProtocolError. Items decoded before an error are returned first; the error is
-#              raised by the next call, and by every call after it.
-#           3. Limits are checked on what has arrived, before more is kept.
-# Plan.     Decoder runs a generator, _grammar(), that reads with `yield from` and appends to
-#           self.items. LineDecoder splits lines for stdio.
-# Not here. Sockets and pipes: whoever owns them calls feed().
-
-
-class Decoder:
-    """Turn bytes cut anywhere into whole items.
-
-    A subclass writes its grammar as a generator that reads with `yield from self._exactly(n)`,
-    `self._until(...)` or `self._some(n)` and appends to `self.items`.
-    """
-
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self.buffer = bytearray()
-        self.ended = False
-        self.error: ProtocolError | None = None
-        self.grammar: Generator[None, None, None] | None = self._grammar()
-
-    def _grammar(self) -> Generator[None, None, None]:
-        raise NotImplementedError
-
-    def feed(self, data: bytes) -> list[Any]:
-        """Return the items that `data` completes; raise ProtocolError if it breaks the grammar."""
-        self.buffer += data
-        return self._run()
-
-    def eof(self) -> list[Any]:
-        """Return the items that the end of input completes; raise if it cut one short."""
-        self.ended = True
-        return self._run()
-
-    def _run(self) -> list[Any]:
-        if self.error is not None:
-            raise self.error
-        if self.grammar is not None:
-            try:
-                next(self.grammar)
-            except StopIteration:
-                self.grammar = None
-            except ProtocolError as exc:
-                self.error, self.grammar = exc, None
-                if not self.items:
-                    raise
-        items, self.items = self.items, []
-        return items
-
-    def _until(
-        self, mark: bytes, limit: int, what: str, status: int = 400
-    ) -> Generator[None, None, bytes]:
-        """Read up to and including `mark`; at most `limit` bytes, `mark` included."""
-        seen = 0
-        while True:
-            at = self.buffer.find(mark, max(0, seen - len(mark) + 1))
-            seen = len(self.buffer)
-            if (at + len(mark) if at >= 0 else seen) > limit:
-                raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
-            if at >= 0:
-                return self._take(at + len(mark))
-            if self.ended:
-                raise ProtocolError(f"the connection ended inside {what}")
-            yield
-
-    def _exactly(self, size: int, what: str) -> Generator[None, None, bytes]:
-        """Read exactly `size` bytes."""
-        while len(self.buffer) < size:
-            if self.ended:
-                raise ProtocolError(f"the connection ended inside {what}")
-            yield
-        return self._take(size)
-
-    def _some(self, most: int) -> Generator[None, None, bytes]:
-        """Read what there is, 1 to `most` bytes; b"" only at the end of input."""
-        while not self.buffer and not self.ended:
-            yield
-        return self._take(min(most, len(self.buffer)))
-
-    def _take(self, size: int) -> bytes:
-        data = bytes(self.buffer[:size])
-        del self.buffer[:size]
-        return data
-
-
-class LineDecoder(Decoder):
-    """Split a byte stream into lines, for the stdio transport.
-
-    An item is a line without its newline, or a LimitExceeded for a line that was too long: the
-    stream goes on after it. Blank lines are dropped, and so is the CR of a CRLF.
-
-    spec: basic/transports/stdio -- "Messages are delimited by newlines"
-
-    >>> decoder = LineDecoder()
-    >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
-    ([b'{"id":1}'], [b'{"id":2}'])
-    >>> decoder.feed(b"cut short"), decoder.eof()
-    ([], [b'cut short'])
-    """
-
-    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
-        self.limit = limit
-        self.skipping = False  # inside a line that is over the limit
-        super().__init__()
-
-    def feed(self, data: bytes) -> list[Any]:
-        """Return the lines that `data` completes."""
-        # Most reads are a few whole lines, and those need no buffer.
-        if data.endswith(b"\n") and not (self.buffer or self.skipping or len(data) > self.limit):
-            return [line for line in (part.rstrip(b"\r") for part in data.split(b"\n")) if line]
-        return super().feed(data)
-
-    def _grammar(self) -> Generator[None, None, None]:
-        seen = 0  # so much of the buffer holds no newline: a long line is scanned once
-        while True:
-            at = self.buffer.find(b"\n", seen)
-            if at < 0 and self.ended:
-                at = len(self.buffer)
-            if at > self.limit or (at < 0 and len(self.buffer) > self.limit):
-                if not self.skipping:
-                    self.items.append(LimitExceeded(f"a line is longer than {self.limit} bytes"))
-                self.skipping = True
-            if at >= 0:
-                line = bytes(self.buffer[:at]).rstrip(b"\r")
-                del self.buffer[: at + 1]
-                if line and not self.skipping:
-                    self.items.append(line)
-                self.skipping, seen = False, 0
-                if self.buffer or not self.ended:
-                    continue
-                return
-            if self.skipping:
-                self.buffer.clear()
-            seen = len(self.buffer)
-            yield
-
-
-###############################################################################
-# 8. HTTP/1.1
-###############################################################################
-# Pure. Uses sections 1, 2 and 7.
-#
-# Problem.  Two programs that read the same bytes as different messages can be played against each
-#           other: what one takes for a body, the other takes for the next request.
-# Rules.    1. One grammar, no lenient mode. Lines end in CRLF; whatever RFC 9112 lets a recipient
-#              repair, we refuse, save one empty line before a request.
-#           2. A body has exactly one framing. Any doubt about it is an error, and after an error
-#              nothing more is read: answer, and close.
-#           3. A field that steers us may occur once. All others are joined with commas.
-#           4. Numbers go through an ASCII regex; sizes are judged before anything is kept.
-#           5. What we write must read back as exactly the fields that were meant.
-# Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
-#           decoders, which only cut; then the encoders.
-# Not here. What a header means to MCP: section 12. Sockets, deadlines, `Date`: section 18.
-#           Content codings, upgrades and ranges are never offered.
-
-TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
-# `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
-FIELD_LINE = re.compile(rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n")
-REQUEST_LINE = re.compile(rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])")
-STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
-AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
-ABSOLUTE_FORM = re.compile(r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)")
-LENGTH = re.compile("[0-9]{1,19}")  # int() would take "+5", "1_0" and other digits
-# A quote that is never closed reaches to the end: so the patterns cannot fail, nor backtrack.
-COMMA_PIECE = re.compile(r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+')
-SEMICOLON_PIECE = re.compile(r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+')
-
-#: Fields of which a second one could change what the first one says.
-SINGLETONS = frozenset(
-    "authorization content-length content-type host last-event-id location mcp-method mcp-name"
-    " mcp-protocol-version mcp-session-id origin retry-after".split()
-)
-#: A line that FIELD_LINE does not match: the first of these that it matches says why.
-BAD_FIELDS = (
-    (r"[^\r]*\Z", "ends in a bare line feed"),
-    (r"[ \t]", "continues the line before it"),
-    (r"[^:]*\Z", "has no colon"),
-    (r"[^:]*[ \t]:", "has a space before its colon"),
-    (rf"(?!{TOKEN}:)", "has a name with forbidden characters"),
-    (r"", "has control characters in its value"),
-)
-#: Framings other than a number of bytes.
-CHUNKED, UNTIL_CLOSE = -1, -2
-
-REASONS = {
-    200: "OK", 202: "Accepted", 204: "No Content", 302: "Found",
-    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
-    405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict",
-    413: "Content Too Large", 414: "URI Too Long", 415: "Unsupported Media Type",
-    429: "Too Many Requests", 431: "Request Header Fields Too Large",
-    500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",
-    503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
-}  # fmt: skip
-
-
-class RequestHead(NamedTuple):
-    """A request without its body. Names of headers are lowercase; values are latin-1 text."""
-
-    method: str
-    #: "/path?query", or "*"; an absolute URL has become this and the Host
-    target: str
-    version: tuple[int, int]
-    headers: Mapping[str, str]
-    # What follows from these, found out once for all requests that begin alike:
-    path: str = ""  # percent-decoded
-    query: str = ""  # as sent
-    size: int = 0  # of the body in bytes, or CHUNKED
-    keep_alive: bool = True
-
-
-class ResponseHead(NamedTuple):
-    """A response without its body."""
-
-    status: int
-    reason: str
-    version: tuple[int, int]
-    headers: dict[str, str]
-
-
-def parse_fields(text: str) -> dict[str, str]:
-    r"""Return the fields of a head or a trailer, in which every line ends with CRLF.
-
-    RFC 9110 §5.3, RFC 9112 §5
-
-    >>> parse_fields("Host: a:1\r\nACCEPT: text/html \r\naccept: */*\r\n")
-    {'host': 'a:1', 'accept': 'text/html, */*'}
-    """
-    count = text.count("\n")
-    if count > MAX_FIELDS:
-        raise LimitExceeded(f"there are more than {MAX_FIELDS} header fields", http_status=431)
-    lines = FIELD_LINE.findall(text)
-    if len(lines) != count:
-        number, bad = next(
-            (n, line)
-            for n, line in enumerate(text.split("\n"), 1)
-            if not FIELD_LINE.fullmatch(line + "\n")
-        )
-        why = next(why for pattern, why in BAD_FIELDS if re.match(pattern, bad))
-        raise ProtocolError(f"header line {number} {why}")
-    fields: dict[str, str] = {}
-    for name, value in lines:
-        name, value = name.lower(), value.strip(" \t")
-        if name in fields:
-            if name in SINGLETONS:
-                raise ProtocolError(f"the header {name} is given twice")
-            value = f"{fields[name]}, {value}"
-        fields[name] = value
-    return fields
-
-
-def parse_authority(text: str) -> tuple[str, int | None]:
-    """Return the host, lowercase and without IPv6's brackets, and the port of "host:port".
-
-    >>> parse_authority("[::1]:8000"), parse_authority("Example.com")
-    (('::1', 8000), ('example.com', None))
-    """
-    found = AUTHORITY.fullmatch(text)
-    if found is None:
-        raise ValueError(f"not a host, nor host:port: {text!r}")
-    return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
-
-
-def parse_target(target: str) -> tuple[str, str]:
-    """Return the path, percent-decoded, and the query, as sent.
-
-    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
-    with rules, say, may have seen another one.
-
-    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
-    (('/café', 'q=%20'), ('/mcp', ''))
-    """
-    path, _, query = target.partition("?")
-    if "%" in path:
-        from urllib.parse import unquote
-
-        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
-            raise ProtocolError("the path has a bad percent-escape")
-        try:
-            path = unquote(path, errors="strict")
-        except UnicodeDecodeError:
-            raise ProtocolError("the path is not UTF-8") from None
-    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
-        raise ProtocolError("the path has . or .. in it")
-    return path, query
-
-
-def parse_request_head(block: bytes) -> RequestHead:
-    r"""Return the head that `block` is, from the request line to the empty line.
-
-    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")[:4]
-    ('GET', '/mcp?x', (1, 1), mappingproxy({'host': 'a'}))
-    """
-    # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
-    line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
-    found = REQUEST_LINE.fullmatch(line)
-    if found is None:
-        raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
-    method, target, version = found.groups()
-    if version[0] != "1":
-        raise ProtocolError(f"HTTP/{version} is not spoken here", http_status=505)
-    if not block.endswith(b"\r\n\r\n"):
-        raise ProtocolError("the head does not end in an empty line")
-    headers = parse_fields(rest[:-2])
-    host = headers.get("host")
-    # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"
-    if host is None and version != "1.0":
-        raise ProtocolError("the header host is missing")
-    if method == "CONNECT":
-        raise ProtocolError("this is not a proxy: CONNECT is not served", http_status=501)
-    if target[0] != "/" and (target, method) != ("*", "OPTIONS"):
-        found = ABSOLUTE_FORM.fullmatch(target)
-        if found is None:
-            raise ProtocolError("the target is neither a path nor an http URL")
-        # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
-        _, host, target = found.groups()
-        headers["host"], target = host, target if target.startswith("/") else "/" + target
-    if host is not None and not AUTHORITY.fullmatch(host):
-        raise ProtocolError("the host is not a name or address, with a port or without")
-    shared = types.MappingProxyType(headers)  # by all requests that begin alike
-    head = RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), shared)
-    path, query = parse_target(target)
-    return head._replace(path=path, query=query, size=declared_body(head),
-                         keep_alive=is_keep_alive(head))  # fmt: skip
-
-
-#: The same, for short heads: a client sends the same one again and again.
-known_request_head = functools.lru_cache(maxsize=128)(parse_request_head)
-
-
-def parse_response_head(block: bytes) -> ResponseHead:
-    r"""Return the head that `block` is, from the status line to the empty line.
-
-    >>> parse_response_head(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n")
-    ResponseHead(status=200, reason='OK', version=(1, 1), headers={'server': 'x'})
-    """
-    line, _, rest = block.decode("latin-1").partition("\r\n")
-    found = STATUS_LINE.fullmatch(line)
-    if found is None or not block.endswith(b"\r\n\r\n"):
-        raise ProtocolError("the answer is not HTTP/1.1")
-    version, status, reason = found.groups("")
-    headers = parse_fields(rest[:-2])
-    return ResponseHead(int(status), reason, (1, 0) if version == "1.0" else (1, 1), headers)
-
-
-def declared_body(head: RequestHead | ResponseHead, otherwise: int = 0) -> int:
-    """Return the size of a body in bytes, or CHUNKED; `otherwise` if the head says nothing of it.
-
-    RFC 9112 §6.3
-
-    >>> declared_body(RequestHead("POST", "/", (1, 1), {"content-length": "5"}))
-    5
-    """
-    length = head.headers.get("content-length")
-    coding = head.headers.get("transfer-encoding")
-    if coding is not None:
-        if length is not None:
-            raise ProtocolError("content-length and transfer-encoding exclude each other")
-        if head.version == (1, 0):
-            raise ProtocolError("transfer-encoding does not exist in HTTP/1.0")
-        codings = [item.strip(" \t") for item in coding.lower().split(",")]
-        if codings[-1] != "chunked" or codings.count("chunked") > 1:
-            raise ProtocolError("the one and last transfer-encoding must be chunked")
-        if len(codings) > 1:
-            raise ProtocolError("no transfer-encoding but chunked is known", http_status=501)
-        return CHUNKED
-    if length is None:
-        return otherwise
-    if not LENGTH.fullmatch(length):
-        raise ProtocolError("content-length is not a number")
-    return int(length)
-
-
-def body_of_response(head: ResponseHead, method: str) -> int:
-    """Return the size of the body of this answer to `method`, or CHUNKED or UNTIL_CLOSE.
-
-    >>> body_of_response(ResponseHead(200, "OK", (1, 0), {}), "GET") == UNTIL_CLOSE
-    True
-    """
-    if method == "HEAD" or head.status < 200 or head.status in (204, 304):
-        return 0
-    if method == "CONNECT" and head.status < 300:
-        return 0  # what follows is the tunnel
-    return declared_body(head, UNTIL_CLOSE)
-
-
-def is_keep_alive(head: RequestHead | ResponseHead) -> bool:
-    """Return whether the connection is meant to live on after this message. RFC 9112 §9.3
-
-    >>> is_keep_alive(RequestHead("GET", "/", (1, 1), {"connection": "Close, TE"}))
-    False
-    """
-    connection = head.headers.get("connection")
-    if connection is None:
-        return head.version >= (1, 1)
-    options = parse_list(connection.lower())
-    return "close" not in options and (head.version >= (1, 1) or "keep-alive" in options)
-
-
-def wants_continue(head: RequestHead) -> bool:
-    """Return whether the client holds its body back for CONTINUE. RFC 9110 §10.1.1
-
-    >>> wants_continue(RequestHead("POST", "/", (1, 1), {"expect": "100-Continue"}))
-    True
-    """
-    return head.version >= (1, 1) and head.headers.get("expect", "").lower() == "100-continue"
-
-
-def parse_list(text: str) -> list[str]:
-    """Return the elements of a comma-separated value. RFC 9110 §5.6.1
-
-    >>> parse_list('a, ,"b, c";d')
-    ['a', '"b, c";d']
-    """
-    pieces = [piece.strip(" \t") for piece in COMMA_PIECE.findall(text)]
-    return [piece for piece in pieces if piece]
-
-
-def parse_params(pieces: Iterable[str]) -> dict[str, str]:
-    r"""Return what `name=value` pieces say, names lowercase, quotes undone, the first of two.
-
-    RFC 9110 §5.6.6
-
-    >>> parse_params(['Q=1', ' a = "x\\"y"', "b"])
-    {'q': '1', 'a': 'x"y'}
-    """
-    params: dict[str, str] = {}
-    for piece in pieces:
-        name, equals, value = (part.strip(" \t") for part in piece.partition("="))
-        if value.startswith('"'):
-            value = re.sub(r"\\(.)", r"\1", value[1:-1])
-        if equals:
-            params.setdefault(name.lower(), value)
-    return params
-
-
-def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
-    """Return the type, lowercase, and its parameters. RFC 9110 §8.3.1
-
-    >>> parse_media_type('Application/JSON; charset="utf-8"')
-    ('application/json', {'charset': 'utf-8'})
-    """
-    name, *pieces = SEMICOLON_PIECE.findall(text) or [""]
-    return name.strip(" \t").lower(), parse_params(pieces)
-
-
-@functools.lru_cache(maxsize=64)  # clients send the same one every time
-def accepts(accept: str, *media_types: str) -> bool:
-    """Return whether an Accept value admits all of some types: the most specific range decides.
-
-    RFC 9110 §12.5.1
-
-    >>> accepts("application/json, text/*;q=0.5", "text/event-stream")
-    True
-    >>> accepts("*/*, text/html;q=0", "text/html")
-    False
-    """
-    ranges: dict[str, bool] = {}
-    for item in parse_list(accept):
-        name, params = parse_media_type(item)
-        wanted = not re.fullmatch(r"0(\.0*)?", params.get("q", "1"))
-        ranges[name] = ranges.get(name, False) or wanted
-
-    def admits(kind: str) -> bool:
-        names = (kind, kind.split("/")[0] + "/*", "*/*")
-        return next((ranges[name] for name in names if name in ranges), False)
-
-    return all(map(admits, media_types))
-
-
-class HTTPDecoder(Decoder):
-    """What the two decoders share: cutting out heads and bodies."""
-
-    def _head(self) -> Generator[None, None, bytes]:
-        """Read a head with its empty line; b"" if the input ends before it begins."""
-        seen = 0
-        while True:
-            end = self.buffer.find(b"\r\n\r\n", max(0, seen - 3)) + 4
-            size = end if end >= 4 else len(self.buffer)
-            if (self.buffer.find(b"\n", 0, size) + 1 or size) > MAX_START_LINE_BYTES:
-                raise LimitExceeded("the first line is too long", http_status=414)
-            if size > MAX_HEAD_BYTES:
-                raise LimitExceeded("the header fields are too long", http_status=431)
-            # Found early, it is answered; a head in such lines would never end, and time out.
-            feeds = self.buffer.count(b"\n", seen, size)
-            if feeds != self.buffer.count(b"\r\n", max(0, seen - 1), size):
-                raise ProtocolError("a line of the head ends in a bare line feed")
-            if end >= 4:
-                return self._take(end)
-            if self.ended:
-                if not self.buffer or self.buffer == b"\r\n":
-                    return b""
-                raise ProtocolError("the connection ended inside a head")
-            seen = size
-            yield
-
-    def _data(self, size: int, put: Callable[[bytes], object]) -> Generator[None, None, None]:
-        """Pass `size` bytes to `put` as they come."""
-        while size:
-            piece = yield from self._some(size)
-            if not piece:
-                raise ProtocolError("the connection ended inside a body")
-            put(piece)
-            size -= len(piece)
-
-    def _chunks(
-        self, put: Callable[[bytes], object], max_bytes: int, max_chunks: int
-    ) -> Generator[None, None, None]:
-        """Pass the data of chunks to `put` as they come. RFC 9112 §7.1"""
-        while True:
-            line = yield from self._until(b"\n", MAX_CHUNK_LINE_BYTES, "the line before a chunk")
-            found = CHUNK_LINE.fullmatch(line)
-            if found is None:
-                raise ProtocolError("a chunk does not begin with its size")
-            size = int(found[1], 16)
-            if not size:
-                break
-            max_bytes, max_chunks = max_bytes - size, max_chunks - 1
-            if max_bytes < 0 or max_chunks < 0:
-                raise LimitExceeded("the body is too big, or in too many chunks", http_status=413)
-            yield from self._data(size, put)
-            if (yield from self._exactly(2, "a body")) != b"\r\n":
-                raise ProtocolError("a chunk does not end where its size says")
-        left = MAX_TRAILER_BYTES
-        while True:
-            line = yield from self._until(b"\n", left, "the rest of the trailer", 431)
-            if line == b"\r\n":
-                return
-            # Fields that come this late steer nothing: they are read and dropped.
-            parse_fields(line.decode("latin-1"))
-            left -= len(line)
-
-
-class RequestDecoder(HTTPDecoder):
-    r"""Turn what a client sends into (head, body) pairs, one at a time.
-
-    After a pair it stops until resume(), and only keeps what is fed: so pipelining costs the memory
-    of the bytes, and an error is raised by the call that meets it. `head` is set while a body is
-    missing: the time for CONTINUE, or for a refusal.
-
-    >>> decoder = RequestDecoder()
-    >>> [(head, body)] = decoder.feed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /mcp HTTP/1.1\r\n")
-    >>> head.target, body, decoder.resume()
-    ('/', b'', [])
-    >>> decoder.feed(b"Host: a\r\nContent-Length: 2\r\n\r\n{"), decoder.head.method
-    ([], 'POST')
-    >>> decoder.feed(b"}")[0][1]
-    b'{}'
-    """
-
-    def __init__(self, max_body: int = MAX_MESSAGE_BYTES) -> None:
-        self.max_body = max_body
-        self.head: RequestHead | None = None
-        self.paused = False
-        super().__init__()
-
-    def feed(self, data: bytes) -> list[Any]:
-        """Return the request that `data` completes, if any."""
-        # Most reads are one whole request, which needs no buffer.
-        end = data.find(b"\r\n\r\n") + 4
-        begun = self.buffer or self.paused or self.head or self.error
-        if 4 <= end <= MAX_KNOWN_HEAD_BYTES and not begun:
-            with contextlib.suppress(ProtocolError):  # the grammar will meet it again, and keep it
-                head = known_request_head(data[:end])
-                if head.size == len(data) - end <= self.max_body:
-                    self.paused = True
-                    return [(head, data[end:])]
-        return super().feed(data)
-
-    def resume(self) -> list[Any]:
-        """Go on with the next request: return it if it is there already."""
-        self.paused = False
-        return self._run() if self.buffer else []
-
-    def _run(self) -> list[Any]:
-        return [] if self.paused else super()._run()
-
-    def _grammar(self) -> Generator[None, None, None]:
-        while True:
-            block = yield from self._head()
-            if not block:
-                return
-            head = parse_request_head(block)
-            if head.size > self.max_body:
-                what = f"the body is longer than {self.max_body} bytes"
-                raise LimitExceeded(what, http_status=413)
-            self.head = head
-            if head.size == CHUNKED:
-                whole = bytearray()
-                yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
-                body = bytes(whole)
-            else:
-                body = yield from self._exactly(head.size, "a body")
-            self.items.append((head, body))
-            self.head, self.paused = None, True
-            yield
-
-
-class ResponseDecoder(HTTPDecoder):
-    r"""Turn the answer to one request into its head, an attribute, and the pieces of its body.
-
-    Interim answers are passed over. The body is not bounded here, since a stream of events has no
-    end: whoever collects the pieces counts them. `done` says that all of it has come; what follows
-    stays in `buffer` (the first bytes of a tunnel, after CONNECT).
-
-    >>> decoder = ResponseDecoder("POST")
-    >>> decoder.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
-    [b'hel']
-    >>> decoder.head.status, decoder.feed(b"lo\r\n0\r\n\r\n"), decoder.done, decoder.reusable
-    (200, [b'lo'], True, True)
-    """
-
-    def __init__(self, method: str) -> None:
-        self.method = method
-        self.head: ResponseHead | None = None
-        self.done = False
-        super().__init__()
-
-    @property
-    def reusable(self) -> bool:
-        """Whether the connection can take another request: nothing is missing, nothing is left."""
-        if self.head is None or not self.done or self.ended or self.buffer:
-            return False
-        return is_keep_alive(self.head)
-
-    def _grammar(self) -> Generator[None, None, None]:
-        head = ResponseHead(100, "", (1, 1), {})
-        while head.status < 200:
-            block = yield from self._head()
-            if not block:
-                raise ProtocolError("the connection ended before the answer")
-            head = parse_response_head(block)
-            if head.status == 101:
-                raise ProtocolError("the server changed to another protocol, unasked")
-        size = body_of_response(head, self.method)
-        self.head = head
-        if size == CHUNKED:
-            yield from self._chunks(self._emit, sys.maxsize, sys.maxsize)
-        elif size == UNTIL_CLOSE:
-            while piece := (yield from self._some(sys.maxsize)):
-                self._emit(piece)
-        else:
-            yield from self._data(size, self._emit)
-        self.done = True
-
-    def _emit(self, piece: bytes) -> None:
-        self.items.append(piece)  # feed() puts a new list there each time
-
-
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-LAST_CHUNK = b"0\r\n\r\n"
-
-
-@functools.lru_cache(maxsize=256)  # most answers have the same few headers
-def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
-    r"""Return header lines, and whether they frame the body; ValueError for what cannot be sent.
-
-    >>> header_lines((("Accept", "*/*"), ("Content-Length", "0")))
-    ('Accept: */*\r\nContent-Length: 0\r\n', True)
-    """
-    lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
-    found = [name for name, _ in FIELD_LINE.findall(lines)]
-    if found != [name for name, _ in fields] or lines.count("\n") != len(found):
-        raise ValueError("a header has a name or a value that cannot be sent: a line break?")
-    names = {name.lower() for name in found}
-    if len(names) < len(found):
-        raise ValueError("a header is given twice, in upper and in lower case")
-    return lines, "content-length" in names or "transfer-encoding" in names
-
-
-def encode_head(start: str, headers: Mapping[str, str], size: int | None) -> bytes:
-    r"""Return a head with `size` as Content-Length; ValueError if it would read back otherwise.
-
-    >>> encode_head("HTTP/1.1 200 OK", {"Vary": "Origin"}, 2)
-    b'HTTP/1.1 200 OK\r\nVary: Origin\r\nContent-Length: 2\r\n\r\n'
-    """
-    lines, framed = header_lines(tuple(headers.items()))
-    if size is not None:
-        if framed:
-            raise ValueError("leave Content-Length and Transfer-Encoding to the encoder")
-        lines += f"Content-Length: {size}\r\n"
-    return f"{start}\r\n{lines}\r\n".encode("latin-1")
-
-
-def encode_request(
-    method: str, target: str, headers: Mapping[str, str], body: bytes = b""
-) -> bytes:
-    r"""Return a whole request; ValueError if a part of it cannot be sent.
-
-    >>> encode_request("POST", "/mcp", {"Host": "a"}, b"{}")
-    b'POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
-    """
-    start = f"{method} {target} HTTP/1.1"
-    if not REQUEST_LINE.fullmatch(start):
-        raise ValueError(f"not a method and a target that can be sent: {start!r}")
-    # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
-    sized = bool(body) or method in ("POST", "PUT", "PATCH")
-    return encode_head(start, headers, len(body) if sized else None) + body
-
-
-def encode_response(status: int, headers: Mapping[str, str], body: bytes | None = b"") -> bytes:
-    r"""Return a whole response; with None for a body the head alone, framed as its headers say.
-
-    >>> encode_response(200, {"Content-Type": "application/json"}, b"{}")
-    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
-    """
-    bodiless = status < 200 or status in (204, 304)
-    if bodiless and body:
-        raise ValueError(f"a response with status {status} has no body")
-    size = None if bodiless or body is None else len(body)
-    start = f"HTTP/1.1 {status:03d} {REASONS.get(status, '')}"
-    return encode_head(start, headers, size) + (body or b"")
-
-
-def encode_chunk(data: bytes) -> bytes:
-    r"""Return one chunk of a body; nothing for no data, which would end the body.
-
-    >>> encode_chunk(b"data: 1\n\n"), encode_chunk(b"")
-    (b'9\r\ndata: 1\n\n\r\n', b'')
-    """
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-
-
-class URL(NamedTuple):
-    """Where a request goes."""
-
-    scheme: str
-    #: for Host, and for comparing origins: the port only if it is not the scheme's own
-    authority: str
-    host: str
-    port: int
-    #: the path and the query, percent-encoded
-    target: str
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{self.authority}{self.target}"
-
-
-def parse_url(url: str) -> URL:
-    """Return the parts of an http or https URL; ValueError says what is wrong with it.
-
-    >>> parse_url("HTTP://[::1]?x")
-    URL(scheme='http', authority='[::1]', host='::1', port=80, target='/?x')
-    """
-    from urllib.parse import quote
-
-    found = ABSOLUTE_FORM.fullmatch(url)
-    if found is None or re.search(r"[\x00-\x20\x7f]", url):
-        raise ValueError("a URL is http(s)://host[:port]/path, without blanks and #fragment")
-    if "@" in found[2]:
-        raise ValueError("a URL has no user and password here: send them with headers=")
-    scheme, (host, given) = found[1].lower(), parse_authority(found[2])
-    default = 443 if scheme == "https" else 80
-    port = default if given is None else given
-    if not 0 < port < 65536:
-        raise ValueError(f"there is no port {port}")
-    authority = (f"[{host}]" if ":" in host else host) + ("" if port == default else f":{port}")
-    target = quote(found[3], safe="%/?:@!$&'()*+,;=~[]")
-    return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
-
-
-###############################################################################
-# 9. Server-sent events
-###############################################################################
-# Pure. Uses sections 1, 2 and 7.
-#
-# Problem.  A response that never ends carries messages; after a cut the client must be able to say
-#           which one it saw last.
-# Rules.    1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
-#              comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
-#           2. An event's id counts once its empty line has come, with data or without.
-#           3. What we write is one event, whatever is in it.
-# Plan.     Event and SSEDecoder; encode_event() and encode_comment().
-# Not here. Event numbering and replay: section 19.
-
-
-class Event(NamedTuple):
-    """One event: its data, its type, and the last id seen by then (its own, or an older one's)."""
-
-    data: str
-    event: str = "message"
-    id: str = ""
-
-
-class SSEDecoder(Decoder):
-    r"""Turn a stream of bytes into Events.
-
-    `last_id` is what a reconnecting client sends as Last-Event-ID; `retry_ms` how long the server
-    asks it to wait before, or None. Both also change without an event. HTML §9.2.5, §9.2.6
-
-    spec 2025-11-25: basic/transports#resumability-and-redelivery
-
-    >>> decoder = SSEDecoder()
-    >>> decoder.feed(b": hello\nid: 7\ndata: {\rdata: }\r\n\r\nretry: 500\n")
-    [Event(data='{\n}', event='message', id='7')]
-    >>> decoder.last_id, decoder.retry_ms, decoder.feed(b"id: 8\n\n"), decoder.last_id
-    ('7', 500, [], '8')
-    """
-
-    def __init__(self, last_id: str = "", limit: int = MAX_EVENT_BYTES) -> None:
-        self.last_id = last_id
-        self.retry_ms: int | None = None
-        self.limit = limit
-        self._after_cr = False
-        super().__init__()
-
-    def feed(self, data: bytes) -> list[Any]:
-        """Return the events that `data` completes."""
-        # A CR ends its line at once, since an event must not wait for what may never come; a LF
-        # that follows it, perhaps in the next read, belongs to it.
-        rest = data[1:] if self._after_cr and data.startswith(b"\n") else data
-        self._after_cr = data.endswith(b"\r") if data else self._after_cr
-        return super().feed(rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
-
-    def eof(self) -> list[Any]:
-        """Drop what is incomplete, as WHATWG says; there are never items."""
-        self.grammar = None
-        return super().eof()
-
-    def _grammar(self) -> Generator[None, None, None]:
-        first, next_id = True, self.last_id
-        lines: list[str] = []
-        event, size = "", 0
-        while True:
-            line = yield from self._until(b"\n", self.limit, "a line of an event")
-            if first:
-                line, first = line.removeprefix(b"\xef\xbb\xbf"), False
-            name, _, value = line[:-1].decode("utf-8", "replace").partition(":")
-            value = value[value.startswith(" ") :]
-            if line == b"\n":
-                self.last_id = next_id
-                # One empty `data` line is enough for an event, whose data is "" then.
-                if lines:
-                    self.items.append(Event("\n".join(lines), event or "message", next_id))
-                lines, event, size = [], "", 0
-            elif name == "data":
-                lines.append(value)
-                size += len(line)
-                if size > self.limit:
-                    raise LimitExceeded(f"an event is longer than {self.limit} bytes")
-            elif name == "event":
-                event = value
-            elif name == "id" and "\0" not in value:
-                next_id = value
-            elif name == "retry" and re.fullmatch("[0-9]+", value):
-                self.retry_ms = min(int(value.lstrip("0")[:9] or 0), MAX_RETRY_MS)
-
-
-def encode_event(
-    data: str | bytes, event: str | None = None, id: str | None = None, retry: int | None = None
-) -> bytes:
-    r"""Return one event, with one `data` line for each line of the data. `retry` is in ms.
-
-    ValueError for a name or an id that would end its line, or be ignored.
-
-    >>> encode_event(b'{"id":1}', event="message", id="s1-4")
-    b'event: message\nid: s1-4\ndata: {"id":1}\n\n'
-    >>> encode_event("", id="s1-0", retry=500)
-    b'id: s1-0\nretry: 500\ndata: \n\n'
-    """
-    head = ""
-    for name, value in (("event", event), ("id", id)):
-        if value is not None:
-            if re.search(r"[\r\n\0]", value):
-                raise ValueError(f"line breaks and NUL cannot be sent in an {name}: {value!r}")
-            head += f"{name}: {value}\n"
-    if retry is not None:
-        head += f"retry: {retry:d}\n"
-    body = data.encode() if isinstance(data, str) else data
-    if b"\n" in body or b"\r" in body:
-        body = re.sub(rb"\r\n|\r|\n", b"\ndata: ", body)
-    return b"%bdata: %b\n\n" % (head.encode(), body)
-
-
-def encode_comment(text: str = "") -> bytes:
-    r"""Return a comment, which keeps a connection alive and means nothing.
-
-    >>> encode_comment()
-    b':\n\n'
-    """
-    if re.search(r"[\r\n]", text):
-        raise ValueError(f"a comment is one line: {text!r}")
-    return f":{text and ' ' + text}\n\n".encode()
-
-
-# =============================================================================
-# Part III. Conversations
-# =============================================================================
-
-###############################################################################
-# 10. Requests in flight
-###############################################################################
-# Pure. Uses sections 1, 3 and 4.
-#
-# Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
-#           lose patience; a peer may flood us with progress.
-# Rules.    1. What we asked (Outgoing) and what we serve are two tables, never one: both ends
-#              number their requests from 1.
-#           2. The life of a request is a table. A cancelled request is never answered, and an
-#              answer that comes too late changes nothing.
-#           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
-#              the answer.
-#           4. Time is an argument, `now`, in seconds of any steady clock.
-# Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
-#           that we sent; Budget, a rate; ProgressMeter, what may be said of it when.
-# Not here. Futures, tasks and timers: section 14 attaches them.
-
-RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
-
-# (state, event) -> state.
-#   RUNNING --answer--> DONE
-#   RUNNING --cancel--> CANCELLED
-#   DONE --cancel--> DONE
-#   CANCELLED --answer--> CANCELLED
-#   CANCELLED --cancel--> CANCELLED
-EXCHANGE = {
-    (RUNNING, "answer"): DONE,
-    (RUNNING, "cancel"): CANCELLED,
-    # spec: basic/patterns/cancellation#timing-considerations -- the races end here
-    (DONE, "cancel"): DONE,
-    (CANCELLED, "answer"): CANCELLED,
-    (CANCELLED, "cancel"): CANCELLED,
-}
-
-
-class Exchange:
-    """One request of the peer, from its arrival to our answer."""
-
-    __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "principal", "modern",
-                 "key", "state", "task", "reason")  # fmt: skip
-
-    def __init__(self, msg: Msg, send: Send, modern: bool | None = None) -> None:
-        self.msg = msg
-        self.req_id: ReqId = msg["id"]
-        self.method: str = msg["method"]
-        self.params: Msg = msg.get("params") or {}
-        #: where everything goes that this request causes before its answer
-        self.send = send
-        #: the HTTP headers that came with it, and who was authenticated for it
-        self.headers: Mapping[str, str] = getattr(send, "headers", {})
-        self.principal: Any = getattr(send, "principal", None)
-        #: whether it carries its own metadata, or says in a header that it does
-        self.modern = is_modern(msg) if modern is None else modern
-        #: under which it can be cancelled: its id on a channel of one client
-        self.key: Any = self.req_id
-        self.state = RUNNING
-        #: the task that serves it, for whoever must cancel it
-        self.task: Any = None
-        #: why the peer cancelled it
-        self.reason: str | None = None
-
-    @property
-    def meta(self) -> Msg:
-        """The `_meta` of the parameters, or an empty dict."""
-        meta = self.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
-
-    def move(self, event: str) -> str:
-        """Apply an event and return the new state; an event that cannot happen is a bug of ours.
-
-        >>> exchange = Exchange(request(1, "ping"), print)
-        >>> exchange.move("cancel"), exchange.move("answer")
-        ('cancelled', 'cancelled')
-        """
-        try:
-            self.state = EXCHANGE[self.state, event]
-        except KeyError:
-            raise RuntimeError(f"request {self.req_id!r}: {event} while {self.state}") from None
-        return self.state
-
-
-class Pending:
-    """One request of ours that has no answer yet."""
-
-    __slots__ = ("req_id", "method", "patience", "deadline", "last_deadline", "progress",
-                 "on_progress", "reports", "waiter", "timer", "sending")  # fmt: skip
-
-    def __init__(
-        self, req_id: ReqId, method: str, now: float, patience: float, longest: float
-    ) -> None:
-        self.req_id = req_id
-        self.method = method
-        #: seconds from now, or from the last progress, to the deadline
-        self.patience = patience
-        self.deadline = now + patience
-        self.last_deadline = now + max(patience, longest)
-        self.progress = float("-inf")
-        self.on_progress: Callable[..., Any] | None = None
-        #: progress callbacks still running, to be awaited before the answer is given out
-        self.reports: list[Any] = []
-        #: the future that the caller awaits, the timer that ends its patience, the task that sends
-        self.waiter: Any = None
-        self.timer: Any = None
-        self.sending: Any = None
-
-
-class Outgoing:
-    """The requests that we sent and that are not answered."""
-
-    def __init__(self) -> None:
-        self.pending: dict[ReqId, Pending] = {}
-        self.last_id = 0
-
-    def open(
-        self,
-        method: str,
-        now: float,
-        patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_REQUEST_SECONDS,
-    ) -> Pending:
-        """Number a new request and remember it; the number is its progress token as well.
-
-        >>> out = Outgoing()
-        >>> [out.open("ping", now=0.0).req_id for _ in range(2)]
-        [1, 2]
-        """
-        self.last_id += 1
-        pending = Pending(self.last_id, method, now, patience, longest)
-        self.pending[pending.req_id] = pending
-        return pending
-
-    def settle(self, req_id: JSON) -> Pending | None:
-        """Forget a request; return None if it was not open: a late, second or invented answer.
-
-        >>> out = Outgoing()
-        >>> out.open("ping", now=0.0).method, out.settle(1).method, out.settle(1)
-        ('ping', 'ping', None)
-        """
-        # True == 1 to a dict, so the type is checked as well.
-        return self.pending.pop(req_id, None) if is_id(req_id) else None
-
-    def renew(self, params: Msg, now: float) -> Pending | None:
-        """Note a progress notification; return its request, or None if it is to be ignored."""
-        token: JSON = params.get("progressToken")
-        progress: JSON = params.get("progress")
-        pending = self.pending.get(token) if is_id(token) else None
-        if pending is None or type(progress) not in (int, float):
-            return None
-        # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
-        if not progress > pending.progress:
-            return None
-        pending.progress = progress
-        # spec: basic/patterns/cancellation#timeouts -- a maximum "regardless of progress"
-        pending.deadline = min(now + pending.patience, pending.last_deadline)
-        return pending
-
-
-class Budget:
-    """A rate: so many calls in so many seconds, saved up when unused.
-
-    >>> budget = Budget(2, 1.0)
-    >>> [budget.take(now) for now in (0.0, 0.0, 0.0, 0.6)]
-    [True, True, False, True]
-    """
-
-    __slots__ = ("calls", "seconds", "left", "since")
-
-    def __init__(self, calls: float, seconds: float) -> None:
-        self.calls, self.seconds = calls, seconds
-        self.left = float(calls)
-        self.since: float | None = None
-
-    def take(self, now: float) -> bool:
-        """Use one call; return False if none is left."""
-        if self.since is not None:
-            earned = (now - self.since) * self.calls / self.seconds
-            self.left = min(float(self.calls), self.left + earned)
-        self.since = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
-
-
-class ProgressMeter:
-    """What a handler reports of its progress, and what of that is sent.
-
-    >>> meter = ProgressMeter("t", Budget(1, 1.0))
-    >>> meter.report(1, 4, None, now=0.0)
-    {'progressToken': 't', 'progress': 1, 'total': 4}
-    >>> meter.report(2, 4, None, now=0.1), meter.report(3, 4, "nearly", now=0.2)
-    (None, None)
-    >>> meter.flush()
-    {'progressToken': 't', 'progress': 3, 'total': 4, 'message': 'nearly'}
-    """
-
-    __slots__ = ("token", "budget", "last", "held")
-
-    def __init__(self, token: ReqId, budget: Budget) -> None:
-        self.token = token
-        self.budget = budget
-        self.last = float("-inf")
-        self.held: Msg | None = None
-
-    def report(
-        self, progress: float, total: float | None, message: str | None, now: float
-    ) -> Msg | None:
-        """Return the parameters of a notification to send now; None when it is held or pointless.
-
-        A value that does not grow is dropped: the protocol forbids to send it.
-        """
-        if not progress > self.last:
-            return None
-        self.last = progress
-        params: Msg = {"progressToken": self.token, "progress": progress}
-        if total is not None:
-            params["total"] = total
-        if message is not None:
-            params["message"] = message
-        self.held = params
-        # spec: basic/patterns/progress#implementation-notes -- "rate limiting to prevent flooding"
-        return self.flush() if self.budget.take(now) else None
-
-    def flush(self) -> Msg | None:
-        """Return what was held back, if anything: the last value always arrives."""
-        params, self.held = self.held, None
-        return params
-
-
-###############################################################################
-# 11. Lifecycle
-###############################################################################
-# Pure. Uses sections 1 to 4.
-#
-# Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
-#           legacy revisions do so once, with a handshake that opens a session; the modern one
-#           says it again in every request.
-# Rules.    1. The session's states are a table, seen alike from both ends.
-#           2. A server answers `initialize` with the revision asked for, or with its newest legacy
-#              one; it never refuses for the version. The client then decides.
-#           3. What was not declared is not asked for: CapabilityMissing, before anything is sent.
-#           4. Handlers see Facts, never where the facts came from.
-# Plan.     Facts; SESSION and Session; admit(), which says what a method call may do; the metadata
-#           of a modern request.
-# Not here. HTTP's session ids and headers: section 12.
-
-#: The severities of RFC 5424, mildest first.
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-
-
-class Facts(NamedTuple):
-    """What a request may rely on, whichever era it came from."""
-
-    rev: Revision
-    client_info: Msg
-    client_capabilities: Msg
-    #: the mildest severity to send, or None for silence
-    log_level: str | None
-
-
-START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
-
-# (state, event) -> state; an event is what crosses the wire.
-#   START --initialize--> OFFERED
-#   OFFERED --result--> AGREED
-#   OFFERED --error--> START
-#   AGREED --notifications/initialized--> READY
-#   READY --notifications/initialized--> READY
-SESSION = {
-    (START, "initialize"): OFFERED,
-    (OFFERED, "result"): AGREED,
-    (OFFERED, "error"): START,
-    (AGREED, "notifications/initialized"): READY,
-    (READY, "notifications/initialized"): READY,  # said twice by some clients; harmless
-}
-
-
-class Session:
-    """What the two ends of a legacy conversation know of each other."""
-
-    __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_capabilities",
-                 "log_level", "subscriptions")  # fmt: skip
-
-    def __init__(self) -> None:
-        self.state = START
-        #: before the handshake, the newest that has one
-        self.rev = NEWEST_LEGACY
-        self.client_info: Msg = {}
-        self.client_capabilities: Msg = {}
-        self.server_capabilities: Msg = {}
-        # spec 2025-11-25: server/utilities/logging#setting-log-level -- unset, the server decides
-        self.log_level: str | None = "info"
-        #: URIs that the client wants to hear of
-        self.subscriptions: set[str] = set()
-
-    def move(self, event: str) -> None:
-        """Apply an event of the handshake.
-
-        >>> session = Session()
-        >>> session.move("notifications/initialized")
-        Traceback (most recent call last):
-            ...
-        mcp_lite.ProtocolError: notifications/initialized came while the session was at its start
-        """
-        try:
-            self.state = SESSION[self.state, event]
-        except KeyError:
-            where = "at its start" if self.state == START else self.state
-            raise ProtocolError(f"{event} came while the session was {where}") from None
-
-    def resume(self, rev: Revision) -> None:
-        """Begin where a handshake would have ended, for a client that had it elsewhere."""
-        self.state, self.rev = READY, rev
-
-    def facts(self) -> Facts:
-        """Return what a request of this session may rely on."""
-        return Facts(self.rev, self.client_info, self.client_capabilities, self.log_level)
-
-
-def choose_revision(requested: str) -> Revision:
-    """Return the revision with which a server answers `initialize`.
-
-    spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
-    protocol version it supports. This SHOULD be the latest"
-
-    >>> choose_revision("the first") is NEWEST_LEGACY
-    True
-    """
-    return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
-
-
-def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) -> None:
-    """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names.
-
-    >>> check_capability("client", {"roots": {}}, "sampling", NEWEST_LEGACY)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.CapabilityMissing: the client did not declare the capability 'sampling'
-    """
-    if path and path not in rev.undeclared and not declares(capabilities, path):
-        raise CapabilityMissing(whose, path)
-
-
-def admit(
-    method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
-) -> Method | None:
-    """Return the row of a method that `sender` may call on us now; None for a custom method.
-
-    `capabilities` are ours. Raises RPCError -32601 for a method that this revision does not have,
-    that only the other side may call, or that needs a capability which we did not declare.
-
-    >>> admit("tools/list", CLIENT, NEWEST_LEGACY, {})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: tools/list: the capability 'tools' was not declared (-32601)
-    """
-    row = METHODS.get(method)
-    if row is None or row.kind != REQUEST:
-        if method in custom:
-            return None
-        raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
-    if rev.name not in row.revisions:
-        # spec: basic/versioning#backward-compatibility-with-initialization-based-versions -- any
-        # error to an `initialize` names the versions
-        ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
-        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}{ours}")
-    if row.sender not in (sender, BOTH) or (rev.modern and sender == SERVER):
-        # spec: basic/transports/stdio#receiving-messages
-        raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
-    if row.capability and row.capability not in rev.undeclared:
-        if not declares(capabilities, row.capability):
-            problem = f"the capability {row.capability!r} was not declared"
-            raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
-    return row
-
-
-def read_metadata(msg: Msg) -> Facts:
-    """Return what the `_meta` of a modern request says; RPCError -32602 if it is not complete.
-
-    The revision may be one that is not served: check_version() comes later, in the ladder.
-
-    spec: basic/index#_meta -- "A request missing any required field is malformed"
-
-    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {"roots": {}}}
-    >>> read_metadata({"params": {"_meta": meta}}).client_capabilities
-    {'roots': {}}
-    """
-    meta = (msg.get("params") or {}).get("_meta")
-    meta = meta if isinstance(meta, dict) else {}
-    name: Any = meta.get(PROTOCOL_VERSION)
-    capabilities: Any = meta.get(CLIENT_CAPABILITIES)
-    info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
-    problem = ""
-    if type(name) is not str:
-        problem = f"{PROTOCOL_VERSION} is missing or no string"
-    elif type(capabilities) is not dict:
-        problem = f"{CLIENT_CAPABILITIES} is missing or no object"
-    elif type(info) is not dict:
-        problem = f"{CLIENT_INFO} is no object"
-    elif level is not None and level not in LOG_LEVELS:
-        problem = f"{LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
-    if problem:
-        raise RPCError(INVALID_PARAMS, f"_meta: {problem}")
-    return Facts(REVISIONS.get(name) or NEWEST._replace(name=name), info, capabilities, level)
-
-
-def check_version(name: str) -> None:
-    """Raise RPCError -32022 unless `name` is a modern revision.
-
-    spec: basic/versioning#protocol-version-negotiation
-
-    >>> check_version("the first")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Unsupported protocol version (-32022)
-    """
-    if name not in REVISIONS or not REVISIONS[name].modern:
-        data = {"supported": SUPPORTED, "requested": name}
-        raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-
-
-#: The revisions a server speaks, newest first, as `server/discover` tells them.
-SUPPORTED = list(reversed(REVISIONS))
-#: Requests that may end in a question to the client.
-#: spec: basic/patterns/mrtr#supported-requests
-MAY_ASK = ("tools/call", "prompts/get", "resources/read")
-
-
-class Rounds:
-    """What a modern request has asked the client so far, and what it must not do twice.
-
-    A handler that asks runs again from the top with every round. So what was answered, and what
-    `once` computed, is kept here under keys in the order of asking, and travels in `requestState`.
-
-    >>> first = Rounds({}, {})
-    >>> first.answer(first.name("who", "elicitation/create")) is None
-    True
-    >>> first.ask("who", "elicitation/create", {"message": "Name?"})
-    >>> first.requests
-    {'who': {'method': 'elicitation/create', 'params': {'message': 'Name?'}}}
-    >>> second = Rounds(first.record(), {"who": {"action": "decline"}})
-    >>> second.answer(second.name("who", "elicitation/create"))
-    {'action': 'decline'}
-    """
-
-    __slots__ = ("answers", "known", "done", "requests", "asked", "counted", "custom")
-
-    def __init__(self, record: Msg, responses: Msg) -> None:
-        #: answers of earlier rounds, by key, and the new ones; what was answered once stays so
-        # spec: basic/patterns/mrtr#error-handling -- what was not asked for is ignored by never
-        # being looked up
-        self.answers: Msg = {**responses, **record.get("answers", {})}
-        #: keys that earlier rounds asked for
-        self.known: list[str] = [*record.get("answers", ()), *record.get("asked", ())]
-        #: results of `once`, by its turn
-        self.done: Msg = record.get("done", {})
-        #: what this round asks
-        self.requests: Msg = {}
-        self.asked: list[str] = []  # the keys that the handler used in this run
-        self.counted = 0  # how many times this run has used `once`
-        #: state of a handler that makes its rounds by hand
-        self.custom: JSON = record.get("custom")
-
-    def name(self, key: str | None, method: str) -> str:
-        """Return the name of the next question of this run."""
-        own = (f"{method.partition('/')[0]}-{n}" for n in itertools.count(len(self.asked) + 1))
-        name = key if key is not None else next(n for n in own if n not in self.asked)
-        if name in self.asked:
-            raise ValueError(f"the key {name!r} names two questions of one request")
-        self.asked.append(name)
-        return name
-
-    def answer(self, name: str) -> Msg | None:
-        """Return the answer to a question, if there is one."""
-        answer = self.answers.get(name)
-        return answer if isinstance(answer, dict) else None
-
-    def ask(self, name: str, method: str, params: Msg) -> None:
-        """Note that a question must be asked, or asked again."""
-        self.answers.pop(name, None)
-        self.requests[name] = {"method": method, "params": params}
-
-    def record(self) -> Msg:
-        """Return what the next round has to know."""
-        answers = {name: self.answers[name] for name in self.asked if name in self.answers}
-        record: Msg = {"answers": answers, "asked": [*self.requests], "done": self.done}
-        if self.custom is not None:
-            record["custom"] = self.custom
-        return record
-
-
-def seal(key: bytes, payload: Msg) -> str:
-    """Return a payload as text that only the holder of `key` can have made: "json.mac", base64.
-
-    spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
-    integrity"
-
-    >>> unseal(b"key", seal(b"key", {"n": 1}))
-    {'n': 1}
-    >>> unseal(b"key", seal(b"other", {"n": 1})) is None
-    True
-    """
-    import hmac
-
-    body = base64.urlsafe_b64encode(encode(payload))
-    mac = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
-    return (body + b"." + mac).decode()
-
-
-def unseal(key: bytes, text: str) -> Msg | None:
-    """Return the payload of a sealed text, or None if it is not one.
-
-    >>> unseal(b"key", "anything") is None
-    True
-    """
-    import hmac
-
-    body, _, mac = text.encode("ascii", "replace").partition(b".")
-    right = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
-    if not hmac.compare_digest(mac, right):
-        return None
-    payload = decode(base64.urlsafe_b64decode(body))
-    return payload if isinstance(payload, dict) else None
-
-
-def digest_of(method: str, params: Msg) -> str:
-    """Return what a requestState is bound to: the method and its parameters, less the rounds'.
-
-    >>> digest_of("ping", {"a": 1}) == digest_of("ping", {"a": 1, "_meta": {}})
-    True
-    """
-    import hashlib
-
-    skip = ("_meta", "inputResponses", "requestState")
-    bare = {name: value for name, value in sorted(params.items()) if name not in skip}
-    text = json.dumps([method, bare], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-# Which era a server speaks, told from its answer to a first modern request. The codes that only
-# the modern era has are recognised; anything else, or silence, is a legacy server.
-# spec: basic/transports/stdio#backward-compatibility,
-# basic/transports/streamable-http#backward-compatibility
-MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
-
-
-def decide_era(outcome: Any) -> str:
-    """Return "modern", "retry" with another revision, or "legacy" for what came of server/discover.
-
-    `outcome` is its result, or the exception that came instead.
-
-    >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
-    ('modern', 'legacy')
-    >>> decide_era(RemoteError(-32022, "no", {"supported": SUPPORTED}))
-    'retry'
-    """
-    if isinstance(outcome, dict):
-        return "modern" if isinstance(outcome.get("supportedVersions"), list) else "legacy"
-    if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
-        return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
-    return "legacy"
-
-
-###############################################################################
-# 12. HTTP rules
-###############################################################################
-# Pure. Uses sections 1, 2, 4, 8 and 11.
-#
-# Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
-#           a client of another revision, a thief of session ids.
-# Rules.    1. One gate stands before every route: Host, Origin, then credentials. A refusal names
-#              the setting that would allow it.
-#           2. A request is refused by the first rule that it breaks, before its body is looked at
-#              where that is possible.
-#           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
-#              sessions belong to a principal.
-# Plan.     Gate, for Host and Origin; what a POST and a GET must say; ids of events and sessions.
-# Not here. Sockets, sessions and streams: sections 18 and 19.
-
-LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
-SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
-JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address can only mean this machine.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("localhost.evil.org")
-    (True, False, False)
-    """
-    return LOOPBACK.fullmatch(host.lower()) is not None
-
-
-class Gate:
-    """Which Host and Origin are let in.
-
-    `local` says that only this machine can reach us; then loopback names are right, with any port.
-
-    >>> Gate(True).check({"host": "localhost:8000", "origin": "http://localhost:3000"})
-    >>> Gate(True).check({"host": "evil.example.com"})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.ProtocolError: the host 'evil.example.com' is not served here: see allowed_hosts
-    """
-
-    def __init__(
-        self, local: bool, hosts: Iterable[str] | None = None, origins: Iterable[str] = ()
-    ) -> None:
-        self.local = local
-        self.hosts = None if hosts is None else {host.lower() for host in hosts}
-        self.origins = {origin.lower().rstrip("/") for origin in origins}
-        self._seen: set[tuple[str | None, str | None]] = set()
-
-    def check(self, headers: Mapping[str, str]) -> None:
-        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
-        pair = (headers.get("host"), headers.get("origin"))
-        if pair in self._seen:
-            return
-        host, origin = pair
-        if host is not None and not self._host(host):
-            problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
-            raise ProtocolError(problem, http_status=403)
-        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-        if origin is not None and not self.allows(origin):
-            problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
-            raise ProtocolError(problem, http_status=403)
-        if len(self._seen) < MAX_FIELDS:
-            self._seen.add(pair)
-
-    def _host(self, text: str) -> bool:
-        host = text.lower()
-        try:
-            name = parse_authority(host)[0]
-        except ValueError:  # which our own decoder does not let through, but others may
-            return False
-        if self.local and is_loopback(name):
-            return True
-        if self.hosts is None:
-            return not self.local  # a public name that nobody told us
-        return "*" in self.hosts or host in self.hosts or name in self.hosts
-
-    def allows(self, origin: str) -> bool:
-        """Return whether pages of this origin may talk to us."""
-        origin = origin.lower()
-        if origin in self.origins or "*" in self.origins:
-            return True
-        found = re.fullmatch(r"https?://([^/?#@\s]+)", origin)
-        if found is None:
-            return False
-        try:
-            name = parse_authority(found[1])[0]
-        except ValueError:
-            return False
-        if self.local and is_loopback(name):
-            return True
-        return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
-
-
-def cors_headers(origin: str) -> dict[str, str]:
-    """Return what lets a page of an origin that the gate let in read our answer.
-
-    >>> cors_headers("http://localhost:3000")["access-control-allow-origin"]
-    'http://localhost:3000'
-    """
-    return {
-        "access-control-allow-origin": origin,
-        "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
-        "vary": "Origin",
-    }
-
-
-def preflight_headers(methods: str, wanted: str | None) -> dict[str, str]:
-    """Return the answer to a browser that asks what a page may send: any header that it wants.
-
-    >>> preflight_headers("POST", "mcp-param-x")["access-control-allow-headers"]
-    'mcp-param-x'
-    """
-    return {
-        "access-control-allow-methods": methods,
-        "access-control-allow-headers": wanted or "Content-Type, Authorization",
-        "access-control-max-age": "600",
-    }
-
-
-def check_json(headers: Mapping[str, str]) -> None:
-    """Raise ProtocolError 415 for a body that is not said to be JSON.
-
-    A page may send "simple" types to anybody without asking: this keeps them out.
-
-    >>> check_json({"content-type": "text/plain"})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.ProtocolError: content-type must be application/json
-    """
-    kind = headers.get("content-type", "")
-    if kind != JSON_TYPE and parse_media_type(kind)[0] != JSON_TYPE:
-        raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
-
-
-def check_accept(headers: Mapping[str, str], *types: str) -> None:
-    """Raise ProtocolError 406 for a request that cannot take all of these types as the answer.
-
-    >>> check_accept({"accept": "text/html"}, EVENT_TYPE)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.ProtocolError: accept must list text/event-stream
-    """
-    if not accepts(headers.get("accept", "*/*"), *types):
-        raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
-
-
-def header_revision(headers: Mapping[str, str]) -> Revision | None:
-    """Return the revision that a request names, None if it names none; ProtocolError if unknown.
-
-    spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
-
-    >>> header_revision({}), header_revision({VERSION_HEADER: LEGACY[0]}).modern
-    (None, False)
-    """
-    name = headers.get(VERSION_HEADER)
-    if name is None:
-        return None
-    if name not in REVISIONS:
-        raise ProtocolError(f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}")
-    return REVISIONS[name]
-
-
-def bearer_of(headers: Mapping[str, str]) -> str | None:
-    """Return the token of an Authorization header. RFC 6750 §2.1
-
-    >>> bearer_of({"authorization": "bearer abc"}), bearer_of({"authorization": "Basic x"})
-    ('abc', None)
-    """
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
-
-
-def parse_event_id(text: str) -> tuple[str, int]:
-    """Return stream and number of the event whose id we gave; ProtocolError if we did not.
-
-    >>> parse_event_id("0f1e2d3c4b5a6978-17")
-    ('0f1e2d3c4b5a6978', 17)
-    """
-    found = re.fullmatch(r"([0-9a-f]{16})-([0-9]{1,15})", text)
-    if found is None:
-        raise ProtocolError("last-event-id is not an id that this server gave")
-    return found[1], int(found[2])
-
-
-#: What repeats a part of the body of a modern request in its headers: method -> parameter.
-#: spec: basic/transports/streamable-http#standard-request-headers
-MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
-            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
-#: Statuses that belong to errors of the modern era; all others are 200.
-MODERN_STATUS = {
-    METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
-    HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
-}  # fmt: skip
-
-
-def encode_header_value(text: str) -> str:
-    """Return a value as a header can carry it: as it is, or in Base64 between markers.
-
-    spec: basic/transports/streamable-http#value-encoding
-
-    >>> encode_header_value("us west 1"), encode_header_value(" padded ")
-    ('us west 1', '=?base64?IHBhZGRlZCA=?=')
-    """
-    plain = re.fullmatch(r"[\x20-\x7e]*", text) and text == text.strip(" ")
-    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
-        return text
-    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
-
-
-@functools.lru_cache(maxsize=256)  # a few names, again and again
-def decode_header_value(text: str) -> str:
-    """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
-
-    >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
-    ('Hello', '=?base64?SGVsbG8=')
-    """
-    if not re.fullmatch(r"[\t\x20-\x7e]*", text):
-        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value has characters beyond ASCII")
-    if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
-        return text
-    try:
-        return base64.b64decode(text[9:-2], validate=True).decode()
-    except ValueError:
-        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value is not valid Base64") from None
-
-
-def climb(msg: Msg, headers: Mapping[str, str] | None) -> Facts:
-    """Check a modern request, step by step, and return its facts.
-
-    `headers` are None where there are none. The order decides which of several faults is told:
-    metadata (-32602), header and metadata agree (-32020), the revision is served (-32022), the
-    other headers (-32020). Whether the method exists comes next, in admit().
-
-    spec: basic/transports/streamable-http#server-validation
-
-    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {}}
-    >>> climb({"method": "tools/list", "params": {"_meta": meta}}, {VERSION_HEADER: SUPPORTED[0]})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Header mismatch: mcp-method is missing (-32020)
-    """
-    facts = read_metadata(msg)
-    if headers is not None:
-        check_mirror(headers, VERSION_HEADER, facts.rev.name)
-    check_version(facts.rev.name)
-    if headers is not None:
-        check_mirror(headers, "mcp-method", msg["method"])
-        value = msg["params"].get(MIRRORED.get(msg["method"]))
-        if isinstance(value, str):
-            check_mirror(headers, "mcp-name", value)
-    return facts
-
-
-def check_mirror(headers: Mapping[str, str], name: str, value: str) -> None:
-    """Raise RPCError -32020 unless a header says what the body says.
-
-    >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
-    """
-    given = headers.get(name)
-    if given is None:
-        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} is missing")
-    if name == "mcp-name":
-        given = decode_header_value(given)
-    if given != value:
-        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} does not say what the body says")
-
-
-class Mirror(NamedTuple):
-    """A tool argument that is repeated in a header."""
-
-    header: str  # "mcp-param-region"
-    path: tuple[str, ...]  # of `properties` keys
-    kind: str  # string, integer or boolean
-
-
-def mirrors_of(schema: JSON) -> list[Mirror]:
-    """Return the arguments that an inputSchema mirrors; SchemaError if an annotation is invalid.
-
-    spec: basic/transports/streamable-http#schema-extension
-
-    >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
-    [Mirror(header='mcp-param-region', path=('a',), kind='string')]
-    """
-    found: list[Mirror] = []
-    _find_mirrors(schema, (), True, found)
-    names = [mirror.header for mirror in found]
-    if len(set(names)) < len(names):
-        raise SchemaError("", "two arguments are mirrored in the same header")
-    return found
-
-
-def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: list[Mirror]) -> None:
-    if isinstance(node, list):
-        for item in node:
-            _find_mirrors(item, path, False, found)
-    if not isinstance(node, dict):
-        return
-    if "x-mcp-header" in node and not (path and isinstance(node["x-mcp-header"], dict)):
-        found.append(_mirror(node, path, reachable))
-    for key, value in node.items():
-        if key == "properties" and isinstance(value, dict):
-            for name, field in value.items():
-                _find_mirrors(field, (*path, name), reachable, found)
-        elif key not in ("const", "enum", "default", "examples"):
-            _find_mirrors(value, path, False, found)
-
-
-def _mirror(node: Msg, path: tuple[str, ...], reachable: bool) -> Mirror:
-    name, kind, where = node["x-mcp-header"], node.get("type"), ".".join(path)
-    if not reachable or not path:
-        raise SchemaError(where, "x-mcp-header stands where no plain path of properties leads")
-    if not isinstance(name, str) or not re.fullmatch(TOKEN, name):
-        raise SchemaError(where, "x-mcp-header is no header name")
-    if kind not in ("string", "integer", "boolean"):
-        raise SchemaError(where, "x-mcp-header needs type string, integer or boolean")
-    return Mirror("mcp-param-" + name.lower(), path, kind)
-
-
-def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
-    """Return what the header must say for these arguments; None for no header.
-
-    >>> mirrored_value(Mirror("mcp-param-n", ("a", "n"), "integer"), {"a": {"n": 42}})
-    '42'
-    """
-    value = arguments
-    for key in mirror.path:
-        value = value.get(key) if isinstance(value, dict) else None
-    if value is None or isinstance(value, (dict, list)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def check_mirrors(
-    mirrors: Iterable[Mirror], headers: Mapping[str, str], arguments: JSON
-) -> None:
-    """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
-
-    spec: basic/transports/streamable-http#server-behavior-for-custom-headers
-
-    >>> mirror = Mirror("mcp-param-n", ("n",), "integer")
-    >>> check_mirrors([mirror], {"mcp-param-n": "42.0"}, {"n": 42})
-    """
-    for mirror in mirrors:
-        value, given = mirrored_value(mirror, arguments), headers.get(mirror.header)
-        if given is not None:
-            given = decode_header_value(given)
-        if mirror.kind == "integer" and given is not None and value is not None:
-            # "42.0" and "42" are the same number
-            number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
-            given = str(int(number[1])) if number else given
-        if given != value:
-            problem = f"{mirror.header} does not say what the arguments say"
-            raise RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
-
-
-def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, str]:
-    """Return the headers that repeat a modern request. spec:
-    basic/transports/streamable-http#client-behavior
-
-    >>> mirror_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
-    {'mcp-method': 'prompts/get', 'mcp-name': '=?base64?w6l0w6k=?='}
-    """
-    method, params = msg["method"], msg.get("params", {})
-    headers = {"mcp-method": method}
-    name = params.get(MIRRORED.get(method))
-    if isinstance(name, str):
-        headers["mcp-name"] = encode_header_value(name)
-        for mirror in mirrors.get(name, ()) if method == "tools/call" else ():
-            value = mirrored_value(mirror, params.get("arguments"))
-            if value is not None:
-                headers[mirror.header] = encode_header_value(value)
-    return headers
-
-
-# =============================================================================
-# Part IV. The engine
-# =============================================================================
-
-###############################################################################
-# 13. Tasks and time
-###############################################################################
-# Uses sections 1 and 2.
-#
-# Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
-#           that block must not run on the loop, nor keep the process alive when it should end.
-# Rules.    1. Every task is in a Tasks; whoever owns it closes it, and then nothing is left.
-#           2. CancelledError is caught only to clean up, and raised again.
-#           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
-#              threads of concurrent.futures are joined at exit.
-# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool.
-# Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
-
-_EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
-
-
-def _uncancel(task: asyncio.Task[Any]) -> None:
-    """Take back a cancellation that was caught and dealt with; before 3.11 it left no trace."""
-    if sys.version_info >= (3, 11):
-        task.uncancel()
-
-
-class Tasks:
-    """A set that owns its tasks: it reports their failures, and can end them all.
-
-    `ended` is called whenever one has ended.
-    """
-
-    def __init__(self, ended: Callable[[], None] | None = None) -> None:
-        self.running: set[asyncio.Task[Any]] = set()
-        self.ended = ended
-
-    def spawn(self, coro: Any) -> asyncio.Task[Any]:
-        """Run a coroutine as a task of this set, at once where CPython can (3.12)."""
-        loop = asyncio.get_running_loop()
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
-        if task.done():
-            self._report(task)
-        else:
-            self.running.add(task)
-            task.add_done_callback(self._report)
-        return task
-
-    def _report(self, task: asyncio.Task[Any]) -> None:
-        self.running.discard(task)
-        if self.ended is not None:
-            self.ended()
-        if task.cancelled():
-            return
-        exc = task.exception()
-        if exc is not None and not isinstance(exc, ConnectionClosed):
-            logger.error("a background task failed", exc_info=exc)
-
-    async def drain(self, seconds: float | None) -> None:
-        """Wait until all tasks have ended of themselves, at most so long (None: for ever)."""
-        mine = asyncio.current_task()
-        waiting = {task for task in self.running if task is not mine}
-        if waiting:
-            await asyncio.wait(waiting, timeout=seconds)
-
-    async def close(self) -> None:
-        """Cancel all tasks and wait until they are gone; one that will not go is reported."""
-        mine = asyncio.current_task()
-        for task in list(self.running):
-            if task is not mine:
-                task.cancel()
-        await self.drain(GRACE_SECONDS)
-        stubborn = [task for task in self.running if task is not mine]
-        if stubborn:
-            logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), stubborn[0])
-
-
-class Threads:
-    """A bounded pool of daemon threads for functions that block.
-
-    The functions see the context variables of their caller. A call that is cancelled is no longer
-    awaited, but its thread runs on: Python cannot stop it.
-    """
-
-    def __init__(self, limit: int = TOOL_THREADS) -> None:
-        self.limit = limit
-        self.lock = threading.Lock()
-        self.jobs: Any = None
-        self.threads = 0
-        self.free = 0  # threads without a job; negative while jobs wait for a thread
-
-    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return what fn(*args) returns, from a thread."""
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        call = functools.partial(contextvars.copy_context().run, fn, *args)
-        with self.lock:
-            if self.jobs is None:
-                import queue
-
-                self.jobs = queue.SimpleQueue()
-            if self.free <= 0 and self.threads < self.limit:
-                name = f"mcp_lite-{self.threads + 1}"
-                thread = threading.Thread(None, self._work, name, (self.jobs,), daemon=True)
-                thread.start()  # counted only if it could be started
-                self.threads += 1
-                self.free += 1
-            self.free -= 1
-            self.jobs.put((loop, future, call))
-        return await future
-
-    def _work(self, jobs: Any) -> None:
-        while True:
-            job = jobs.get()
-            if job is None:
-                return
-            loop, future, call = job
-            try:  # what was cancelled before its turn is not called
-                settle = functools.partial(_settle, future, future.cancelled() or call(), None)
-            except BaseException as exc:  # the caller decides what to do about it
-                settle = functools.partial(_settle, future, None, exc)
-            with self.lock:
-                if jobs is self.jobs:
-                    self.free += 1
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle)
-            del job, loop, future, call, settle  # an idle thread must not keep results alive
-
-    def close(self) -> None:
-        """Let the threads end when they have done what they do; run() starts new ones."""
-        with self.lock:
-            for _ in range(self.threads):
-                self.jobs.put(None)
-            self.jobs, self.threads, self.free = None, 0, 0
-
-
-def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
-    if future.done():
-        return
-    if exc is None:
-        future.set_result(value)
-    elif isinstance(exc, (StopIteration, SystemExit, KeyboardInterrupt)):
-        # A future cannot carry the first, and the loop would end with the others.
-        problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
-        problem.__cause__ = exc
-        future.set_exception(problem)
-    else:
-        future.set_exception(exc)
-
-
-###############################################################################
-# 14. Peer
-###############################################################################
-# Uses sections 1 to 4, 10, 11 and 13.
-#
-# Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
-#           over a channel that may be a pipe, a socket or a list in memory.
-# Rules.    1. A Transport carries messages and knows nothing of what they mean.
-#           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
-#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
-#           3. One task per incoming request. Everything else is done on the spot.
-#           4. While too many requests run, reading pauses; unless a handler waits for the peer,
-#              whose answer may be the next thing to read: then the excess is refused.
-#           5. When the channel ends, what we asked fails at once, saying why; what we serve has a
-#              period of grace.
-# Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
-#           run().
-# Not here. What requests mean: sections 15 and 16 give a Peer its `serve` and `told`.
-
-
-class Transport:
-    """A channel for one conversation. Subclass it to bring your own; read() and write() are due.
-
-    An end is used from one event loop, by one reader and any number of writers.
-    """
-
-    #: what to call the other end in messages
-    name = "peer"
-    #: where headers repeat arguments: by tool, which; filled by the client
-    mirrors: dict[str, list[Any]] | None = None
-    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
-    failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
-    #: seconds that running requests get when the channel has ended; None for as long as it takes
-    grace: float | None = GRACE_SECONDS
-
-    async def open(self) -> None:
-        """Connect; raise ConnectionClosed with the reason if that fails."""
-
-    async def read(self) -> list[Any]:
-        """Return the next messages, encoded; a ProtocolError among them for one that could not be
-        read; [] when the channel has ended."""
-        raise NotImplementedError
-
-    async def write(self, msg: Msg | list[Msg]) -> None:
-        """Send a message or a batch; wait while the other end is slow.
-
-        Raises ConnectionClosed if the channel has ended, TypeError or ValueError for a message
-        that JSON cannot say.
-        """
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """End the channel; from any task, any number of times."""
-
-    def abandon(self, req_id: ReqId) -> bool:
-        """Hear that an answer is not wanted any more; return whether the server knows by that."""
-        return False
-
-    def renew(self) -> None:
-        """Forget what was agreed, before a new handshake."""
-
-    def agreed(self, rev: Revision) -> None:
-        """Hear which revision the conversation speaks, once that is settled."""
-
-    def explain(self) -> str:
-        """Return why the channel ended, as the end of a sentence."""
-        return "closed the connection"
-
-    def hint(self) -> str:
-        """Return what may be amiss while an answer is missing, or an empty string."""
-        return ""
-
-
-class MemoryTransport(Transport):
-    """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
-
-    name = "in-memory peer"
-
-    def __init__(self) -> None:
-        self.other: MemoryTransport = self
-        self.inbox: deque[bytes] = deque()
-        self.closed = False
-        #: futures to settle when something was put into the inbox, and taken out; with their loops
-        self.readers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
-        self.writers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
-
-    async def read(self) -> list[Any]:
-        """Return the messages that have come."""
-        await _sleep_until(lambda: self.inbox or self.closed, self.readers)
-        items = []
-        while self.inbox:
-            items.append(self.inbox.popleft())
-        _wake_all(self.writers)
-        return items
-
-    async def write(self, msg: Msg | list[Msg]) -> None:
-        """Put a message into the other end's inbox, when there is room."""
-        data = encode(msg)
-        other = self.other
-        await _sleep_until(lambda: len(other.inbox) < MAX_INBOX or other.closed, other.writers)
-        if self.closed or other.closed:
-            raise ConnectionClosed(f"the {self.name} {self.explain()}")
-        other.inbox.append(data)
-        _wake_all(other.readers)
-
-    async def close(self) -> None:
-        """End both directions."""
-        for end in (self, self.other):
-            end.closed = True
-            _wake_all(end.readers)
-            _wake_all(end.writers)
-
-
-async def _sleep_until(ready: Callable[[], Any], sleepers: deque[Any]) -> None:
-    loop = asyncio.get_running_loop()
-    while not ready():
-        future = loop.create_future()
-        sleepers.append((loop, future))
-        if not ready():  # the other end, in its thread, may have woken all just before
-            await future
-
-
-def _wake_all(sleepers: deque[Any]) -> None:
-    while sleepers:
-        with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
-            loop, future = sleepers.popleft()
-            loop.call_soon_threadsafe(_settle, future, None, None)
-
-
-def memory_transports() -> tuple[Transport, Transport]:
-    """Return the two ends of a channel in memory; they may be used in two threads."""
-    ours, theirs = MemoryTransport(), MemoryTransport()
-    ours.other, theirs.other = theirs, ours
-    return ours, theirs
-
-
-#: Sees every message of every conversation: trace(direction, peer's name, message).
-#: The direction is ">" for what we send, "<" for what we receive.
-Trace = Callable[[str, str, JSON], None]
-_trace: Trace | None = None
-
-
-def set_trace(trace: Trace | None) -> None:
-    """Show every message to `trace`; None ends it."""
-    global _trace
-    _trace = trace
-
-
-class Peer:
-    """One conversation: the requests in flight both ways, over any channel.
-
-    `serve(exchange)` answers a request, `told(msg, send)` hears a notification.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        serve: Callable[[Exchange], Awaitable[Msg]],
-        told: Callable[[Msg, Send], None],
-        max_in_flight: int = MAX_IN_FLIGHT,
-    ) -> None:
-        self.name = name
-        self.serve = serve
-        self.told = told
-        self.max_in_flight = max_in_flight
-        self.session = Session()
-        self.outgoing = Outgoing()
-        self.incoming: dict[Any, Exchange] = {}
-        self.tasks = Tasks(self._wake)
-        #: why nothing more can be sent, once the channel has ended
-        self.lost: ConnectionClosed | None = None
-        self.transport: Transport | None = None
-        #: called once, when the channel has ended
-        self.on_lost: Callable[[], Any] = int
-        self._room: asyncio.Future[Any] | None = None
-
-    # A message arrives.
-
-    def receive(self, data: Any, send: Send) -> None:
-        """Take one encoded message, or a ProtocolError in its place, off the wire."""
-        try:
-            if isinstance(data, ProtocolError):
-                raise data
-            msg = decode(data) if isinstance(data, bytes) else data
-            self.show("<", msg)
-            if type(msg) is list:
-                self.check_batch(msg)
-                self.tasks.spawn(self.reply_batch(msg, send))
-            else:
-                self.dispatch(msg, send)
-        except ProtocolError as exc:
-            self.show("<", exc)
-            self.refuse(exc, send)
-
-    def show(self, direction: str, msg: Any) -> None:
-        """Show a message to the trace, if there is one."""
-        if _trace is not None:
-            _trace(direction, self.name, msg)
-
-    def dispatch(self, msg: JSON, send: Send) -> None:
-        """Do what one message asks for; answers go to `send`."""
-        try:
-            kind = classify(msg)
-            exchange = self.accept(msg, send) if kind is REQUEST else None
-        except (ProtocolError, RPCError) as exc:
-            self.refuse(exc, send, msg)
-            return
-        if exchange is not None:
-            self.tasks.spawn(self.reply(exchange))
-        elif kind is NOTIFICATION:
-            self._hear(msg, send)
-        else:
-            self._settle(msg)
-
-    def check_batch(self, batch: list[JSON]) -> None:
-        """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
-        rev = self.session.rev
-        if not rev.batching:
-            # The revisions after the one with batches took them out again.
-            raise ProtocolError(f"revision {rev.name} has no batches; send one message at a time")
-        if not batch:
-            raise ProtocolError("a batch must not be empty")
-        if len(batch) > MAX_BATCH:
-            raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
-
-    def reply_batch(self, batch: list[JSON], send: Send) -> Awaitable[None]:
-        """Take on the messages of a batch; the awaitable sends their answers as one batch."""
-        answers: list[Msg | None] = []
-        running: list[asyncio.Task[Msg | None]] = []
-        for msg in batch:
-            try:
-                if classify(msg) is not REQUEST:
-                    self.dispatch(msg, send)
-                elif msg["method"] == "initialize":
-                    # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
-                    raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
-                else:
-                    running.append(self.tasks.spawn(self.handle(self.accept(msg, send))))
-            except (RPCError, ProtocolError) as exc:
-                answers.append(self.refusal(exc, msg))
-        return self._send_batch(answers, running, send)
-
-    async def _send_batch(
-        self, answers: list[Msg | None], running: list[asyncio.Task[Msg | None]], send: Send
-    ) -> None:
-        if running:
-            await asyncio.wait(running)
-        answers += [task.result() for task in running if not task.cancelled()]
-        batch = [sayable(answer) for answer in answers if answer is not None]
-        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if batch:
-            await send(batch)  # type: ignore[arg-type]
-
-    def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
-        """Send the error for a message that cannot be taken, if it may be answered."""
-        answer = self.refusal(exc, msg)
-        if answer is not None:
-            self.tasks.spawn(send(answer))
-
-    def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
-        """Return the error for a message that cannot be taken; None if it is never answered.
-
-        That is a notification, or itself an answer: whoever waits for it gets an exception.
-        """
-        logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
-        known = msg if type(msg) is dict else {}
-        if "method" not in known and ("result" in known or "error" in known):
-            pending = self.outgoing.settle(known.get("id"))
-            if pending is not None:
-                problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
-                _settle(pending.waiter, None, ProtocolError(problem))
-            return None
-        answer = error(readable_id(msg), wire_error(exc))
-        # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
-        if answer["error"]["code"] == INVALID_PARAMS and "method" in known and "id" not in known:
-            return None
-        if "id" not in answer and not self.session.rev.error_without_id:
-            answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
-        return answer
-
-    # Requests of the peer.
-
-    def accept(
-        self, msg: Msg, send: Send, shared: bool = False, modern: bool | None = None
-    ) -> Exchange:
-        """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
-
-        `shared` says that many clients use this Peer: their ids may be the same, and say nothing.
-        Raises RPCError if its id is taken or too many requests are running.
-        """
-        exchange = Exchange(msg, send, modern)
-        if shared:
-            exchange.key = exchange
-        if exchange.key in self.incoming:
-            # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
-            raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
-        if len(self.incoming) >= self.max_in_flight:
-            raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
-        self.incoming[exchange.key] = exchange
-        return exchange
-
-    async def reply(self, exchange: Exchange) -> None:
-        """Serve a request and send the answer."""
-        answer = await self.handle(exchange)
-        if answer is None:
-            return
-        try:
-            await exchange.send(answer)
-        except (TypeError, ValueError, RecursionError):
-            await exchange.send(sayable(answer))
-
-    async def handle(self, exchange: Exchange) -> Msg | None:
-        """Serve a request and return the answer, or None when it was cancelled."""
-        exchange.task = asyncio.current_task()
-        try:
-            if exchange.state is CANCELLED:  # before this task could start
-                return None
-            answer = result(exchange.req_id, await self.serve(exchange))
-        except asyncio.CancelledError:
-            if exchange.state is CANCELLED or self.lost is not None:
-                raise
-            # A handler awaited something that somebody else cancelled.
-            problem = {"code": INTERNAL_ERROR, "message": "the handler was cancelled"}
-            answer = error(exchange.req_id, problem)
-        except (Exception, SystemExit) as exc:  # a handler must not end the process
-            if not isinstance(exc, MCPError):
-                logger.error("%s failed", exchange.method, exc_info=exc)
-            answer = error(exchange.req_id, wire_error(exc))
-        finally:
-            del self.incoming[exchange.key]
-        # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-        return None if exchange.move("answer") is CANCELLED else answer
-
-    def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
-        """Cancel a request that we serve; return False if there is none to cancel.
-
-        spec: basic/patterns/cancellation#error-handling -- unknown, finished and malformed ones
-        are ignored.
-        """
-        exchange = self.incoming.get(req_id) if is_id(req_id) else None
-        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if exchange is None or exchange.method == "initialize" or exchange.state is CANCELLED:
-            return False
-        exchange.reason = reason if isinstance(reason, str) else None
-        self.stop(exchange)
-        return True
-
-    def stop(self, exchange: Exchange) -> None:
-        """Cancel a request: its client does not want the answer."""
-        logger.info("%s cancelled request %r: %s", self.name, exchange.req_id, exchange.reason)
-        exchange.move("cancel")
-        if exchange.task is not None:
-            exchange.task.cancel()
-
-    def _hear(self, msg: Msg, send: Send) -> None:
-        params = msg.get("params", {})
-        if msg["method"] == "notifications/cancelled":
-            if not self.cancel(params.get("requestId"), params.get("reason")):
-                self.call(self.told, msg, send)  # a server may end a subscription so
-        elif msg["method"] == "notifications/progress":
-            self._progress(params)
-        else:
-            self.call(self.told, msg, send)
-
-    # Requests of ours.
-
-    async def ask(
-        self,
-        method: str,
-        params: Msg | None,
-        send: Send,
-        *,
-        patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_REQUEST_SECONDS,
-        on_progress: Callable[..., Any] | None = None,
-    ) -> Msg:
-        """Send a request and return its result.
-
-        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
-        loses patience, the peer is told to stop.
-        """
-        if self.lost is not None:
-            raise ConnectionClosed(str(self.lost))
-        loop, params = asyncio.get_running_loop(), dict(params or {})
-        meta = dict(params.get("_meta", {}))
-        pending = self.outgoing.open(method, loop.time(), patience, longest)
-        pending.on_progress = on_progress
-        pending.waiter = loop.create_future()
-        pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
-        # Progress renews the deadline, so every request asks for it.
-        params["_meta"] = {**meta, "progressToken": pending.req_id}
-        # As a task, since the deadline holds for a peer that has stopped reading, too.
-        delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
-        pending.sending = self.tasks.spawn(delivery)
-        self._wake()  # the answer must be read, however much is running here
-        try:
-            answer: Msg = await pending.waiter
-            if pending.reports:
-                await asyncio.wait(pending.reports)
-            return answer
-        except asyncio.CancelledError:
-            self._abandon(pending, send, "the caller was cancelled")
-            raise
-        finally:
-            self.outgoing.settle(pending.req_id)
-            pending.timer.cancel()
-
-    async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
-        try:
-            await send(msg)
-        except Exception as exc:
-            _settle(waiter, None, exc)
-
-    def _expire(self, pending: Pending, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        if loop.time() < pending.deadline:  # progress came meanwhile
-            pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
-            return
-        self._abandon(pending, send, "timeout")
-        waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
-        hint = self.transport.hint() if self.transport else ""
-        problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
-        _settle(pending.waiter, None, problem)
-
-    def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
-        """Tell the peer that an answer is no longer wanted."""
-        open_still = self.outgoing.settle(pending.req_id)
-        pending.sending.cancel()
-        if self.transport is not None and self.transport.abandon(pending.req_id):
-            return
-        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if open_still and pending.method != "initialize" and self.lost is None:
-            params = {"requestId": pending.req_id, "reason": reason}
-            self.tasks.spawn(send(notification("notifications/cancelled", params)))
-
-    def _settle(self, msg: Msg) -> None:
-        """Give an answer to whoever waits for it; a late one is dropped."""
-        pending = self.outgoing.settle(msg.get("id"))
-        if pending is None:
-            if msg.get("id") is None:
-                logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
-        elif "result" in msg:
-            _settle(pending.waiter, msg["result"], None)
-        else:
-            problem = msg["error"]
-            exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
-            _settle(pending.waiter, None, exc)
-
-    def _progress(self, params: Msg) -> None:
-        pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
-        if pending is None or pending.on_progress is None:
-            return
-        report = (params["progress"], params.get("total"), params.get("message"))
-        self.call(pending.on_progress, *report, into=pending.reports)
-
-    def call(self, callback: Callable[..., Any], *args: Any, into: list[Any] | None = None) -> None:
-        """Call a user's callback, plain or async; what it raises goes to the log."""
-        try:
-            outcome = callback(*args)
-        except Exception:
-            logger.exception("the callback %r failed", callback)
-            return
-        if inspect.isawaitable(outcome):
-            task = self.tasks.spawn(_await(outcome))
-            if into is not None:
-                into.append(task)
-
-    # The channel.
-
-    async def run(self, transport: Transport, grace: float | None = 0) -> None:
-        """Read messages off a channel until it ends, then wind up the conversation.
-
-        `grace` is how many seconds the requests that we serve get to finish; None for any number.
-        """
-        self.attach(transport)
-        send = self.traced(transport.write)
-        try:
-            while True:
-                items = await transport.read()
-                if not items:
-                    break
-                for item in items:
-                    await self._until_room()
-                    self.receive(item, send)
-            self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
-            await self.tasks.drain(grace)
-        finally:
-            await self.close()
-
-    async def _until_room(self) -> None:
-        """Wait while too much is running, or waits for the peer to read it."""
-        # Tasks that wait for the peer do not count: what they need is to be read.
-        while len(self.tasks.running) - len(self.outgoing.pending) >= self.max_in_flight:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
-
-    def _wake(self) -> None:
-        if self._room is not None:
-            _settle(self._room, None, None)
-
-    def attach(self, transport: Transport) -> None:
-        """Let a channel tell what becomes of our requests."""
-        self.transport = transport
-        transport.failed = self.fail
-
-    def fail(self, req_id: ReqId, exc: MCPError) -> None:
-        """Fail a request of ours that the channel could not get answered."""
-        pending = self.outgoing.settle(req_id)
-        if pending is not None:
-            _settle(pending.waiter, None, exc)
-
-    def lose(self, reason: ConnectionClosed) -> None:
-        """Fail everything that we asked for: no answer can come any more."""
-        if self.lost is None:
-            self.lost = reason
-            self.on_lost()
-        for pending in list(self.outgoing.pending.values()):
-            self.outgoing.settle(pending.req_id)
-            _settle(pending.waiter, None, self.lost)
-
-    async def close(self) -> None:
-        """End the conversation: fail what we asked for, cancel what we serve."""
-        self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
-        mine = asyncio.current_task()
-        for exchange in list(self.incoming.values()):
-            # Over HTTP a request is served by the task of its connection, which is not ours.
-            if exchange.task not in self.tasks.running and exchange.task is not mine:
-                self.stop(exchange)
-        await self.tasks.close()
-
-    def traced(self, write: Callable[[Any], Awaitable[None]]) -> Send:
-        """Return `write`, showing what it writes to the trace if there is one."""
-        if _trace is None:
-            return write
-
-        async def send(msg: Any) -> None:
-            if _trace is not None:
-                _trace(">", self.name, msg)
-            await write(msg)
-
-        return send
-
-
-def sayable(answer: Msg) -> Msg:
-    """Return an answer, or the internal error in its place if JSON cannot say it."""
-    try:
-        encode(answer)
-    except (TypeError, ValueError, RecursionError) as exc:
-        logger.error("the answer to request %r cannot be sent as JSON: %s", answer["id"], exc)
-        return error(answer["id"], wire_error(exc))
-    return answer
-
-
-async def _await(outcome: Awaitable[Any]) -> Any:
-    return await outcome
-
-
-# =============================================================================
-# Part V. Features
-# =============================================================================
-
-###############################################################################
-# 15. Server
-###############################################################################
-# Uses sections 1 to 6 and 10 to 14.
-#
-# Problem.  Authors have plain functions and want to offer them as tools, resources and prompts, to
-#           clients of any revision, over any transport, without learning the protocol.
-# Rules.    1. A decorator makes a record, puts it into a registry, and gives the function back.
-#           2. Everything that can be computed from a function is computed when it is registered.
-#           3. Handlers never see the era: what they need is in Context, which is made in one
-#              place; asking the client is the other place where the eras differ.
-#           4. A tool that fails is a result with `isError`, for the model to read; a request that
-#              is wrong is an error, for the client. Tracebacks go to the log only.
-#           5. `def` handlers run in threads, `async def` handlers on the loop.
-# Plan.     Content; Form, what to ask a person; Context; the entries Tool, Prompt, ResourceEntry;
-#           Conversation, what the server keeps for one client; Feed and Job, what outlives an
-#           answer; Server, for the author; HANDLERS, one function for each method.
-# Not here. How bytes come and go: sections 17 to 19 register themselves in RUNNERS.
+# Problem.  Authors return texts, images, records; the wire wants content blocks. And a person is
+#           asked by a form, made from a type.
+# Rules.    1. Content is the wire's dict, made by a class with the right name.
+#           2. A form asks for what every client can show: flat fields of primitive types.
+# Plan.     The content classes; blocks_of(), messages_of(), contents_of(); Form; Elicited.
+# Not here. When a form is sent: sections 13 and 14.
+
+__all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
 
 
 class Content(dict[str, Any]):
@@ -5324,6 +3835,224 @@ class InputRequired(NamedTuple):
 
     requests: Msg
     state: JSON = None
+
+###############################################################################
+# 13. Rounds
+###############################################################################
+# Uses sections 1 to 3, 10 and 12.
+#
+# Problem.  In the modern era a server cannot ask in the middle of a call. The call ends with the
+#           question, the client makes it again with the answer, and the handler runs again.
+# Rules.    1. What was answered is kept by key, in the order of asking; once() keeps results.
+#           2. The record travels in requestState, signed, bound to the request and short-lived.
+# Plan.     Rounds; seal() and unseal(); the state of a request.
+# Not here. How a run of a handler is ended: section 14.
+
+MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
+MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
+ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
+STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
+
+#: Requests that may end in a question to the client.
+#: spec: basic/patterns/mrtr#supported-requests
+MAY_ASK = ("tools/call", "prompts/get", "resources/read")
+
+
+class Rounds:
+    """What a modern request has asked the client so far, and what it must not do twice.
+
+    A handler that asks runs again from the top with every round. So what was answered, and what
+    `once` computed, is kept here under keys in the order of asking, and travels in `requestState`.
+
+    >>> first = Rounds({}, {})
+    >>> first.answer(first.name("who", "elicitation/create")) is None
+    True
+    >>> first.ask("who", "elicitation/create", {"message": "Name?"})
+    >>> first.requests
+    {'who': {'method': 'elicitation/create', 'params': {'message': 'Name?'}}}
+    >>> second = Rounds(first.record(), {"who": {"action": "decline"}})
+    >>> second.answer(second.name("who", "elicitation/create"))
+    {'action': 'decline'}
+    """
+
+    __slots__ = ("answers", "known", "done", "requests", "asked", "counted", "custom")
+
+    def __init__(self, record: Msg, responses: Msg) -> None:
+        #: answers of earlier rounds, by key, and the new ones; what was answered once stays so
+        # spec: basic/patterns/mrtr#error-handling -- what was not asked for is ignored by never
+        # being looked up
+        self.answers: Msg = {**responses, **record.get("answers", {})}
+        #: keys that earlier rounds asked for
+        self.known: list[str] = [*record.get("answers", ()), *record.get("asked", ())]
+        #: results of `once`, by its turn
+        self.done: Msg = record.get("done", {})
+        #: what this round asks
+        self.requests: Msg = {}
+        self.asked: list[str] = []  # the keys that the handler used in this run
+        self.counted = 0  # how many times this run has used `once`
+        #: state of a handler that makes its rounds by hand
+        self.custom: JSON = record.get("custom")
+
+    def name(self, key: str | None, method: str) -> str:
+        """Return the name of the next question of this run."""
+        own = (f"{method.partition('/')[0]}-{n}" for n in itertools.count(len(self.asked) + 1))
+        name = key if key is not None else next(n for n in own if n not in self.asked)
+        if name in self.asked:
+            raise ValueError(f"the key {name!r} names two questions of one request")
+        self.asked.append(name)
+        return name
+
+    def answer(self, name: str) -> Msg | None:
+        """Return the answer to a question, if there is one."""
+        answer = self.answers.get(name)
+        return answer if isinstance(answer, dict) else None
+
+    def ask(self, name: str, method: str, params: Msg) -> None:
+        """Note that a question must be asked, or asked again."""
+        self.answers.pop(name, None)
+        self.requests[name] = {"method": method, "params": params}
+
+    def record(self) -> Msg:
+        """Return what the next round has to know."""
+        answers = {name: self.answers[name] for name in self.asked if name in self.answers}
+        record: Msg = {"answers": answers, "asked": [*self.requests], "done": self.done}
+        if self.custom is not None:
+            record["custom"] = self.custom
+        return record
+
+
+def seal(key: bytes, payload: Msg) -> str:
+    """Return a payload as text that only the holder of `key` can have made: "json.mac", base64.
+
+    spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
+    integrity"
+
+    >>> unseal(b"key", seal(b"key", {"n": 1}))
+    {'n': 1}
+    >>> unseal(b"key", seal(b"other", {"n": 1})) is None
+    True
+    """
+    import hmac
+
+    body = base64.urlsafe_b64encode(encode(payload))
+    mac = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
+    return (body + b"." + mac).decode()
+
+
+def unseal(key: bytes, text: str) -> Msg | None:
+    """Return the payload of a sealed text, or None if it is not one.
+
+    >>> unseal(b"key", "anything") is None
+    True
+    """
+    import hmac
+
+    body, _, mac = text.encode("ascii", "replace").partition(b".")
+    right = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
+    if not hmac.compare_digest(mac, right):
+        return None
+    payload = decode(base64.urlsafe_b64decode(body))
+    return payload if isinstance(payload, dict) else None
+
+
+def digest_of(method: str, params: Msg) -> str:
+    """Return what a requestState is bound to: the method and its parameters, less the rounds'.
+
+    >>> digest_of("ping", {"a": 1}) == digest_of("ping", {"a": 1, "_meta": {}})
+    True
+    """
+    import hashlib
+
+    skip = ("_meta", "inputResponses", "requestState")
+    bare = {name: value for name, value in sorted(params.items()) if name not in skip}
+    text = json.dumps([method, bare], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def write_state(ctx: Context, rounds: Rounds) -> str:
+    """Return a requestState: a record that only the same request can bring back, and soon."""
+    expires = int(time.time() + STATE_SECONDS)
+    bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal)]
+    payload = {"bound": bound, "expires": expires, "record": rounds.record()}
+    text = seal(ctx.server._state_key, payload)
+    if len(text) > MAX_STATE_BYTES:
+        raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
+    return text
+
+
+def read_state(ctx: Context, text: JSON) -> Msg:
+    """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
+    if text is None:
+        return {}
+    sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
+    payload = unseal(ctx.server._state_key, text) if sound else None
+    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
+    # lapsed one, another request's
+    if payload is None:
+        problem = "not one that this server gave"
+    elif payload["bound"] != [digest_of(ctx.method, ctx.params), repr(ctx.principal)]:
+        problem = "it belongs to another request"
+    elif payload["expires"] < time.time():
+        problem = "it has expired; begin again"
+    else:
+        record: Msg = payload["record"]
+        return record
+    raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+
+
+async def ask_by_hand(ctx: Context, value: InputRequired) -> None:
+    """Carry out an InputRequired: as a result, or by asking the client here and now."""
+    questions: dict[str, tuple[str, Msg]] = {}
+    for name, ask in value.requests.items():
+        method = ask.get("method") if isinstance(ask, dict) else None
+        params = ask.get("params", {} if method == "roots/list" else None) if method else None
+        if method not in tuple(ANSWERS) or type(params) is not dict:
+            raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
+        ctx.check_question(method, params)
+        questions[name] = (method, params)
+    rounds = ctx.rounds()
+    rounds.custom = to_json(value.state)
+    if not ctx.replays:
+        for name, question in questions.items():
+            rounds.answers[name] = await ctx._ask(*question, name, ASK_SECONDS, dict)
+        return
+    rounds.asked = [*rounds.known]
+    for name, question in questions.items():
+        rounds.ask(name, *question)
+    ctx._suspended = True
+    raise asyncio.CancelledError  # as an awaited question ends the run
+
+###############################################################################
+# 14. Server
+###############################################################################
+# Uses sections 1 to 13.
+#
+#
+# Problem.  Authors have plain functions and want to offer them as tools, resources and prompts, to
+#           clients of any revision, over any transport, without learning the protocol.
+# Rules.    1. A decorator makes a record, puts it into a registry, and gives the function back.
+#           2. Everything that can be computed from a function is computed when it is registered.
+#           3. Handlers never see the era: what they need is in Context, which is made in one
+#              place; asking the client is the other place where the eras differ.
+#           4. A tool that fails is a result with `isError`, for the model to read; a request that
+#              is wrong is an error, for the client. Tracebacks go to the log only.
+#           5. `def` handlers run in threads, `async def` handlers on the loop.
+# Plan.     Content; Form, what to ask a person; Context; the entries Tool, Prompt, ResourceEntry;
+#           Conversation, what the server keeps for one client; Feed and Job, what outlives an
+#           answer; Server, for the author; HANDLERS, one function for each method.
+# Not here. How bytes come and go: sections 20 and 30 register themselves in RUNNERS.
+
+__all__ += ["Server", "Context", "LogHandler"]
+
+MAX_ARGUMENTS = 1000  # members of one `arguments` object
+MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
+MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
+LOG_RATE = (500, 1.0)  # log messages per session, seconds: the rest is counted and dropped
+PAGE_SIZE = 100  # items of one page of a list
+MAX_TASKS = 1000  # of one server, running or kept for their results
+TASK_TTL_MS = 3_600_000  # for which a task's result is kept
+POLL_MS = 500  # between two looks at a task
+RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
 
 
 def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -5796,8 +4525,15 @@ class Entry:
         raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
 
 
+#: What later sections want to see of each tool that is registered; each may raise SchemaError.
+TOOL_CHECKS: list[Callable[[Any], None]] = []
+
+
 class Tool(Entry):
     """A registered tool."""
+
+    #: arguments that HTTP headers repeat; the section on HTTP rules finds them
+    mirrors: Sequence[Any] = ()
 
     def __init__(
         self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
@@ -5811,7 +4547,6 @@ class Tool(Entry):
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.name):
             # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
             logger.warning("tool name %r: use 1 to 128 of A-Z a-z 0-9 _ - .", self.name)
-        self.mirrors = mirrors_of(self.schema)
         self.task, self.structured, self.wrapped = task, structured, False
         returns = self.signature.returns
         if output_schema is None and structured:
@@ -5821,6 +4556,8 @@ class Tool(Entry):
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition["inputSchema"] = self.schema
         self.definition.update(present(outputSchema=output_schema))
+        for check in TOOL_CHECKS:
+            check(self)
 
     def result(self, value: Any) -> Msg:
         """Return a CallToolResult for what the function returned; raise SchemaError."""
@@ -5978,7 +4715,7 @@ class Conversation:
         server, session, method = self.server, self.session, exchange.method
         greeting = method in ("initialize", "ping")
         if exchange.modern:
-            facts = climb(exchange.msg, exchange.headers or None)
+            facts = exchange.facts or check_modern_request(exchange.msg)
             ours = server.capabilities()
         else:
             facts = session.facts()
@@ -6701,60 +5438,6 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     return answer
 
 
-def write_state(ctx: Context, rounds: Rounds) -> str:
-    """Return a requestState: a record that only the same request can bring back, and soon."""
-    expires = int(time.time() + STATE_SECONDS)
-    bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal)]
-    payload = {"bound": bound, "expires": expires, "record": rounds.record()}
-    text = seal(ctx.server._state_key, payload)
-    if len(text) > MAX_STATE_BYTES:
-        raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
-    return text
-
-
-def read_state(ctx: Context, text: JSON) -> Msg:
-    """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
-    if text is None:
-        return {}
-    sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
-    payload = unseal(ctx.server._state_key, text) if sound else None
-    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
-    # lapsed one, another request's
-    if payload is None:
-        problem = "not one that this server gave"
-    elif payload["bound"] != [digest_of(ctx.method, ctx.params), repr(ctx.principal)]:
-        problem = "it belongs to another request"
-    elif payload["expires"] < time.time():
-        problem = "it has expired; begin again"
-    else:
-        record: Msg = payload["record"]
-        return record
-    raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
-
-
-async def ask_by_hand(ctx: Context, value: InputRequired) -> None:
-    """Carry out an InputRequired: as a result, or by asking the client here and now."""
-    questions: dict[str, tuple[str, Msg]] = {}
-    for name, ask in value.requests.items():
-        method = ask.get("method") if isinstance(ask, dict) else None
-        params = ask.get("params", {} if method == "roots/list" else None) if method else None
-        if method not in tuple(ANSWERS) or type(params) is not dict:
-            raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-        ctx.check_question(method, params)
-        questions[name] = (method, params)
-    rounds = ctx.rounds()
-    rounds.custom = to_json(value.state)
-    if not ctx.replays:
-        for name, question in questions.items():
-            rounds.answers[name] = await ctx._ask(*question, name, ASK_SECONDS, dict)
-        return
-    rounds.asked = [*rounds.known]
-    for name, question in questions.items():
-        rounds.ask(name, *question)
-    ctx._suspended = True
-    raise asyncio.CancelledError  # as an awaited question ends the run
-
-
 @answers("initialize")
 async def initialize(ctx: Context) -> Msg:
     server, session, params = ctx.server, ctx._conversation.session, ctx.params
@@ -6832,8 +5515,6 @@ def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
 async def call_tool(ctx: Context) -> Msg:
     tool: Tool = ctx.server.tools.find(ctx.params["name"])
     rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
-    if rev.modern and tool.mirrors and ctx.headers:
-        check_mirrors(tool.mirrors, ctx.headers, given)
     try:
         args, kwargs = tool.bind(given, ctx)
     except SchemaError as exc:
@@ -7059,10 +5740,605 @@ def choices_of(schema: Msg) -> list[str]:
     return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
 
 
+def encode_cursor(kind: str, serial: int) -> str:
+    """Return the cursor that stands after item `serial` of the list `kind`.
+
+    spec: server/utilities/pagination#pagination-model -- "an opaque string token"
+
+    >>> encode_cursor("tools/list", 42)
+    'dG9vbHMvbGlzdDo0Mg'
+    """
+    return base64.urlsafe_b64encode(f"{kind}:{serial}".encode()).rstrip(b"=").decode()
+
+
+def decode_cursor(kind: str, text: JSON) -> int:
+    """Return the serial number in a cursor of the list `kind`; raise RPCError if it is not one.
+
+    >>> decode_cursor("tools/list", "dG9vbHMvbGlzdDo0Mg")
+    42
+    """
+    # spec: server/utilities/pagination#error-handling
+    with contextlib.suppress(ValueError):
+        if isinstance(text, str) and len(text) <= 100:
+            serial = int(base64.urlsafe_b64decode(text + "==").decode().rpartition(":")[2])
+            if encode_cursor(kind, serial) == text:  # exactly what we made, for this list
+                return serial
+    raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
+
+
+def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list[Any], str | None]:
+    """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
+
+    `items` are (serial, item) with growing serials; the list may change from call to call, and what
+    stays in it is told exactly once.
+
+    >>> first, cursor = page("tools/list", [(1, "a"), (4, "b"), (5, "c")], None, 2)
+    >>> first, page("tools/list", [(1, "a"), (5, "c"), (6, "d")], cursor, 2)
+    (['a', 'b'], (['c', 'd'], None))
+    """
+    after = -1 if cursor is None else decode_cursor(kind, cursor)
+    rest = list(itertools.islice((row for row in items if row[0] > after), size + 1))
+    following = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
+    return [item for _, item in rest[:size]], following
+
+# =============================================================================
+# Part IV. stdio
+# =============================================================================
+
 ###############################################################################
-# 16. Client
+# 19. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 5 and 10 to 15.
+# Uses sections 1 to 3, 7 and 8.
+#
+# Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
+#           and its other end may be slow, or gone.
+# Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
+#              eof() says that nothing more will come and returns what the end completes.
+#           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
+#              ProtocolError. Items decoded before an error are returned first; the error is
+#              raised by the next call, and by every call after it.
+#           3. Limits are checked on what has arrived, before more is kept.
+#           4. What is written in one turn of the loop leaves in one piece. A slow reader makes
+#              writers wait, never memory grow.
+# Plan.     Decoder and LineDecoder; Source and Sink, both a Descriptor; LineTransport.
+# Not here. Whose pipes they are: sections 20 and 23.
+
+READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
+MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
+FLUSH_SECONDS = 2.0  # for a slow reader to take what is unsent when a channel is closed
+
+
+class Decoder:
+    """Turn bytes cut anywhere into whole items.
+
+    A subclass writes its grammar as a generator that reads with `yield from self._exactly(n)`,
+    `self._until(...)` or `self._some(n)` and appends to `self.items`.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.buffer = bytearray()
+        self.ended = False
+        self.error: ProtocolError | None = None
+        self.grammar: Generator[None, None, None] | None = self._grammar()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        raise NotImplementedError
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the items that `data` completes; raise ProtocolError if it breaks the grammar."""
+        self.buffer += data
+        return self._run()
+
+    def eof(self) -> list[Any]:
+        """Return the items that the end of input completes; raise if it cut one short."""
+        self.ended = True
+        return self._run()
+
+    def _run(self) -> list[Any]:
+        if self.error is not None:
+            raise self.error
+        if self.grammar is not None:
+            try:
+                next(self.grammar)
+            except StopIteration:
+                self.grammar = None
+            except ProtocolError as exc:
+                self.error, self.grammar = exc, None
+                if not self.items:
+                    raise
+        items, self.items = self.items, []
+        return items
+
+    def _until(
+        self, mark: bytes, limit: int, what: str, status: int = 400
+    ) -> Generator[None, None, bytes]:
+        """Read up to and including `mark`; at most `limit` bytes, `mark` included."""
+        seen = 0
+        while True:
+            at = self.buffer.find(mark, max(0, seen - len(mark) + 1))
+            seen = len(self.buffer)
+            if (at + len(mark) if at >= 0 else seen) > limit:
+                raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
+            if at >= 0:
+                return self._take(at + len(mark))
+            if self.ended:
+                raise ProtocolError(f"the connection ended inside {what}")
+            yield
+
+    def _exactly(self, size: int, what: str) -> Generator[None, None, bytes]:
+        """Read exactly `size` bytes."""
+        while len(self.buffer) < size:
+            if self.ended:
+                raise ProtocolError(f"the connection ended inside {what}")
+            yield
+        return self._take(size)
+
+    def _some(self, most: int) -> Generator[None, None, bytes]:
+        """Read what there is, 1 to `most` bytes; b"" only at the end of input."""
+        while not self.buffer and not self.ended:
+            yield
+        return self._take(min(most, len(self.buffer)))
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        return data
+
+
+class LineDecoder(Decoder):
+    """Split a byte stream into lines, for the stdio transport.
+
+    An item is a line without its newline, or a LimitExceeded for a line that was too long: the
+    stream goes on after it. Blank lines are dropped, and so is the CR of a CRLF.
+
+    spec: basic/transports/stdio -- "Messages are delimited by newlines"
+
+    >>> decoder = LineDecoder()
+    >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
+    ([b'{"id":1}'], [b'{"id":2}'])
+    >>> decoder.feed(b"cut short"), decoder.eof()
+    ([], [b'cut short'])
+    """
+
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
+        self.limit = limit
+        self.skipping = False  # inside a line that is over the limit
+        super().__init__()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the lines that `data` completes."""
+        # Most reads are a few whole lines, and those need no buffer.
+        if data.endswith(b"\n") and not (self.buffer or self.skipping or len(data) > self.limit):
+            return [line for line in (part.rstrip(b"\r") for part in data.split(b"\n")) if line]
+        return super().feed(data)
+
+    def _grammar(self) -> Generator[None, None, None]:
+        seen = 0  # so much of the buffer holds no newline: a long line is scanned once
+        while True:
+            at = self.buffer.find(b"\n", seen)
+            if at < 0 and self.ended:
+                at = len(self.buffer)
+            if at > self.limit or (at < 0 and len(self.buffer) > self.limit):
+                if not self.skipping:
+                    self.items.append(LimitExceeded(f"a line is longer than {self.limit} bytes"))
+                self.skipping = True
+            if at >= 0:
+                line = bytes(self.buffer[:at]).rstrip(b"\r")
+                del self.buffer[: at + 1]
+                if line and not self.skipping:
+                    self.items.append(line)
+                self.skipping, seen = False, 0
+                if self.buffer or not self.ended:
+                    continue
+                return
+            if self.skipping:
+                self.buffer.clear()
+            seen = len(self.buffer)
+            yield
+
+
+class Descriptor:
+    """A file descriptor of ours, watched by the loop or else used by daemon threads.
+
+    It is closed when no thread uses it any more: in the middle of a read(), the number could be
+    given to another file.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd, self.closed = fd, False
+        self._users, self._lock = 0, threading.Lock()
+        self._loop = asyncio.get_running_loop()
+        mode = os.fstat(fd).st_mode
+        self.watchable = os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+        try:
+            self._loop.remove_reader(fd)
+        except NotImplementedError:
+            self.watchable = False
+
+    def in_thread(self, fn: Callable[..., Any], *args: Any, then: Callable[[Any], None]) -> None:
+        """Call fn(fd, *args) in a thread, then then(outcome) in the loop; None for an OSError."""
+
+        def work() -> None:
+            self._count(1)
+            outcome = None if self.closed else self.attempt(fn, *args) or None
+            self._count(-1)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(then, outcome)
+
+        threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
+
+    def attempt(self, fn: Callable[..., Any], *args: Any) -> Any:
+        """Return fn(fd, *args); False if that would block, None if the other end is gone."""
+        try:
+            return fn(self.fd, *args)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:  # EPIPE, ECONNRESET, EIO
+            return None
+
+    def close(self) -> None:
+        """Close the descriptor, now or when no thread uses it."""
+        self.closed = True
+        self._count(0)
+
+    def _count(self, change: int) -> None:
+        """Count the threads that use the descriptor."""
+        with self._lock:
+            self._users += change
+            if self.closed and self._users == 0 and self.fd >= 0:
+                os.close(self.fd)
+                self.fd = -1
+
+
+class Source(Descriptor):
+    """The lines that come from a file descriptor, which it owns."""
+
+    def __init__(self, fd: int, limit: int) -> None:
+        super().__init__(fd)
+        self.lines = LineDecoder(limit)
+        self.items: list[Any] = []
+        self.ended = self.busy = False  # busy: watched by the loop, or being read by a thread
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def read(self) -> list[Any]:
+        """Return the next lines (or a LimitExceeded for one); [] at the end."""
+        while not (self.items or self.ended):
+            self._resume()
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        items, self.items = self.items, []
+        return items
+
+    def end(self, *, drop: bool = False) -> None:
+        """Let nothing more come; with `drop` go on reading, so that the writer does not block."""
+        self.ended = True
+        (self._resume if drop else self._pause)()
+        self._wake()
+
+    def close(self) -> None:
+        """End, and close the descriptor."""
+        self.end()
+        super().close()
+
+    def _resume(self) -> None:
+        if not (self.busy or self.closed):
+            self.busy = True
+            if self.watchable:
+                self._loop.add_reader(self.fd, self._readable)
+            else:
+                self.in_thread(os.read, READ_BYTES, then=self._arrived)
+
+    def _pause(self) -> None:
+        if self.busy and self.watchable:
+            self._loop.remove_reader(self.fd)
+            self.busy = False
+
+    def _wake(self) -> None:
+        if self._waiter is not None:
+            _settle(self._waiter, None, None)
+
+    def _readable(self) -> None:
+        if self.items and not self.ended:
+            self._pause()  # our reader is slow: so let the other end wait
+            return
+        data = self.attempt(os.read, READ_BYTES)
+        if data is not False:
+            self._arrived(data)
+
+    def _arrived(self, data: bytes | None) -> None:
+        self.busy = self.busy and self.watchable
+        if not self.ended:
+            self.items += self.lines.feed(data) if data else self.lines.eof()
+        if not data:
+            self.end()
+        elif self.ended:
+            self._resume()
+        else:
+            self._wake()
+
+
+class Sink(Descriptor):
+    """Bytes on their way into a file descriptor, which it owns."""
+
+    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+        super().__init__(fd)
+        self.on_broken, self.broken = on_broken, False
+        self.buffer = bytearray()
+        # Busy: a flush is due, or waits for the other end (watched), or runs in a thread.
+        self.busy = self.watched = False
+        self._moved = asyncio.Event()
+        if self.watchable:
+            # The flag belongs to the open file, which other processes may hold: it is put back.
+            self.was_blocking = os.get_blocking(fd)
+            os.set_blocking(fd, False)
+
+    async def write(self, data: bytes) -> None:
+        """Send `data`; wait while too much is unsent; raise BrokenPipeError if nobody reads."""
+        if not self.broken:
+            self.buffer += data
+            if not self.busy:
+                self.busy = True
+                self._loop.call_soon(self._flush)
+            if len(self.buffer) > MAX_UNSENT_BYTES:
+                await self._until(MAX_UNSENT_BYTES)
+        if self.broken:
+            raise BrokenPipeError
+
+    async def finish(self) -> None:
+        """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
+        try:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._until(0), FLUSH_SECONDS)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the descriptor now."""
+        self.broken = True
+        self._moved.set()
+        if self.watchable and not self.closed:
+            self._watch(False)
+            os.set_blocking(self.fd, self.was_blocking)
+        super().close()
+
+    async def _until(self, size: int) -> None:
+        while len(self.buffer) > size and not self.broken:
+            self._moved.clear()
+            await self._moved.wait()
+
+    def _flush(self) -> None:
+        if self.watchable and not self.broken:
+            self._sent(self.attempt(os.write, self.buffer))
+        elif not self.broken:
+            self.in_thread(os.write, bytes(self.buffer), then=self._sent)
+
+    def _sent(self, size: int | None) -> None:
+        """Note that so many bytes are gone; None: nobody will ever take them."""
+        del self.buffer[:size]
+        self._moved.set()
+        if size is None and not self.broken:
+            self.broken = True
+            self.on_broken()
+        self.busy = bool(self.buffer)
+        if self.watchable:
+            self._watch(self.busy)
+        elif self.busy:
+            self._flush()
+
+    def _watch(self, on: bool) -> None:
+        if on and not self.watched:
+            self._loop.add_writer(self.fd, self._flush)
+        elif self.watched and not on:
+            self._loop.remove_writer(self.fd)
+        self.watched = on
+
+
+class LineTransport(Transport):
+    """A channel that carries one message per line over two descriptors.
+
+    spec: basic/transports/stdio -- "Messages are delimited by newlines, and MUST NOT contain
+    embedded newlines."
+    """
+
+    source: Source
+    sink: Sink
+
+    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self.max_message_bytes = max_message_bytes
+        self._closing: asyncio.Future[None] | None = None
+
+    async def read(self) -> list[Any]:
+        """Return the next messages."""
+        return await self.source.read()
+
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Send a message, with others that are written in the same turn of the loop."""
+        try:
+            await self.sink.write(encode(msg) + b"\n")
+        except BrokenPipeError:
+            await self._let_it_end()
+            raise ConnectionClosed(f"{self.name} {self.explain()}") from None
+
+    async def close(self) -> None:
+        """End the channel. It is ended to the last step, even if the caller is cancelled."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._closing)
+
+    async def _let_it_end(self) -> None:
+        """Wait until explain() knows what there is to know."""
+
+    async def _end(self) -> None:
+        raise NotImplementedError
+
+###############################################################################
+# 20. Standard streams
+###############################################################################
+# Uses sections 1 to 3, 7, 14 and 19.
+#
+# Problem.  A client starts this process as its server and talks to it over the standard streams.
+#           Anything else that prints or reads is in the way.
+# Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
+#              stderr, so that neither print() nor a tool's child processes touch the conversation.
+#           2. The end of input, a signal or the death of the parent ends the server in good order.
+# Plan.     claimed_streams(); ServerStdio; the signals; the runner.
+# Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
+
+PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
+
+
+@contextlib.contextmanager
+def claimed_streams() -> Generator[tuple[int, int], None, None]:
+    """Take standard input and output for ourselves; give the descriptors of the real ones.
+
+    Meanwhile descriptor 0 is the null device and descriptor 1 is stderr, for Python, for C
+    libraries and for child processes; what is printed shows at once.
+
+    spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not a
+    valid MCP message."
+    """
+    if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
+        raise ConnectionClosed("there is no standard input and output to serve on")
+    # Copies are not inheritable: no child process can hold the conversation open.
+    real = (os.dup(0), os.dup(1))
+    buffering = getattr(sys.stdout, "line_buffering", False)
+    _set_line_buffering(True)  # flushes, too
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is no stderr
+        os.dup2(null, 1)
+    os.close(null)
+    try:
+        yield real
+    finally:
+        _set_line_buffering(buffering)
+        for number, fd in enumerate(real):
+            os.dup2(fd, number)
+            os.close(fd)
+
+
+def _set_line_buffering(on: bool) -> None:
+    # Whatever the host has put into sys.stdout: a stream without a descriptor need not change.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()
+        sys.stdout.reconfigure(line_buffering=on)  # type: ignore[union-attr]
+
+
+class ServerStdio(LineTransport):
+    """This process's own standard streams: the server's end.
+
+    spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
+    is closed or reads return end-of-file."
+    """
+
+    name = "the client"
+
+    def __init__(
+        self, *, watch_parent: bool = True, max_message_bytes: int = MAX_MESSAGE_BYTES
+    ) -> None:
+        super().__init__(max_message_bytes)
+        self.watch_parent = watch_parent
+        self._claim = contextlib.ExitStack()
+        self._opened = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def open(self) -> None:
+        """Take the standard streams."""
+        if self._opened:
+            return
+        stdin, stdout = self._claim.enter_context(claimed_streams())
+        self.source = Source(os.dup(stdin), self.max_message_bytes)
+        self.sink = Sink(os.dup(stdout), self.source.end)  # EPIPE: nobody is left to serve
+        self._opened = True
+        if stat.S_ISREG(os.fstat(stdin).st_mode):
+            self.grace = None  # server.py < requests.jsonl > answers.jsonl: the end was no farewell
+        elif self.watch_parent:
+            # Where a process that does not know of it holds the other end of our stdin, the
+            # client's death is no end of input.
+            self._watch(os.getppid())
+
+    def _watch(self, parent: int) -> None:
+        if os.getppid() != parent:
+            logger.warning("the parent process is gone: ending")
+            self.source.end()
+        else:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PARENT_POLL_SECONDS, self._watch, parent)
+
+    async def _end(self) -> None:
+        if self._opened:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.source.close()
+            await self.sink.finish()
+        self._claim.close()
+
+
+async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> None:
+    """Await `work`; SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
+
+    For the main thread; elsewhere there are no signals. Work that goes on longer than the
+    period of grace allows is cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    caught: list[int] = []
+
+    def begin_to_end() -> None:
+        stop()
+        loop.call_later(GRACE_SECONDS * 1.5, task.cancel)  # the last half is for cleaning up
+
+    def on_signal(number: int, frame: Any) -> None:
+        # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
+        if caught:
+            os._exit(128 + number)  # the shells' convention for death by a signal
+        caught.append(number)
+        loop.call_soon_threadsafe(begin_to_end)
+
+    former: dict[int, Any] = {}
+    try:
+        with contextlib.suppress(ValueError):  # not in the main thread
+            for each in (signal.SIGINT, signal.SIGTERM):
+                former[each] = signal.signal(each, on_signal)
+        await task
+    except asyncio.CancelledError:
+        if not caught:
+            raise
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+async def serve_stdio(
+    app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
+) -> None:
+    """Serve one client on this process's standard streams; the options are ServerStdio's."""
+    transport = ServerStdio(**options)
+    try:
+        await transport.open()  # before the lifespan begins, which may print
+        ready(None)
+        if signals:
+            await until_signalled(app.serve(transport), transport.source.end)
+        else:
+            await app.serve(transport)
+    finally:
+        await transport.close()
+
+
+RUNNERS["stdio"] = serve_stdio
+
+# =============================================================================
+# Part V. A client
+# =============================================================================
+
+###############################################################################
+# 21. Client
+###############################################################################
+# Uses sections 1 to 10 and 12 to 14.
+#
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -7075,6 +6351,15 @@ def choices_of(schema: Msg) -> list[str]:
 # Plan.     Parts of answers; Cache; Subscription; Client; ASKED, from the server's questions to
 #           the functions that answer them by the callbacks.
 # Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
+
+__all__ += ["Client"]
+
+MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
+MAX_CACHED = 1000  # results that a client keeps
+MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
+MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
+STALL_SECONDS = 30.0  # for a peer to take what we write
+PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks
 
 #: A function of the user's, plain or async.
 Callback = Optional[Callable[..., Any]]
@@ -7783,13 +7068,11 @@ class Client:
 
     async def tools(self) -> AsyncIterator[Msg]:
         """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
-        modern = self.peer.session.rev.modern
-        mirrors = self.transport.mirrors if self.transport and modern else None
         async for tool in self._pages("tools/list"):
             # spec: basic/transports/streamable-http#schema-extension -- invalid ones are left out
             try:
-                if mirrors is not None:
-                    mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
+                if self.peer.session.rev.modern:
+                    self.transport.learn_tool(tool)
                 yield tool
             except SchemaError as exc:
                 logger.warning("tool %r is left out: %s", tool["name"], exc)
@@ -8118,409 +7401,27 @@ def _has_patterns(node: JSON) -> bool:
     own = isinstance(node.get("pattern"), str) or "patternProperties" in node
     return own or any(map(_has_patterns, node.values()))
 
-
-# =============================================================================
-# Part VI. Transports
-# =============================================================================
-
 ###############################################################################
-# 17. stdio
+# 23. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7 and 13 to 16.
+# Uses sections 1 to 3, 7, 19 and 21.
 #
-# Problem.  A client starts a server as a child process and they talk over its standard streams, one
-#           message per line. Anything else that prints, reads or outlives them is in the way.
-# Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
-#              stderr, so that neither print() nor a tool's child processes touch the conversation.
-#           2. Pipes and sockets are watched by the loop. What no loop can watch (files, terminals,
-#              anything on Windows) is read and written by daemon threads; only they may block.
-#           3. What is written in one turn of the loop leaves in one piece. A slow reader makes
-#              writers wait, never memory grow.
-#           4. The client starts the child in a group of its own and ends the group: it closes
-#              stdin, asks, kills, each after a deadline. A thread waits for the child, so that
-#              this works from any loop in any thread, and leaves no zombie.
-#           5. Whatever ends the conversation is told by its name: exit status, signal, last words.
-# Plan.     Source and Sink, both a Descriptor; LineTransport; ServerStdio, the signals, the runner;
-#           StdioTransport, which is the client's end, and its connector.
-# Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
-
-
-class Descriptor:
-    """A file descriptor of ours, watched by the loop or else used by daemon threads.
-
-    It is closed when no thread uses it any more: in the middle of a read(), the number could be
-    given to another file.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self.fd, self.closed = fd, False
-        self._users, self._lock = 0, threading.Lock()
-        self._loop = asyncio.get_running_loop()
-        mode = os.fstat(fd).st_mode
-        self.watchable = os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
-        try:
-            self._loop.remove_reader(fd)
-        except NotImplementedError:
-            self.watchable = False
-
-    def in_thread(self, fn: Callable[..., Any], *args: Any, then: Callable[[Any], None]) -> None:
-        """Call fn(fd, *args) in a thread, then then(outcome) in the loop; None for an OSError."""
-
-        def work() -> None:
-            self._count(1)
-            outcome = None if self.closed else self.attempt(fn, *args) or None
-            self._count(-1)
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(then, outcome)
-
-        threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
-
-    def attempt(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return fn(fd, *args); False if that would block, None if the other end is gone."""
-        try:
-            return fn(self.fd, *args)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:  # EPIPE, ECONNRESET, EIO
-            return None
-
-    def close(self) -> None:
-        """Close the descriptor, now or when no thread uses it."""
-        self.closed = True
-        self._count(0)
-
-    def _count(self, change: int) -> None:
-        """Count the threads that use the descriptor."""
-        with self._lock:
-            self._users += change
-            if self.closed and self._users == 0 and self.fd >= 0:
-                os.close(self.fd)
-                self.fd = -1
-
-
-class Source(Descriptor):
-    """The lines that come from a file descriptor, which it owns."""
-
-    def __init__(self, fd: int, limit: int) -> None:
-        super().__init__(fd)
-        self.lines = LineDecoder(limit)
-        self.items: list[Any] = []
-        self.ended = self.busy = False  # busy: watched by the loop, or being read by a thread
-        self._waiter: asyncio.Future[None] | None = None
-
-    async def read(self) -> list[Any]:
-        """Return the next lines (or a LimitExceeded for one); [] at the end."""
-        while not (self.items or self.ended):
-            self._resume()
-            self._waiter = self._loop.create_future()
-            await self._waiter
-        items, self.items = self.items, []
-        return items
-
-    def end(self, *, drop: bool = False) -> None:
-        """Let nothing more come; with `drop` go on reading, so that the writer does not block."""
-        self.ended = True
-        (self._resume if drop else self._pause)()
-        self._wake()
-
-    def close(self) -> None:
-        """End, and close the descriptor."""
-        self.end()
-        super().close()
-
-    def _resume(self) -> None:
-        if not (self.busy or self.closed):
-            self.busy = True
-            if self.watchable:
-                self._loop.add_reader(self.fd, self._readable)
-            else:
-                self.in_thread(os.read, READ_BYTES, then=self._arrived)
-
-    def _pause(self) -> None:
-        if self.busy and self.watchable:
-            self._loop.remove_reader(self.fd)
-            self.busy = False
-
-    def _wake(self) -> None:
-        if self._waiter is not None:
-            _settle(self._waiter, None, None)
-
-    def _readable(self) -> None:
-        if self.items and not self.ended:
-            self._pause()  # our reader is slow: so let the other end wait
-            return
-        data = self.attempt(os.read, READ_BYTES)
-        if data is not False:
-            self._arrived(data)
-
-    def _arrived(self, data: bytes | None) -> None:
-        self.busy = self.busy and self.watchable
-        if not self.ended:
-            self.items += self.lines.feed(data) if data else self.lines.eof()
-        if not data:
-            self.end()
-        elif self.ended:
-            self._resume()
-        else:
-            self._wake()
-
-
-class Sink(Descriptor):
-    """Bytes on their way into a file descriptor, which it owns."""
-
-    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
-        super().__init__(fd)
-        self.on_broken, self.broken = on_broken, False
-        self.buffer = bytearray()
-        # Busy: a flush is due, or waits for the other end (watched), or runs in a thread.
-        self.busy = self.watched = False
-        self._moved = asyncio.Event()
-        if self.watchable:
-            # The flag belongs to the open file, which other processes may hold: it is put back.
-            self.was_blocking = os.get_blocking(fd)
-            os.set_blocking(fd, False)
-
-    async def write(self, data: bytes) -> None:
-        """Send `data`; wait while too much is unsent; raise BrokenPipeError if nobody reads."""
-        if not self.broken:
-            self.buffer += data
-            if not self.busy:
-                self.busy = True
-                self._loop.call_soon(self._flush)
-            if len(self.buffer) > MAX_UNSENT_BYTES:
-                await self._until(MAX_UNSENT_BYTES)
-        if self.broken:
-            raise BrokenPipeError
-
-    async def finish(self) -> None:
-        """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
-        try:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._until(0), FLUSH_SECONDS)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Close the descriptor now."""
-        self.broken = True
-        self._moved.set()
-        if self.watchable and not self.closed:
-            self._watch(False)
-            os.set_blocking(self.fd, self.was_blocking)
-        super().close()
-
-    async def _until(self, size: int) -> None:
-        while len(self.buffer) > size and not self.broken:
-            self._moved.clear()
-            await self._moved.wait()
-
-    def _flush(self) -> None:
-        if self.watchable and not self.broken:
-            self._sent(self.attempt(os.write, self.buffer))
-        elif not self.broken:
-            self.in_thread(os.write, bytes(self.buffer), then=self._sent)
-
-    def _sent(self, size: int | None) -> None:
-        """Note that so many bytes are gone; None: nobody will ever take them."""
-        del self.buffer[:size]
-        self._moved.set()
-        if size is None and not self.broken:
-            self.broken = True
-            self.on_broken()
-        self.busy = bool(self.buffer)
-        if self.watchable:
-            self._watch(self.busy)
-        elif self.busy:
-            self._flush()
-
-    def _watch(self, on: bool) -> None:
-        if on and not self.watched:
-            self._loop.add_writer(self.fd, self._flush)
-        elif self.watched and not on:
-            self._loop.remove_writer(self.fd)
-        self.watched = on
-
-
-class LineTransport(Transport):
-    """A channel that carries one message per line over two descriptors.
-
-    spec: basic/transports/stdio -- "Messages are delimited by newlines, and MUST NOT contain
-    embedded newlines."
-    """
-
-    source: Source
-    sink: Sink
-
-    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
-        self.max_message_bytes = max_message_bytes
-        self._closing: asyncio.Future[None] | None = None
-
-    async def read(self) -> list[Any]:
-        """Return the next messages."""
-        return await self.source.read()
-
-    async def write(self, msg: Msg | list[Msg]) -> None:
-        """Send a message, with others that are written in the same turn of the loop."""
-        try:
-            await self.sink.write(encode(msg) + b"\n")
-        except BrokenPipeError:
-            await self._let_it_end()
-            raise ConnectionClosed(f"{self.name} {self.explain()}") from None
-
-    async def close(self) -> None:
-        """End the channel. It is ended to the last step, even if the caller is cancelled."""
-        if self._closing is None:
-            self._closing = asyncio.ensure_future(self._end())
-        await asyncio.shield(self._closing)
-
-    async def _let_it_end(self) -> None:
-        """Wait until explain() knows what there is to know."""
-
-    async def _end(self) -> None:
-        raise NotImplementedError
-
-
-@contextlib.contextmanager
-def claimed_streams() -> Generator[tuple[int, int], None, None]:
-    """Take standard input and output for ourselves; give the descriptors of the real ones.
-
-    Meanwhile descriptor 0 is the null device and descriptor 1 is stderr, for Python, for C
-    libraries and for child processes; what is printed shows at once.
-
-    spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not a
-    valid MCP message."
-    """
-    if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
-        raise ConnectionClosed("there is no standard input and output to serve on")
-    # Copies are not inheritable: no child process can hold the conversation open.
-    real = (os.dup(0), os.dup(1))
-    buffering = getattr(sys.stdout, "line_buffering", False)
-    _set_line_buffering(True)  # flushes, too
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # there is no stderr
-        os.dup2(null, 1)
-    os.close(null)
-    try:
-        yield real
-    finally:
-        _set_line_buffering(buffering)
-        for number, fd in enumerate(real):
-            os.dup2(fd, number)
-            os.close(fd)
-
-
-def _set_line_buffering(on: bool) -> None:
-    # Whatever the host has put into sys.stdout: a stream without a descriptor need not change.
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        sys.stdout.flush()
-        sys.stdout.reconfigure(line_buffering=on)  # type: ignore[union-attr]
-
-
-class ServerStdio(LineTransport):
-    """This process's own standard streams: the server's end.
-
-    spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
-    is closed or reads return end-of-file."
-    """
-
-    name = "the client"
-
-    def __init__(
-        self, *, watch_parent: bool = True, max_message_bytes: int = MAX_MESSAGE_BYTES
-    ) -> None:
-        super().__init__(max_message_bytes)
-        self.watch_parent = watch_parent
-        self._claim = contextlib.ExitStack()
-        self._opened = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def open(self) -> None:
-        """Take the standard streams."""
-        if self._opened:
-            return
-        stdin, stdout = self._claim.enter_context(claimed_streams())
-        self.source = Source(os.dup(stdin), self.max_message_bytes)
-        self.sink = Sink(os.dup(stdout), self.source.end)  # EPIPE: nobody is left to serve
-        self._opened = True
-        if stat.S_ISREG(os.fstat(stdin).st_mode):
-            self.grace = None  # server.py < requests.jsonl > answers.jsonl: the end was no farewell
-        elif self.watch_parent:
-            # Where a process that does not know of it holds the other end of our stdin, the
-            # client's death is no end of input.
-            self._watch(os.getppid())
-
-    def _watch(self, parent: int) -> None:
-        if os.getppid() != parent:
-            logger.warning("the parent process is gone: ending")
-            self.source.end()
-        else:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(PARENT_POLL_SECONDS, self._watch, parent)
-
-    async def _end(self) -> None:
-        if self._opened:
-            if self._timer is not None:
-                self._timer.cancel()
-            self.source.close()
-            await self.sink.finish()
-        self._claim.close()
-
-
-async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> None:
-    """Await `work`; SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
-
-    For the main thread; elsewhere there are no signals. Work that goes on longer than the
-    period of grace allows is cancelled.
-    """
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work)
-    caught: list[int] = []
-
-    def begin_to_end() -> None:
-        stop()
-        loop.call_later(GRACE_SECONDS * 1.5, task.cancel)  # the last half is for cleaning up
-
-    def on_signal(number: int, frame: Any) -> None:
-        # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
-        if caught:
-            os._exit(128 + number)  # the shells' convention for death by a signal
-        caught.append(number)
-        loop.call_soon_threadsafe(begin_to_end)
-
-    former: dict[int, Any] = {}
-    try:
-        with contextlib.suppress(ValueError):  # not in the main thread
-            for each in (signal.SIGINT, signal.SIGTERM):
-                former[each] = signal.signal(each, on_signal)
-        await task
-    except asyncio.CancelledError:
-        if not caught:
-            raise
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-
-async def serve_stdio(
-    app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
-) -> None:
-    """Serve one client on this process's standard streams; the options are ServerStdio's."""
-    transport = ServerStdio(**options)
-    try:
-        await transport.open()  # before the lifespan begins, which may print
-        ready(None)
-        if signals:
-            await until_signalled(app.serve(transport), transport.source.end)
-        else:
-            await app.serve(transport)
-    finally:
-        await transport.close()
-
-
-RUNNERS["stdio"] = serve_stdio
+# Problem.  A client starts a server as a child process. The child may live or die as it likes.
+# Rules.    1. The client starts the child in a group of its own and ends the group: it closes
+#              stdin, asks, kills, each after a deadline. This works from any loop in any thread,
+#              and leaves no zombie.
+#           2. Whatever ends the conversation is told by its name: exit status, signal, last words.
+# Plan.     Its environment; its command line; StdioTransport, and its connector.
+# Not here. Starting it again: that is up to the user.
+
+__all__ += ["StdioTransport"]
+
+MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
+MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
+EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
+TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
+LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
+DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # What a child may see of our environment: enough to run and to find its files and the network, none
 # of the secrets that happen to be there. The official SDKs pass the first line and the last two.
@@ -8766,11 +7667,1159 @@ def connect_stdio(target: Any, options: Msg) -> Transport | None:
 
 CONNECTORS.append(connect_stdio)
 
+# =============================================================================
+# Part VI. HTTP
+# =============================================================================
 
 ###############################################################################
-# 18. HTTP connections
+# 24. HTTP/1.1
 ###############################################################################
-# Uses sections 1 to 3, 8, 12 and 13.
+# Pure. Uses sections 1 to 3 and 19.
+#
+# Problem.  Two programs that read the same bytes as different messages can be played against each
+#           other: what one takes for a body, the other takes for the next request.
+# Rules.    1. One grammar, no lenient mode. Lines end in CRLF; whatever RFC 9112 lets a recipient
+#              repair, we refuse, save one empty line before a request.
+#           2. A body has exactly one framing. Any doubt about it is an error, and after an error
+#              nothing more is read: answer, and close.
+#           3. A field that steers us may occur once. All others are joined with commas.
+#           4. Numbers go through an ASCII regex; sizes are judged before anything is kept.
+#           5. What we write must read back as exactly the fields that were meant.
+# Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
+#           decoders, which only cut; then the encoders.
+# Not here. What a header means to MCP: section 26. Sockets, deadlines, `Date`: section 27.
+#           Content codings, upgrades and ranges are never offered.
+
+MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
+MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
+MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
+MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
+MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
+MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
+MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
+
+TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
+# `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
+FIELD_LINE = re.compile(rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n")
+REQUEST_LINE = re.compile(rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])")
+STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
+ABSOLUTE_FORM = re.compile(r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)")
+LENGTH = re.compile("[0-9]{1,19}")  # int() would take "+5", "1_0" and other digits
+# A quote that is never closed reaches to the end: so the patterns cannot fail, nor backtrack.
+COMMA_PIECE = re.compile(r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+')
+SEMICOLON_PIECE = re.compile(r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+')
+
+#: Fields of which a second one could change what the first one says.
+SINGLETONS = frozenset(
+    "authorization content-length content-type host last-event-id location mcp-method mcp-name"
+    " mcp-protocol-version mcp-session-id origin retry-after".split()
+)
+#: A line that FIELD_LINE does not match: the first of these that it matches says why.
+BAD_FIELDS = (
+    (r"[^\r]*\Z", "ends in a bare line feed"),
+    (r"[ \t]", "continues the line before it"),
+    (r"[^:]*\Z", "has no colon"),
+    (r"[^:]*[ \t]:", "has a space before its colon"),
+    (rf"(?!{TOKEN}:)", "has a name with forbidden characters"),
+    (r"", "has control characters in its value"),
+)
+#: Framings other than a number of bytes.
+CHUNKED, UNTIL_CLOSE = -1, -2
+
+REASONS = {
+    200: "OK", 202: "Accepted", 204: "No Content", 302: "Found",
+    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed", 406: "Not Acceptable", 408: "Request Timeout", 409: "Conflict",
+    413: "Content Too Large", 414: "URI Too Long", 415: "Unsupported Media Type",
+    429: "Too Many Requests", 431: "Request Header Fields Too Large",
+    500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",
+    503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+}  # fmt: skip
+
+
+class RequestHead(NamedTuple):
+    """A request without its body. Names of headers are lowercase; values are latin-1 text."""
+
+    method: str
+    #: "/path?query", or "*"; an absolute URL has become this and the Host
+    target: str
+    version: tuple[int, int]
+    headers: Mapping[str, str]
+    # What follows from these, found out once for all requests that begin alike:
+    path: str = ""  # percent-decoded
+    query: str = ""  # as sent
+    size: int = 0  # of the body in bytes, or CHUNKED
+    keep_alive: bool = True
+
+
+class ResponseHead(NamedTuple):
+    """A response without its body."""
+
+    status: int
+    reason: str
+    version: tuple[int, int]
+    headers: dict[str, str]
+
+
+def parse_fields(text: str) -> dict[str, str]:
+    r"""Return the fields of a head or a trailer, in which every line ends with CRLF.
+
+    RFC 9110 §5.3, RFC 9112 §5
+
+    >>> parse_fields("Host: a:1\r\nACCEPT: text/html \r\naccept: */*\r\n")
+    {'host': 'a:1', 'accept': 'text/html, */*'}
+    """
+    count = text.count("\n")
+    if count > MAX_FIELDS:
+        raise LimitExceeded(f"there are more than {MAX_FIELDS} header fields", http_status=431)
+    lines = FIELD_LINE.findall(text)
+    if len(lines) != count:
+        number, bad = next(
+            (n, line)
+            for n, line in enumerate(text.split("\n"), 1)
+            if not FIELD_LINE.fullmatch(line + "\n")
+        )
+        why = next(why for pattern, why in BAD_FIELDS if re.match(pattern, bad))
+        raise ProtocolError(f"header line {number} {why}")
+    fields: dict[str, str] = {}
+    for name, value in lines:
+        name, value = name.lower(), value.strip(" \t")
+        if name in fields:
+            if name in SINGLETONS:
+                raise ProtocolError(f"the header {name} is given twice")
+            value = f"{fields[name]}, {value}"
+        fields[name] = value
+    return fields
+
+
+def parse_authority(text: str) -> tuple[str, int | None]:
+    """Return the host, lowercase and without IPv6's brackets, and the port of "host:port".
+
+    >>> parse_authority("[::1]:8000"), parse_authority("Example.com")
+    (('::1', 8000), ('example.com', None))
+    """
+    found = AUTHORITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a host, nor host:port: {text!r}")
+    return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
+
+
+def parse_target(target: str) -> tuple[str, str]:
+    """Return the path, percent-decoded, and the query, as sent.
+
+    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
+    with rules, say, may have seen another one.
+
+    >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
+    (('/café', 'q=%20'), ('/mcp', ''))
+    """
+    path, _, query = target.partition("?")
+    if "%" in path:
+        from urllib.parse import unquote
+
+        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
+            raise ProtocolError("the path has a bad percent-escape")
+        try:
+            path = unquote(path, errors="strict")
+        except UnicodeDecodeError:
+            raise ProtocolError("the path is not UTF-8") from None
+    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
+        raise ProtocolError("the path has . or .. in it")
+    return path, query
+
+
+def parse_request_head(block: bytes) -> RequestHead:
+    r"""Return the head that `block` is, from the request line to the empty line.
+
+    >>> parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")[:4]
+    ('GET', '/mcp?x', (1, 1), mappingproxy({'host': 'a'}))
+    """
+    # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
+    line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
+    found = REQUEST_LINE.fullmatch(line)
+    if found is None:
+        raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
+    method, target, version = found.groups()
+    if version[0] != "1":
+        raise ProtocolError(f"HTTP/{version} is not spoken here", http_status=505)
+    if not block.endswith(b"\r\n\r\n"):
+        raise ProtocolError("the head does not end in an empty line")
+    headers = parse_fields(rest[:-2])
+    host = headers.get("host")
+    # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"
+    if host is None and version != "1.0":
+        raise ProtocolError("the header host is missing")
+    if method == "CONNECT":
+        raise ProtocolError("this is not a proxy: CONNECT is not served", http_status=501)
+    if target[0] != "/" and (target, method) != ("*", "OPTIONS"):
+        found = ABSOLUTE_FORM.fullmatch(target)
+        if found is None:
+            raise ProtocolError("the target is neither a path nor an http URL")
+        # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
+        _, host, target = found.groups()
+        headers["host"], target = host, target if target.startswith("/") else "/" + target
+    if host is not None and not AUTHORITY.fullmatch(host):
+        raise ProtocolError("the host is not a name or address, with a port or without")
+    shared = types.MappingProxyType(headers)  # by all requests that begin alike
+    head = RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), shared)
+    path, query = parse_target(target)
+    return head._replace(path=path, query=query, size=declared_body(head),
+                         keep_alive=is_keep_alive(head))  # fmt: skip
+
+
+#: The same, for short heads: a client sends the same one again and again.
+known_request_head = functools.lru_cache(maxsize=128)(parse_request_head)
+
+
+def parse_response_head(block: bytes) -> ResponseHead:
+    r"""Return the head that `block` is, from the status line to the empty line.
+
+    >>> parse_response_head(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n")
+    ResponseHead(status=200, reason='OK', version=(1, 1), headers={'server': 'x'})
+    """
+    line, _, rest = block.decode("latin-1").partition("\r\n")
+    found = STATUS_LINE.fullmatch(line)
+    if found is None or not block.endswith(b"\r\n\r\n"):
+        raise ProtocolError("the answer is not HTTP/1.1")
+    version, status, reason = found.groups("")
+    headers = parse_fields(rest[:-2])
+    return ResponseHead(int(status), reason, (1, 0) if version == "1.0" else (1, 1), headers)
+
+
+def declared_body(head: RequestHead | ResponseHead, otherwise: int = 0) -> int:
+    """Return the size of a body in bytes, or CHUNKED; `otherwise` if the head says nothing of it.
+
+    RFC 9112 §6.3
+
+    >>> declared_body(RequestHead("POST", "/", (1, 1), {"content-length": "5"}))
+    5
+    """
+    length = head.headers.get("content-length")
+    coding = head.headers.get("transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            raise ProtocolError("content-length and transfer-encoding exclude each other")
+        if head.version == (1, 0):
+            raise ProtocolError("transfer-encoding does not exist in HTTP/1.0")
+        codings = [item.strip(" \t") for item in coding.lower().split(",")]
+        if codings[-1] != "chunked" or codings.count("chunked") > 1:
+            raise ProtocolError("the one and last transfer-encoding must be chunked")
+        if len(codings) > 1:
+            raise ProtocolError("no transfer-encoding but chunked is known", http_status=501)
+        return CHUNKED
+    if length is None:
+        return otherwise
+    if not LENGTH.fullmatch(length):
+        raise ProtocolError("content-length is not a number")
+    return int(length)
+
+
+def body_of_response(head: ResponseHead, method: str) -> int:
+    """Return the size of the body of this answer to `method`, or CHUNKED or UNTIL_CLOSE.
+
+    >>> body_of_response(ResponseHead(200, "OK", (1, 0), {}), "GET") == UNTIL_CLOSE
+    True
+    """
+    if method == "HEAD" or head.status < 200 or head.status in (204, 304):
+        return 0
+    if method == "CONNECT" and head.status < 300:
+        return 0  # what follows is the tunnel
+    return declared_body(head, UNTIL_CLOSE)
+
+
+def is_keep_alive(head: RequestHead | ResponseHead) -> bool:
+    """Return whether the connection is meant to live on after this message. RFC 9112 §9.3
+
+    >>> is_keep_alive(RequestHead("GET", "/", (1, 1), {"connection": "Close, TE"}))
+    False
+    """
+    connection = head.headers.get("connection")
+    if connection is None:
+        return head.version >= (1, 1)
+    options = parse_list(connection.lower())
+    return "close" not in options and (head.version >= (1, 1) or "keep-alive" in options)
+
+
+def wants_continue(head: RequestHead) -> bool:
+    """Return whether the client holds its body back for CONTINUE. RFC 9110 §10.1.1
+
+    >>> wants_continue(RequestHead("POST", "/", (1, 1), {"expect": "100-Continue"}))
+    True
+    """
+    return head.version >= (1, 1) and head.headers.get("expect", "").lower() == "100-continue"
+
+
+def parse_list(text: str) -> list[str]:
+    """Return the elements of a comma-separated value. RFC 9110 §5.6.1
+
+    >>> parse_list('a, ,"b, c";d')
+    ['a', '"b, c";d']
+    """
+    pieces = [piece.strip(" \t") for piece in COMMA_PIECE.findall(text)]
+    return [piece for piece in pieces if piece]
+
+
+def parse_params(pieces: Iterable[str]) -> dict[str, str]:
+    r"""Return what `name=value` pieces say, names lowercase, quotes undone, the first of two.
+
+    RFC 9110 §5.6.6
+
+    >>> parse_params(['Q=1', ' a = "x\\"y"', "b"])
+    {'q': '1', 'a': 'x"y'}
+    """
+    params: dict[str, str] = {}
+    for piece in pieces:
+        name, equals, value = (part.strip(" \t") for part in piece.partition("="))
+        if value.startswith('"'):
+            value = re.sub(r"\\(.)", r"\1", value[1:-1])
+        if equals:
+            params.setdefault(name.lower(), value)
+    return params
+
+
+def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
+    """Return the type, lowercase, and its parameters. RFC 9110 §8.3.1
+
+    >>> parse_media_type('Application/JSON; charset="utf-8"')
+    ('application/json', {'charset': 'utf-8'})
+    """
+    name, *pieces = SEMICOLON_PIECE.findall(text) or [""]
+    return name.strip(" \t").lower(), parse_params(pieces)
+
+
+@functools.lru_cache(maxsize=64)  # clients send the same one every time
+def accepts(accept: str, *media_types: str) -> bool:
+    """Return whether an Accept value admits all of some types: the most specific range decides.
+
+    RFC 9110 §12.5.1
+
+    >>> accepts("application/json, text/*;q=0.5", "text/event-stream")
+    True
+    >>> accepts("*/*, text/html;q=0", "text/html")
+    False
+    """
+    ranges: dict[str, bool] = {}
+    for item in parse_list(accept):
+        name, params = parse_media_type(item)
+        wanted = not re.fullmatch(r"0(\.0*)?", params.get("q", "1"))
+        ranges[name] = ranges.get(name, False) or wanted
+
+    def admits(kind: str) -> bool:
+        names = (kind, kind.split("/")[0] + "/*", "*/*")
+        return next((ranges[name] for name in names if name in ranges), False)
+
+    return all(map(admits, media_types))
+
+
+class HTTPDecoder(Decoder):
+    """What the two decoders share: cutting out heads and bodies."""
+
+    def _head(self) -> Generator[None, None, bytes]:
+        """Read a head with its empty line; b"" if the input ends before it begins."""
+        seen = 0
+        while True:
+            end = self.buffer.find(b"\r\n\r\n", max(0, seen - 3)) + 4
+            size = end if end >= 4 else len(self.buffer)
+            if (self.buffer.find(b"\n", 0, size) + 1 or size) > MAX_START_LINE_BYTES:
+                raise LimitExceeded("the first line is too long", http_status=414)
+            if size > MAX_HEAD_BYTES:
+                raise LimitExceeded("the header fields are too long", http_status=431)
+            # Found early, it is answered; a head in such lines would never end, and time out.
+            feeds = self.buffer.count(b"\n", seen, size)
+            if feeds != self.buffer.count(b"\r\n", max(0, seen - 1), size):
+                raise ProtocolError("a line of the head ends in a bare line feed")
+            if end >= 4:
+                return self._take(end)
+            if self.ended:
+                if not self.buffer or self.buffer == b"\r\n":
+                    return b""
+                raise ProtocolError("the connection ended inside a head")
+            seen = size
+            yield
+
+    def _data(self, size: int, put: Callable[[bytes], object]) -> Generator[None, None, None]:
+        """Pass `size` bytes to `put` as they come."""
+        while size:
+            piece = yield from self._some(size)
+            if not piece:
+                raise ProtocolError("the connection ended inside a body")
+            put(piece)
+            size -= len(piece)
+
+    def _chunks(
+        self, put: Callable[[bytes], object], max_bytes: int, max_chunks: int
+    ) -> Generator[None, None, None]:
+        """Pass the data of chunks to `put` as they come. RFC 9112 §7.1"""
+        while True:
+            line = yield from self._until(b"\n", MAX_CHUNK_LINE_BYTES, "the line before a chunk")
+            found = CHUNK_LINE.fullmatch(line)
+            if found is None:
+                raise ProtocolError("a chunk does not begin with its size")
+            size = int(found[1], 16)
+            if not size:
+                break
+            max_bytes, max_chunks = max_bytes - size, max_chunks - 1
+            if max_bytes < 0 or max_chunks < 0:
+                raise LimitExceeded("the body is too big, or in too many chunks", http_status=413)
+            yield from self._data(size, put)
+            if (yield from self._exactly(2, "a body")) != b"\r\n":
+                raise ProtocolError("a chunk does not end where its size says")
+        left = MAX_TRAILER_BYTES
+        while True:
+            line = yield from self._until(b"\n", left, "the rest of the trailer", 431)
+            if line == b"\r\n":
+                return
+            # Fields that come this late steer nothing: they are read and dropped.
+            parse_fields(line.decode("latin-1"))
+            left -= len(line)
+
+
+class RequestDecoder(HTTPDecoder):
+    r"""Turn what a client sends into (head, body) pairs, one at a time.
+
+    After a pair it stops until resume(), and only keeps what is fed: so pipelining costs the memory
+    of the bytes, and an error is raised by the call that meets it. `head` is set while a body is
+    missing: the time for CONTINUE, or for a refusal.
+
+    >>> decoder = RequestDecoder()
+    >>> [(head, body)] = decoder.feed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /mcp HTTP/1.1\r\n")
+    >>> head.target, body, decoder.resume()
+    ('/', b'', [])
+    >>> decoder.feed(b"Host: a\r\nContent-Length: 2\r\n\r\n{"), decoder.head.method
+    ([], 'POST')
+    >>> decoder.feed(b"}")[0][1]
+    b'{}'
+    """
+
+    def __init__(self, max_body: int = MAX_MESSAGE_BYTES) -> None:
+        self.max_body = max_body
+        self.head: RequestHead | None = None
+        self.paused = False
+        super().__init__()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the request that `data` completes, if any."""
+        # Most reads are one whole request, which needs no buffer.
+        end = data.find(b"\r\n\r\n") + 4
+        begun = self.buffer or self.paused or self.head or self.error
+        if 4 <= end <= MAX_KNOWN_HEAD_BYTES and not begun:
+            with contextlib.suppress(ProtocolError):  # the grammar will meet it again, and keep it
+                head = known_request_head(data[:end])
+                if head.size == len(data) - end <= self.max_body:
+                    self.paused = True
+                    return [(head, data[end:])]
+        return super().feed(data)
+
+    def resume(self) -> list[Any]:
+        """Go on with the next request: return it if it is there already."""
+        self.paused = False
+        return self._run() if self.buffer else []
+
+    def _run(self) -> list[Any]:
+        return [] if self.paused else super()._run()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        while True:
+            block = yield from self._head()
+            if not block:
+                return
+            head = parse_request_head(block)
+            if head.size > self.max_body:
+                what = f"the body is longer than {self.max_body} bytes"
+                raise LimitExceeded(what, http_status=413)
+            self.head = head
+            if head.size == CHUNKED:
+                whole = bytearray()
+                yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
+                body = bytes(whole)
+            else:
+                body = yield from self._exactly(head.size, "a body")
+            self.items.append((head, body))
+            self.head, self.paused = None, True
+            yield
+
+
+class ResponseDecoder(HTTPDecoder):
+    r"""Turn the answer to one request into its head, an attribute, and the pieces of its body.
+
+    Interim answers are passed over. The body is not bounded here, since a stream of events has no
+    end: whoever collects the pieces counts them. `done` says that all of it has come; what follows
+    stays in `buffer` (the first bytes of a tunnel, after CONNECT).
+
+    >>> decoder = ResponseDecoder("POST")
+    >>> decoder.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
+    [b'hel']
+    >>> decoder.head.status, decoder.feed(b"lo\r\n0\r\n\r\n"), decoder.done, decoder.reusable
+    (200, [b'lo'], True, True)
+    """
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.head: ResponseHead | None = None
+        self.done = False
+        super().__init__()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection can take another request: nothing is missing, nothing is left."""
+        if self.head is None or not self.done or self.ended or self.buffer:
+            return False
+        return is_keep_alive(self.head)
+
+    def _grammar(self) -> Generator[None, None, None]:
+        head = ResponseHead(100, "", (1, 1), {})
+        while head.status < 200:
+            block = yield from self._head()
+            if not block:
+                raise ProtocolError("the connection ended before the answer")
+            head = parse_response_head(block)
+            if head.status == 101:
+                raise ProtocolError("the server changed to another protocol, unasked")
+        size = body_of_response(head, self.method)
+        self.head = head
+        if size == CHUNKED:
+            yield from self._chunks(self._emit, sys.maxsize, sys.maxsize)
+        elif size == UNTIL_CLOSE:
+            while piece := (yield from self._some(sys.maxsize)):
+                self._emit(piece)
+        else:
+            yield from self._data(size, self._emit)
+        self.done = True
+
+    def _emit(self, piece: bytes) -> None:
+        self.items.append(piece)  # feed() puts a new list there each time
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+@functools.lru_cache(maxsize=256)  # most answers have the same few headers
+def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
+    r"""Return header lines, and whether they frame the body; ValueError for what cannot be sent.
+
+    >>> header_lines((("Accept", "*/*"), ("Content-Length", "0")))
+    ('Accept: */*\r\nContent-Length: 0\r\n', True)
+    """
+    lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
+    found = [name for name, _ in FIELD_LINE.findall(lines)]
+    if found != [name for name, _ in fields] or lines.count("\n") != len(found):
+        raise ValueError("a header has a name or a value that cannot be sent: a line break?")
+    names = {name.lower() for name in found}
+    if len(names) < len(found):
+        raise ValueError("a header is given twice, in upper and in lower case")
+    return lines, "content-length" in names or "transfer-encoding" in names
+
+
+def encode_head(start: str, headers: Mapping[str, str], size: int | None) -> bytes:
+    r"""Return a head with `size` as Content-Length; ValueError if it would read back otherwise.
+
+    >>> encode_head("HTTP/1.1 200 OK", {"Vary": "Origin"}, 2)
+    b'HTTP/1.1 200 OK\r\nVary: Origin\r\nContent-Length: 2\r\n\r\n'
+    """
+    lines, framed = header_lines(tuple(headers.items()))
+    if size is not None:
+        if framed:
+            raise ValueError("leave Content-Length and Transfer-Encoding to the encoder")
+        lines += f"Content-Length: {size}\r\n"
+    return f"{start}\r\n{lines}\r\n".encode("latin-1")
+
+
+def encode_request(
+    method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+) -> bytes:
+    r"""Return a whole request; ValueError if a part of it cannot be sent.
+
+    >>> encode_request("POST", "/mcp", {"Host": "a"}, b"{}")
+    b'POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
+    """
+    start = f"{method} {target} HTTP/1.1"
+    if not REQUEST_LINE.fullmatch(start):
+        raise ValueError(f"not a method and a target that can be sent: {start!r}")
+    # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
+    sized = bool(body) or method in ("POST", "PUT", "PATCH")
+    return encode_head(start, headers, len(body) if sized else None) + body
+
+
+def encode_response(status: int, headers: Mapping[str, str], body: bytes | None = b"") -> bytes:
+    r"""Return a whole response; with None for a body the head alone, framed as its headers say.
+
+    >>> encode_response(200, {"Content-Type": "application/json"}, b"{}")
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
+    """
+    bodiless = status < 200 or status in (204, 304)
+    if bodiless and body:
+        raise ValueError(f"a response with status {status} has no body")
+    size = None if bodiless or body is None else len(body)
+    start = f"HTTP/1.1 {status:03d} {REASONS.get(status, '')}"
+    return encode_head(start, headers, size) + (body or b"")
+
+
+def encode_chunk(data: bytes) -> bytes:
+    r"""Return one chunk of a body; nothing for no data, which would end the body.
+
+    >>> encode_chunk(b"data: 1\n\n"), encode_chunk(b"")
+    (b'9\r\ndata: 1\n\n\r\n', b'')
+    """
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+class URL(NamedTuple):
+    """Where a request goes."""
+
+    scheme: str
+    #: for Host, and for comparing origins: the port only if it is not the scheme's own
+    authority: str
+    host: str
+    port: int
+    #: the path and the query, percent-encoded
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def parse_url(url: str) -> URL:
+    """Return the parts of an http or https URL; ValueError says what is wrong with it.
+
+    >>> parse_url("HTTP://[::1]?x")
+    URL(scheme='http', authority='[::1]', host='::1', port=80, target='/?x')
+    """
+    from urllib.parse import quote
+
+    found = ABSOLUTE_FORM.fullmatch(url)
+    if found is None or re.search(r"[\x00-\x20\x7f]", url):
+        raise ValueError("a URL is http(s)://host[:port]/path, without blanks and #fragment")
+    if "@" in found[2]:
+        raise ValueError("a URL has no user and password here: send them with headers=")
+    scheme, (host, given) = found[1].lower(), parse_authority(found[2])
+    default = 443 if scheme == "https" else 80
+    port = default if given is None else given
+    if not 0 < port < 65536:
+        raise ValueError(f"there is no port {port}")
+    authority = (f"[{host}]" if ":" in host else host) + ("" if port == default else f":{port}")
+    target = quote(found[3], safe="%/?:@!$&'()*+,;=~[]")
+    return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
+
+###############################################################################
+# 25. Server-sent events
+###############################################################################
+# Pure. Uses sections 1 to 3 and 19.
+#
+# Problem.  A response that never ends carries messages; after a cut the client must be able to say
+#           which one it saw last.
+# Rules.    1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
+#              comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
+#           2. An event's id counts once its empty line has come, with data or without.
+#           3. What we write is one event, whatever is in it.
+# Plan.     Event and SSEDecoder; encode_event() and encode_comment().
+# Not here. Event numbering and replay: section 28.
+
+MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
+MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
+
+
+class Event(NamedTuple):
+    """One event: its data, its type, and the last id seen by then (its own, or an older one's)."""
+
+    data: str
+    event: str = "message"
+    id: str = ""
+
+
+class SSEDecoder(Decoder):
+    r"""Turn a stream of bytes into Events.
+
+    `last_id` is what a reconnecting client sends as Last-Event-ID; `retry_ms` how long the server
+    asks it to wait before, or None. Both also change without an event. HTML §9.2.5, §9.2.6
+
+    spec 2025-11-25: basic/transports#resumability-and-redelivery
+
+    >>> decoder = SSEDecoder()
+    >>> decoder.feed(b": hello\nid: 7\ndata: {\rdata: }\r\n\r\nretry: 500\n")
+    [Event(data='{\n}', event='message', id='7')]
+    >>> decoder.last_id, decoder.retry_ms, decoder.feed(b"id: 8\n\n"), decoder.last_id
+    ('7', 500, [], '8')
+    """
+
+    def __init__(self, last_id: str = "", limit: int = MAX_EVENT_BYTES) -> None:
+        self.last_id = last_id
+        self.retry_ms: int | None = None
+        self.limit = limit
+        self._after_cr = False
+        super().__init__()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the events that `data` completes."""
+        # A CR ends its line at once, since an event must not wait for what may never come; a LF
+        # that follows it, perhaps in the next read, belongs to it.
+        rest = data[1:] if self._after_cr and data.startswith(b"\n") else data
+        self._after_cr = data.endswith(b"\r") if data else self._after_cr
+        return super().feed(rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+
+    def eof(self) -> list[Any]:
+        """Drop what is incomplete, as WHATWG says; there are never items."""
+        self.grammar = None
+        return super().eof()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        first, next_id = True, self.last_id
+        lines: list[str] = []
+        event, size = "", 0
+        while True:
+            line = yield from self._until(b"\n", self.limit, "a line of an event")
+            if first:
+                line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            name, _, value = line[:-1].decode("utf-8", "replace").partition(":")
+            value = value[value.startswith(" ") :]
+            if line == b"\n":
+                self.last_id = next_id
+                # One empty `data` line is enough for an event, whose data is "" then.
+                if lines:
+                    self.items.append(Event("\n".join(lines), event or "message", next_id))
+                lines, event, size = [], "", 0
+            elif name == "data":
+                lines.append(value)
+                size += len(line)
+                if size > self.limit:
+                    raise LimitExceeded(f"an event is longer than {self.limit} bytes")
+            elif name == "event":
+                event = value
+            elif name == "id" and "\0" not in value:
+                next_id = value
+            elif name == "retry" and re.fullmatch("[0-9]+", value):
+                self.retry_ms = min(int(value.lstrip("0")[:9] or 0), MAX_RETRY_MS)
+
+
+def encode_event(
+    data: str | bytes, event: str | None = None, id: str | None = None, retry: int | None = None
+) -> bytes:
+    r"""Return one event, with one `data` line for each line of the data. `retry` is in ms.
+
+    ValueError for a name or an id that would end its line, or be ignored.
+
+    >>> encode_event(b'{"id":1}', event="message", id="s1-4")
+    b'event: message\nid: s1-4\ndata: {"id":1}\n\n'
+    >>> encode_event("", id="s1-0", retry=500)
+    b'id: s1-0\nretry: 500\ndata: \n\n'
+    """
+    head = ""
+    for name, value in (("event", event), ("id", id)):
+        if value is not None:
+            if re.search(r"[\r\n\0]", value):
+                raise ValueError(f"line breaks and NUL cannot be sent in an {name}: {value!r}")
+            head += f"{name}: {value}\n"
+    if retry is not None:
+        head += f"retry: {retry:d}\n"
+    body = data.encode() if isinstance(data, str) else data
+    if b"\n" in body or b"\r" in body:
+        body = re.sub(rb"\r\n|\r|\n", b"\ndata: ", body)
+    return b"%bdata: %b\n\n" % (head.encode(), body)
+
+
+def encode_comment(text: str = "") -> bytes:
+    r"""Return a comment, which keeps a connection alive and means nothing.
+
+    >>> encode_comment()
+    b':\n\n'
+    """
+    if re.search(r"[\r\n]", text):
+        raise ValueError(f"a comment is one line: {text!r}")
+    return f":{text and ' ' + text}\n\n".encode()
+
+###############################################################################
+# 26. HTTP rules
+###############################################################################
+# Pure. Uses sections 1, 2, 4, 6, 14 and 24.
+#
+# Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
+#           a client of another revision, a thief of session ids.
+# Rules.    1. One gate stands before every route: Host, Origin, then credentials. A refusal names
+#              the setting that would allow it.
+#           2. A request is refused by the first rule that it breaks, before its body is looked at
+#              where that is possible.
+#           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
+#              sessions belong to a principal.
+# Plan.     Gate, for Host and Origin; what a POST and a GET must say; ids of events and sessions.
+# Not here. Sockets, sessions and streams: sections 27 and 28.
+
+LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
+SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
+JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address can only mean this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("localhost.evil.org")
+    (True, False, False)
+    """
+    return LOOPBACK.fullmatch(host.lower()) is not None
+
+
+class Gate:
+    """Which Host and Origin are let in.
+
+    `local` says that only this machine can reach us; then loopback names are right, with any port.
+
+    >>> Gate(True).check({"host": "localhost:8000", "origin": "http://localhost:3000"})
+    >>> Gate(True).check({"host": "evil.example.com"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: the host 'evil.example.com' is not served here: see allowed_hosts
+    """
+
+    def __init__(
+        self, local: bool, hosts: Iterable[str] | None = None, origins: Iterable[str] = ()
+    ) -> None:
+        self.local = local
+        self.hosts = None if hosts is None else {host.lower() for host in hosts}
+        self.origins = {origin.lower().rstrip("/") for origin in origins}
+        self._seen: set[tuple[str | None, str | None]] = set()
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
+        pair = (headers.get("host"), headers.get("origin"))
+        if pair in self._seen:
+            return
+        host, origin = pair
+        if host is not None and not self._host(host):
+            problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
+            raise ProtocolError(problem, http_status=403)
+        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
+        if origin is not None and not self.allows(origin):
+            problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
+            raise ProtocolError(problem, http_status=403)
+        if len(self._seen) < MAX_FIELDS:
+            self._seen.add(pair)
+
+    def _host(self, text: str) -> bool:
+        host = text.lower()
+        try:
+            name = parse_authority(host)[0]
+        except ValueError:  # which our own decoder does not let through, but others may
+            return False
+        if self.local and is_loopback(name):
+            return True
+        if self.hosts is None:
+            return not self.local  # a public name that nobody told us
+        return "*" in self.hosts or host in self.hosts or name in self.hosts
+
+    def allows(self, origin: str) -> bool:
+        """Return whether pages of this origin may talk to us."""
+        origin = origin.lower()
+        if origin in self.origins or "*" in self.origins:
+            return True
+        found = re.fullmatch(r"https?://([^/?#@\s]+)", origin)
+        if found is None:
+            return False
+        try:
+            name = parse_authority(found[1])[0]
+        except ValueError:
+            return False
+        if self.local and is_loopback(name):
+            return True
+        return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
+
+
+def cors_headers(origin: str) -> dict[str, str]:
+    """Return what lets a page of an origin that the gate let in read our answer.
+
+    >>> cors_headers("http://localhost:3000")["access-control-allow-origin"]
+    'http://localhost:3000'
+    """
+    return {
+        "access-control-allow-origin": origin,
+        "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
+        "vary": "Origin",
+    }
+
+
+def preflight_headers(methods: str, wanted: str | None) -> dict[str, str]:
+    """Return the answer to a browser that asks what a page may send: any header that it wants.
+
+    >>> preflight_headers("POST", "mcp-param-x")["access-control-allow-headers"]
+    'mcp-param-x'
+    """
+    return {
+        "access-control-allow-methods": methods,
+        "access-control-allow-headers": wanted or "Content-Type, Authorization",
+        "access-control-max-age": "600",
+    }
+
+
+def check_json(headers: Mapping[str, str]) -> None:
+    """Raise ProtocolError 415 for a body that is not said to be JSON.
+
+    A page may send "simple" types to anybody without asking: this keeps them out.
+
+    >>> check_json({"content-type": "text/plain"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: content-type must be application/json
+    """
+    kind = headers.get("content-type", "")
+    if kind != JSON_TYPE and parse_media_type(kind)[0] != JSON_TYPE:
+        raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
+
+
+def check_accept(headers: Mapping[str, str], *types: str) -> None:
+    """Raise ProtocolError 406 for a request that cannot take all of these types as the answer.
+
+    >>> check_accept({"accept": "text/html"}, EVENT_TYPE)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.ProtocolError: accept must list text/event-stream
+    """
+    if not accepts(headers.get("accept", "*/*"), *types):
+        raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
+
+
+def header_revision(headers: Mapping[str, str]) -> Revision | None:
+    """Return the revision that a request names, None if it names none; ProtocolError if unknown.
+
+    spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
+
+    >>> header_revision({}), header_revision({VERSION_HEADER: LEGACY[0]}).modern
+    (None, False)
+    """
+    name = headers.get(VERSION_HEADER)
+    if name is None:
+        return None
+    if name not in REVISIONS:
+        raise ProtocolError(f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}")
+    return REVISIONS[name]
+
+
+def bearer_of(headers: Mapping[str, str]) -> str | None:
+    """Return the token of an Authorization header. RFC 6750 §2.1
+
+    >>> bearer_of({"authorization": "bearer abc"}), bearer_of({"authorization": "Basic x"})
+    ('abc', None)
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+
+
+def parse_event_id(text: str) -> tuple[str, int]:
+    """Return stream and number of the event whose id we gave; ProtocolError if we did not.
+
+    >>> parse_event_id("0f1e2d3c4b5a6978-17")
+    ('0f1e2d3c4b5a6978', 17)
+    """
+    found = re.fullmatch(r"([0-9a-f]{16})-([0-9]{1,15})", text)
+    if found is None:
+        raise ProtocolError("last-event-id is not an id that this server gave")
+    return found[1], int(found[2])
+
+
+#: What repeats a part of the body of a modern request in its headers: method -> parameter.
+#: spec: basic/transports/streamable-http#standard-request-headers
+MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
+#: Statuses that belong to errors of the modern era; all others are 200.
+MODERN_STATUS = {
+    METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
+}  # fmt: skip
+
+
+def encode_header_value(text: str) -> str:
+    """Return a value as a header can carry it: as it is, or in Base64 between markers.
+
+    spec: basic/transports/streamable-http#value-encoding
+
+    >>> encode_header_value("us west 1"), encode_header_value(" padded ")
+    ('us west 1', '=?base64?IHBhZGRlZCA=?=')
+    """
+    plain = re.fullmatch(r"[\x20-\x7e]*", text) and text == text.strip(" ")
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+@functools.lru_cache(maxsize=256)  # a few names, again and again
+def decode_header_value(text: str) -> str:
+    """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
+
+    >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
+    ('Hello', '=?base64?SGVsbG8=')
+    """
+    if not re.fullmatch(r"[\t\x20-\x7e]*", text):
+        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value has characters beyond ASCII")
+    if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
+        return text
+    try:
+        return base64.b64decode(text[9:-2], validate=True).decode()
+    except ValueError:
+        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value is not valid Base64") from None
+
+
+def check_modern_post(msg: Msg, headers: Mapping[str, str]) -> Facts:
+    """Check a modern request and the headers that repeat it, step by step; return its facts.
+
+    The order decides which of several faults is told: metadata (-32602), header and metadata agree
+    (-32020), the revision is served (-32022), the other headers (-32020).
+
+    spec: basic/transports/streamable-http#server-validation
+
+    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {}}
+    >>> msg = {"method": "tools/list", "params": {"_meta": meta}}
+    >>> check_modern_post(msg, {VERSION_HEADER: SUPPORTED[0]})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Header mismatch: mcp-method is missing (-32020)
+    """
+    facts = read_metadata(msg)
+    check_mirror(headers, VERSION_HEADER, facts.rev.name)
+    check_version(facts.rev.name)
+    check_mirror(headers, "mcp-method", msg["method"])
+    value = msg["params"].get(MIRRORED.get(msg["method"]))
+    if isinstance(value, str):
+        check_mirror(headers, "mcp-name", value)
+    return facts
+
+
+def check_mirror(headers: Mapping[str, str], name: str, value: str) -> None:
+    """Raise RPCError -32020 unless a header says what the body says.
+
+    >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
+    """
+    given = headers.get(name)
+    if given is None:
+        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} is missing")
+    if name == "mcp-name":
+        given = decode_header_value(given)
+    if given != value:
+        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} does not say what the body says")
+
+
+class Mirror(NamedTuple):
+    """A tool argument that is repeated in a header."""
+
+    header: str  # "mcp-param-region"
+    path: tuple[str, ...]  # of `properties` keys
+    kind: str  # string, integer or boolean
+
+
+def mirrors_of(schema: JSON) -> list[Mirror]:
+    """Return the arguments that an inputSchema mirrors; SchemaError if an annotation is invalid.
+
+    spec: basic/transports/streamable-http#schema-extension
+
+    >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
+    [Mirror(header='mcp-param-region', path=('a',), kind='string')]
+    """
+    found: list[Mirror] = []
+    _find_mirrors(schema, (), True, found)
+    names = [mirror.header for mirror in found]
+    if len(set(names)) < len(names):
+        raise SchemaError("", "two arguments are mirrored in the same header")
+    return found
+
+
+def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: list[Mirror]) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _find_mirrors(item, path, False, found)
+    if not isinstance(node, dict):
+        return
+    if "x-mcp-header" in node and not (path and isinstance(node["x-mcp-header"], dict)):
+        found.append(_mirror(node, path, reachable))
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):
+            for name, field in value.items():
+                _find_mirrors(field, (*path, name), reachable, found)
+        elif key not in ("const", "enum", "default", "examples"):
+            _find_mirrors(value, path, False, found)
+
+
+def _mirror(node: Msg, path: tuple[str, ...], reachable: bool) -> Mirror:
+    name, kind, where = node["x-mcp-header"], node.get("type"), ".".join(path)
+    if not reachable or not path:
+        raise SchemaError(where, "x-mcp-header stands where no plain path of properties leads")
+    if not isinstance(name, str) or not re.fullmatch(TOKEN, name):
+        raise SchemaError(where, "x-mcp-header is no header name")
+    if kind not in ("string", "integer", "boolean"):
+        raise SchemaError(where, "x-mcp-header needs type string, integer or boolean")
+    return Mirror("mcp-param-" + name.lower(), path, kind)
+
+
+def find_mirrors(tool: Any) -> None:
+    """Note which arguments of a tool headers repeat."""
+    tool.mirrors = mirrors_of(tool.schema)
+
+
+TOOL_CHECKS.append(find_mirrors)
+
+
+def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
+    """Return what the header must say for these arguments; None for no header.
+
+    >>> mirrored_value(Mirror("mcp-param-n", ("a", "n"), "integer"), {"a": {"n": 42}})
+    '42'
+    """
+    value = arguments
+    for key in mirror.path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if value is None or isinstance(value, (dict, list)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def check_mirrors(
+    mirrors: Iterable[Mirror], headers: Mapping[str, str], arguments: JSON
+) -> None:
+    """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
+
+    spec: basic/transports/streamable-http#server-behavior-for-custom-headers
+
+    >>> mirror = Mirror("mcp-param-n", ("n",), "integer")
+    >>> check_mirrors([mirror], {"mcp-param-n": "42.0"}, {"n": 42})
+    """
+    for mirror in mirrors:
+        value, given = mirrored_value(mirror, arguments), headers.get(mirror.header)
+        if given is not None:
+            given = decode_header_value(given)
+        if mirror.kind == "integer" and given is not None and value is not None:
+            # "42.0" and "42" are the same number
+            number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
+            given = str(int(number[1])) if number else given
+        if given != value:
+            problem = f"{mirror.header} does not say what the arguments say"
+            raise RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
+
+
+def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, str]:
+    """Return the headers that repeat a modern request. spec:
+    basic/transports/streamable-http#client-behavior
+
+    >>> mirror_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
+    {'mcp-method': 'prompts/get', 'mcp-name': '=?base64?w6l0w6k=?='}
+    """
+    method, params = msg["method"], msg.get("params", {})
+    headers = {"mcp-method": method}
+    name = params.get(MIRRORED.get(method))
+    if isinstance(name, str):
+        headers["mcp-name"] = encode_header_value(name)
+        for mirror in mirrors.get(name, ()) if method == "tools/call" else ():
+            value = mirrored_value(mirror, params.get("arguments"))
+            if value is not None:
+                headers[mirror.header] = encode_header_value(value)
+    return headers
+
+###############################################################################
+# 27. Connections
+###############################################################################
+# Uses sections 1 to 3, 7, 21, 23, 24 and 26.
+#
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, proxies, TLS.
@@ -8784,7 +8833,16 @@ CONNECTORS.append(connect_stdio)
 #           5. Redirects stay within the origin; so do credentials.
 # Plan.     HTTPRequest and Response, what a handler gets; Connection and Listener, the server's
 #           side; HTTPAnswer, one answer being read, and HTTPClient, the pool.
-# Not here. What is served: section 19. HTTP/2, compression, cookies, Upgrade.
+# Not here. What is served: section 29. HTTP/2, compression, cookies, Upgrade.
+
+MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
+MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
+WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
+HEAD_SECONDS = 20.0  # for a request's head, from its first byte
+BODY_SECONDS = 60.0  # for a request's body
+IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
+LINGER_SECONDS = 1.0  # for input after a refused request, before the connection closes
+SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
 
 
 class HTTPRequest(NamedTuple):
@@ -9263,264 +9321,11 @@ def server_ssl(ssl: Any) -> Any:
     context.load_cert_chain(*((ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl))
     return context
 
-
-def client_ssl(ssl: Any) -> Any:
-    """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
-    from ssl import SSLContext, create_default_context
-
-    return ssl if isinstance(ssl, SSLContext) else create_default_context(cafile=ssl or None)
-
-
-#: The two ends of a stream connection.
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class HTTPAnswer:
-    """The answer to a request of ours, while it is read."""
-
-    def __init__(
-        self, url: URL, method: str, stream: Stream, done: Callable[[HTTPAnswer], None]
-    ) -> None:
-        self.url, self.stream = url, stream
-        self.decoder = ResponseDecoder(method)
-        self.pieces: deque[bytes] = deque()
-        self.head = ResponseHead(0, "", (1, 1), {})
-        self._done: Callable[[HTTPAnswer], None] | None = done
-
-    async def read_head(self) -> None:
-        """Read until the head is there."""
-        while self.decoder.head is None:
-            await self._more()
-        self.head = self.decoder.head
-
-    async def _more(self) -> None:
-        try:
-            if self.decoder.error is not None:  # it came in the same read as the last pieces
-                raise self.decoder.error
-            data = await self.stream[0].read(READ_BYTES)
-            self.pieces += self.decoder.feed(data) if data else self.decoder.eof()
-        except (OSError, ProtocolError) as exc:
-            raise ConnectionClosed(f"{self.url}: {exc}") from exc
-
-    async def piece(self) -> bytes:
-        """Return the next piece of the body; b"" at its end."""
-        while not self.pieces and not self.decoder.done:
-            await self._more()
-        return self.pieces.popleft() if self.pieces else b""
-
-    async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
-        """Return the rest of the body; LimitExceeded if it is longer than `limit`."""
-        whole = bytearray()
-        while piece := await self.piece():
-            whole += piece
-            if len(whole) > limit:
-                raise LimitExceeded(f"{self.url}: the answer is longer than {limit} bytes")
-        return bytes(whole)
-
-    def close(self) -> None:
-        """Give the connection back if it can be used again, else close it."""
-        done, self._done = self._done, None
-        if done is not None:
-            done(self)
-
-
-class HTTPClient:
-    """Connections to one server, kept alive and used again."""
-
-    def __init__(self, url: URL, *, ssl: Any = None, uds: str | None = None) -> None:
-        self.url, self.uds = url, uds
-        self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
-        self.proxy = None if uds else proxy_for(url, os.environ)
-        self.idle: list[tuple[float, Stream]] = []
-        self.busy: set[HTTPAnswer] = set()
-        self.stopped = False
-
-    async def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
-        patience: float | None = HEADERS_SECONDS,
-    ) -> HTTPAnswer:  # fmt: skip
-        """Send a request and return its answer when the head is there.
-
-        Redirects within the origin are followed. Raises ConnectionClosed with the URL and reason.
-        """
-        for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._send(method, target, headers, body, patience)
-            target = self._redirected(answer, method)
-            if not target:
-                return answer
-            answer.close()
-        raise ConnectionClosed(f"{self.url} redirects more than {MAX_REDIRECTS} times")
-
-    def _redirected(self, answer: HTTPAnswer, method: str) -> str:
-        """Return the target of a redirect that can be followed; "" if the answer is none."""
-        from urllib.parse import urldefrag, urljoin
-
-        status, location = answer.head.status, answer.head.headers.get("location")
-        if status not in (301, 302, 303, 307, 308) or location is None:
-            return ""
-        try:
-            where = parse_url(urldefrag(urljoin(str(answer.url), location))[0])
-        except ValueError as exc:
-            problem = f"nowhere: {exc}"
-        else:
-            problem = ""
-            if where[:4] != self.url[:4]:  # headers and body may hold secrets: they stay here
-                problem = f"another origin, {where}: refused"
-            elif method != "GET" and status not in (307, 308):  # RFC 9110 §15.4 -- becomes a GET
-                problem = f"a GET of {where} in place of a {method}: use {where}"
-        if problem:
-            answer.close()
-            raise ConnectionClosed(f"{answer.url} redirects to {problem}")
-        return where.target
-
-    async def _send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes,
-        patience: float | None,
-    ) -> HTTPAnswer:  # fmt: skip
-        url, fields = self.url._replace(target=target), {"host": self.url.authority}
-        if self.proxy and url.scheme == "http":
-            target = str(url)
-            fields.update(self.proxy.headers)
-        data = encode_request(method, target, {**fields, **headers}, body)
-        answer = HTTPAnswer(url, method, await self._connection(), self._take_back)
-        self.busy.add(answer)
-        try:
-            await asyncio.wait_for(self._talk(answer, data), patience)
-        except BaseException as exc:
-            answer.close()
-            if isinstance(exc, asyncio.TimeoutError):
-                problem = f"{url} sent no answer within {patience:g} seconds"
-                raise ConnectionClosed(problem) from None
-            if isinstance(exc, OSError):
-                raise ConnectionClosed(f"{url}: {exc}") from exc
-            raise
-        return answer
-
-    async def _talk(self, answer: HTTPAnswer, data: bytes) -> None:
-        answer.stream[1].write(data)
-        await answer.stream[1].drain()
-        await answer.read_head()
-
-    async def _connection(self) -> Stream:
-        now = asyncio.get_running_loop().time()
-        while self.idle:
-            since, (reader, writer) = self.idle.pop()
-            if now - since > 1:
-                # What the server closed meanwhile is found out before anything is sent on it: the
-                # loop looks at the socket once, and tells the reader in its next round.
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-            # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
-            spoilt = reader.at_eof() or reader._buffer  # type: ignore[attr-defined]
-            if not spoilt and not writer.is_closing() and now - since < REUSE_SECONDS:
-                return reader, writer
-            writer.close()
-        try:
-            return await asyncio.wait_for(self._open(), CONNECT_SECONDS)
-        except asyncio.TimeoutError:
-            reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
-        except (OSError, UnicodeError) as exc:  # the latter for names that no DNS can have
-            reason = exc
-        raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
-
-    def _take_back(self, answer: HTTPAnswer) -> None:
-        self.busy.discard(answer)
-        good = answer.decoder.reusable and not self.stopped
-        if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
-            self.idle.append((asyncio.get_running_loop().time(), answer.stream))
-        else:
-            answer.stream[1].transport.abort()
-
-    async def _open(self) -> Stream:
-        secure: Msg = {"ssl": self.ssl, "server_hostname": self.url.host} if self.ssl else {}
-        if self.uds is not None:
-            return await asyncio.open_unix_connection(self.uds, **secure)
-        if self.proxy is None:
-            return await asyncio.open_connection(self.url.host, self.url.port, **secure)
-        stream = await asyncio.open_connection(self.proxy.url.host, self.proxy.url.port)
-        return await self._tunnel(stream, self.proxy) if self.ssl else stream
-
-    async def _tunnel(self, stream: Stream, proxy: Proxy) -> Stream:
-        """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
-        reader, writer = stream
-        try:
-            host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
-            target = f"{host}:{self.url.port}"
-            answer = HTTPAnswer(proxy.url, "CONNECT", stream, lambda answer: None)
-            fields = {"host": target, **proxy.headers}
-            await self._talk(answer, encode_request("CONNECT", target, fields))
-            if not answer.head.status < 300:
-                problem = f"the proxy {proxy.url} refused: status {answer.head.status}"
-                raise ConnectionClosed(problem)
-            if sys.version_info >= (3, 11):
-                await writer.start_tls(self.ssl, server_hostname=self.url.host)
-                return stream
-            loop, protocol = asyncio.get_running_loop(), writer.transport.get_protocol()
-            transport = await loop.start_tls(
-                writer.transport, protocol, self.ssl, server_hostname=self.url.host
-            )
-            reader._transport = transport  # type: ignore[attr-defined]  # for its flow control
-            protocol._over_ssl = True  # type: ignore[attr-defined]  # no half-closing
-            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)  # type: ignore
-        except BaseException:
-            writer.transport.abort()
-            raise
-
-    async def close(self) -> None:
-        """Close all connections."""
-        self.stopped = True
-        for answer in list(self.busy):
-            answer.close()
-        for _, (_, writer) in self.idle:
-            writer.transport.abort()
-        self.idle.clear()
-        await asyncio.sleep(0)  # lets the transports go before the loop does
-
-
-class Proxy(NamedTuple):
-    """Where requests go instead, and what the proxy wants to be told."""
-
-    url: URL
-    headers: dict[str, str]
-
-
-def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy that the environment names for a URL, if any.
-
-    HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, in upper or lower case, less what NO_PROXY excepts;
-    never for this machine itself. ValueError for one that is not reached by plain HTTP.
-    """
-    if is_loopback(url.host):
-        return None
-
-    def setting(name: str) -> str:
-        # HTTP_PROXY in upper case can be set by the "Proxy" header of a CGI request.
-        cgi = name == "http_proxy" and "REQUEST_METHOD" in environ
-        return environ.get(name) or ("" if cgi else environ.get(name.upper(), ""))
-
-    for pattern in re.split(r"[\s,]+", setting("no_proxy").lower()):
-        name = pattern.partition(":")[0].lstrip("*.")
-        if pattern == "*" or (name and f".{url.host}".endswith(f".{name}")):
-            return None
-    text = setting(f"{url.scheme}_proxy") or setting("all_proxy")
-    if not text:
-        return None
-    found = re.fullmatch(r"(?:http://)?(?:([^@]*)@)?([^/@]+)/?", text, re.IGNORECASE)
-    if found is None:
-        raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {text!r}")
-    headers = {}
-    if found[1] is not None:
-        from urllib.parse import unquote_to_bytes
-
-        secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
-        headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
-    return Proxy(parse_url(f"http://{found[2]}"), headers)
-
-
 ###############################################################################
-# 19. Streamable HTTP
+# 28. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 8 to 18.
+# Uses sections 1 to 3, 7, 14, 25 and 26.
+#
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -9534,7 +9339,11 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 #           4. One Endpoint serves every engine: our own listener, and any ASGI server.
 # Plan.     EventStream and Reply, where answers go; HTTPSession; Endpoint; HTTPServer and ASGIApp,
 #           its engines; HTTPTransport, the client.
-# Not here. Authorization servers: sections 20 and 21. Here a token is right or wrong.
+# Not here. Authorization servers. Here a token is right or wrong.
+
+MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
+MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
+MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
 
 JSON_HEADERS = {"content-type": JSON_TYPE}
 STREAM_HEADERS = {
@@ -9819,6 +9628,22 @@ class HTTPSession:
             if stream is not None:
                 await stream.end()
 
+###############################################################################
+# 29. The endpoint
+###############################################################################
+# Uses sections 1 to 7, 10, 21 and 24 to 28.
+#
+# Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
+# Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
+#           2. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
+#              idle, and are bounded in number.
+# Plan.     Endpoint.
+# Not here. Authorization servers. Here a token is right or wrong.
+
+MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
+KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
+SESSION_SECONDS = 1800.0  # for which a session may be idle
+
 
 class Endpoint:
     """The MCP endpoint as a function of requests, for any engine.
@@ -9983,7 +9808,9 @@ class Endpoint:
         try:
             if not reply.session.id and msg["method"] not in ("initialize", "ping"):
                 self.check_rate(reply)
+            facts = self.check_headers(msg, reply.headers) if modern else None
             exchange = peer.accept(msg, reply, shared, modern)
+            exchange.facts = facts
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
             return
@@ -10000,6 +9827,15 @@ class Endpoint:
         finally:
             if reply.stream is not None or not response.started:
                 await reply.drop()
+
+    def check_headers(self, msg: Msg, headers: Mapping[str, str]) -> Facts:
+        """Check a modern request and what its headers repeat of it; return its facts."""
+        facts = check_modern_post(msg, headers)
+        if msg["method"] == "tools/call":
+            tool = self.server.tools.get(msg["params"].get("name"))
+            if tool is not None and tool.mirrors:
+                check_mirrors(tool.mirrors, headers, msg["params"].get("arguments", {}))
+        return facts
 
     def is_modern(self, headers: Mapping[str, str], msg: JSON) -> bool:
         """Return whether a message belongs to the modern era, by its metadata or its header."""
@@ -10229,6 +10065,16 @@ def wants_answer(msg: JSON) -> bool:
 async def _nowhere(msg: Msg) -> None:
     """Take what a notification or a response causes: nothing."""
 
+###############################################################################
+# 30. Engines
+###############################################################################
+# Uses sections 1 to 3, 7, 14, 20, 26, 27 and 29.
+#
+# Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
+# Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
+# Plan.     HTTPServer and its runner; ASGIApp.
+# Not here. What is served: section 29.
+
 
 class HTTPServer:
     """A server on a port of ours: `async with app.http(port=0) as server: server.url`."""
@@ -10449,6 +10295,292 @@ class ASGIApp:
 
 ENGINES["asgi"] = ASGIApp
 
+###############################################################################
+# 31. HTTP client
+###############################################################################
+# Uses sections 1 to 3, 19, 24 and 26.
+#
+# Problem.  A client wants its request answered, over connections that are kept alive, through
+#           proxies and TLS, by servers that may close at any moment.
+# Rules.    1. A client sends a request once: whether one that got no answer was served, nobody
+#              knows.
+#           2. Redirects stay within the origin; so do credentials.
+# Plan.     HTTPAnswer, one answer being read; HTTPClient, the pool; proxies.
+# Not here. HTTP/2, compression, cookies.
+
+MAX_IDLE_CONNECTIONS = 32  # that a client keeps to one server
+MAX_REDIRECTS = 5  # of one request, and only within the origin
+CONNECT_SECONDS = 10.0  # to reach a server
+HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
+REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
+
+
+def client_ssl(ssl: Any) -> Any:
+    """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
+    from ssl import SSLContext, create_default_context
+
+    return ssl if isinstance(ssl, SSLContext) else create_default_context(cafile=ssl or None)
+
+
+#: The two ends of a stream connection.
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class HTTPAnswer:
+    """The answer to a request of ours, while it is read."""
+
+    def __init__(
+        self, url: URL, method: str, stream: Stream, done: Callable[[HTTPAnswer], None]
+    ) -> None:
+        self.url, self.stream = url, stream
+        self.decoder = ResponseDecoder(method)
+        self.pieces: deque[bytes] = deque()
+        self.head = ResponseHead(0, "", (1, 1), {})
+        self._done: Callable[[HTTPAnswer], None] | None = done
+
+    async def read_head(self) -> None:
+        """Read until the head is there."""
+        while self.decoder.head is None:
+            await self._more()
+        self.head = self.decoder.head
+
+    async def _more(self) -> None:
+        try:
+            if self.decoder.error is not None:  # it came in the same read as the last pieces
+                raise self.decoder.error
+            data = await self.stream[0].read(READ_BYTES)
+            self.pieces += self.decoder.feed(data) if data else self.decoder.eof()
+        except (OSError, ProtocolError) as exc:
+            raise ConnectionClosed(f"{self.url}: {exc}") from exc
+
+    async def piece(self) -> bytes:
+        """Return the next piece of the body; b"" at its end."""
+        while not self.pieces and not self.decoder.done:
+            await self._more()
+        return self.pieces.popleft() if self.pieces else b""
+
+    async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
+        """Return the rest of the body; LimitExceeded if it is longer than `limit`."""
+        whole = bytearray()
+        while piece := await self.piece():
+            whole += piece
+            if len(whole) > limit:
+                raise LimitExceeded(f"{self.url}: the answer is longer than {limit} bytes")
+        return bytes(whole)
+
+    def close(self) -> None:
+        """Give the connection back if it can be used again, else close it."""
+        done, self._done = self._done, None
+        if done is not None:
+            done(self)
+
+
+class HTTPClient:
+    """Connections to one server, kept alive and used again."""
+
+    def __init__(self, url: URL, *, ssl: Any = None, uds: str | None = None) -> None:
+        self.url, self.uds = url, uds
+        self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
+        self.proxy = None if uds else proxy_for(url, os.environ)
+        self.idle: list[tuple[float, Stream]] = []
+        self.busy: set[HTTPAnswer] = set()
+        self.stopped = False
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
+        patience: float | None = HEADERS_SECONDS,
+    ) -> HTTPAnswer:  # fmt: skip
+        """Send a request and return its answer when the head is there.
+
+        Redirects within the origin are followed. Raises ConnectionClosed with the URL and reason.
+        """
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._send(method, target, headers, body, patience)
+            target = self._redirected(answer, method)
+            if not target:
+                return answer
+            answer.close()
+        raise ConnectionClosed(f"{self.url} redirects more than {MAX_REDIRECTS} times")
+
+    def _redirected(self, answer: HTTPAnswer, method: str) -> str:
+        """Return the target of a redirect that can be followed; "" if the answer is none."""
+        from urllib.parse import urldefrag, urljoin
+
+        status, location = answer.head.status, answer.head.headers.get("location")
+        if status not in (301, 302, 303, 307, 308) or location is None:
+            return ""
+        try:
+            where = parse_url(urldefrag(urljoin(str(answer.url), location))[0])
+        except ValueError as exc:
+            problem = f"nowhere: {exc}"
+        else:
+            problem = ""
+            if where[:4] != self.url[:4]:  # headers and body may hold secrets: they stay here
+                problem = f"another origin, {where}: refused"
+            elif method != "GET" and status not in (307, 308):  # RFC 9110 §15.4 -- becomes a GET
+                problem = f"a GET of {where} in place of a {method}: use {where}"
+        if problem:
+            answer.close()
+            raise ConnectionClosed(f"{answer.url} redirects to {problem}")
+        return where.target
+
+    async def _send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes,
+        patience: float | None,
+    ) -> HTTPAnswer:  # fmt: skip
+        url, fields = self.url._replace(target=target), {"host": self.url.authority}
+        if self.proxy and url.scheme == "http":
+            target = str(url)
+            fields.update(self.proxy.headers)
+        data = encode_request(method, target, {**fields, **headers}, body)
+        answer = HTTPAnswer(url, method, await self._connection(), self._take_back)
+        self.busy.add(answer)
+        try:
+            await asyncio.wait_for(self._talk(answer, data), patience)
+        except BaseException as exc:
+            answer.close()
+            if isinstance(exc, asyncio.TimeoutError):
+                problem = f"{url} sent no answer within {patience:g} seconds"
+                raise ConnectionClosed(problem) from None
+            if isinstance(exc, OSError):
+                raise ConnectionClosed(f"{url}: {exc}") from exc
+            raise
+        return answer
+
+    async def _talk(self, answer: HTTPAnswer, data: bytes) -> None:
+        answer.stream[1].write(data)
+        await answer.stream[1].drain()
+        await answer.read_head()
+
+    async def _connection(self) -> Stream:
+        now = asyncio.get_running_loop().time()
+        while self.idle:
+            since, (reader, writer) = self.idle.pop()
+            if now - since > 1:
+                # What the server closed meanwhile is found out before anything is sent on it: the
+                # loop looks at the socket once, and tells the reader in its next round.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
+            spoilt = reader.at_eof() or reader._buffer  # type: ignore[attr-defined]
+            if not spoilt and not writer.is_closing() and now - since < REUSE_SECONDS:
+                return reader, writer
+            writer.close()
+        try:
+            return await asyncio.wait_for(self._open(), CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
+        except (OSError, UnicodeError) as exc:  # the latter for names that no DNS can have
+            reason = exc
+        raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
+
+    def _take_back(self, answer: HTTPAnswer) -> None:
+        self.busy.discard(answer)
+        good = answer.decoder.reusable and not self.stopped
+        if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
+            self.idle.append((asyncio.get_running_loop().time(), answer.stream))
+        else:
+            answer.stream[1].transport.abort()
+
+    async def _open(self) -> Stream:
+        secure: Msg = {"ssl": self.ssl, "server_hostname": self.url.host} if self.ssl else {}
+        if self.uds is not None:
+            return await asyncio.open_unix_connection(self.uds, **secure)
+        if self.proxy is None:
+            return await asyncio.open_connection(self.url.host, self.url.port, **secure)
+        stream = await asyncio.open_connection(self.proxy.url.host, self.proxy.url.port)
+        return await self._tunnel(stream, self.proxy) if self.ssl else stream
+
+    async def _tunnel(self, stream: Stream, proxy: Proxy) -> Stream:
+        """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
+        reader, writer = stream
+        try:
+            host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
+            target = f"{host}:{self.url.port}"
+            answer = HTTPAnswer(proxy.url, "CONNECT", stream, lambda answer: None)
+            fields = {"host": target, **proxy.headers}
+            await self._talk(answer, encode_request("CONNECT", target, fields))
+            if not answer.head.status < 300:
+                problem = f"the proxy {proxy.url} refused: status {answer.head.status}"
+                raise ConnectionClosed(problem)
+            if sys.version_info >= (3, 11):
+                await writer.start_tls(self.ssl, server_hostname=self.url.host)
+                return stream
+            loop, protocol = asyncio.get_running_loop(), writer.transport.get_protocol()
+            transport = await loop.start_tls(
+                writer.transport, protocol, self.ssl, server_hostname=self.url.host
+            )
+            reader._transport = transport  # type: ignore[attr-defined]  # for its flow control
+            protocol._over_ssl = True  # type: ignore[attr-defined]  # no half-closing
+            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)  # type: ignore
+        except BaseException:
+            writer.transport.abort()
+            raise
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self.stopped = True
+        for answer in list(self.busy):
+            answer.close()
+        for _, (_, writer) in self.idle:
+            writer.transport.abort()
+        self.idle.clear()
+        await asyncio.sleep(0)  # lets the transports go before the loop does
+
+
+class Proxy(NamedTuple):
+    """Where requests go instead, and what the proxy wants to be told."""
+
+    url: URL
+    headers: dict[str, str]
+
+
+def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy that the environment names for a URL, if any.
+
+    HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, in upper or lower case, less what NO_PROXY excepts;
+    never for this machine itself. ValueError for one that is not reached by plain HTTP.
+    """
+    if is_loopback(url.host):
+        return None
+
+    def setting(name: str) -> str:
+        # HTTP_PROXY in upper case can be set by the "Proxy" header of a CGI request.
+        cgi = name == "http_proxy" and "REQUEST_METHOD" in environ
+        return environ.get(name) or ("" if cgi else environ.get(name.upper(), ""))
+
+    for pattern in re.split(r"[\s,]+", setting("no_proxy").lower()):
+        name = pattern.partition(":")[0].lstrip("*.")
+        if pattern == "*" or (name and f".{url.host}".endswith(f".{name}")):
+            return None
+    text = setting(f"{url.scheme}_proxy") or setting("all_proxy")
+    if not text:
+        return None
+    found = re.fullmatch(r"(?:http://)?(?:([^@]*)@)?([^/@]+)/?", text, re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {text!r}")
+    headers = {}
+    if found[1] is not None:
+        from urllib.parse import unquote_to_bytes
+
+        secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
+        headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
+    return Proxy(parse_url(f"http://{found[2]}"), headers)
+
+###############################################################################
+# 32. Streamable HTTP, the client's end
+###############################################################################
+# Uses sections 1 to 3, 7, 8, 14, 21, 24 to 27 and 31.
+#
+# Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
+#           events, and connections may be cut at any byte.
+# Rules.    1. A stream that was cut is taken up again after its last event, where the revision can.
+#           2. Each request is answered or failed, whatever becomes of its connection.
+# Plan.     HTTPTransport, and its connector.
+# Not here. Shaking hands again when the session is gone: the Client does that.
+
+LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
+
 
 class HTTPTransport(Transport):
     """The client's end: every message is a POST, answers come as JSON or events.
@@ -10466,7 +10598,8 @@ class HTTPTransport(Transport):
         self._headers = headers
         self.session_id: str | None = None
         self.rev: Revision | None = None
-        self.mirrors: dict[str, list[Any]] | None = {}
+        #: by tool, the arguments that headers repeat
+        self.mirrors: dict[str, list[Mirror]] = {}
         self.inbox: deque[Any] = deque()
         self.closed = False
         self.tasks = Tasks()
@@ -10568,7 +10701,7 @@ class HTTPTransport(Transport):
         opening = is_opening(msg)
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
-            headers.update(mirror_headers(msg, self.mirrors or {}))
+            headers.update(mirror_headers(msg, self.mirrors))
         target = self._messages_url or self.url.target
         answer = await self.http.send("POST", target, headers, encode(msg), None)
         try:
@@ -10790,6 +10923,10 @@ class HTTPTransport(Transport):
         """Hear the revision, which later requests name."""
         self.rev = rev
 
+    def learn_tool(self, tool: Msg) -> None:
+        """Note which arguments of a tool go into headers, too."""
+        self.mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
+
     def renew(self) -> None:
         """Forget the session, before a new handshake."""
         self.session_id, self.rev = None, None
@@ -10856,23 +10993,20 @@ def connect_http(target: Any, options: Msg) -> Transport | None:
 
 CONNECTORS.insert(0, connect_http)
 
+# =============================================================================
+# Part VIII. The command line
+# =============================================================================
 
 ###############################################################################
-# 22. Command line
+# 37. Showing
 ###############################################################################
-# Uses sections 1, 2, 4, 11 and 13 to 16.
+# Uses sections 1, 2 and 8.
 #
-# Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
-#           while it works; a script wants the same as JSON, with an exit status.
+# Problem.  A server's words are shown to a person at a terminal, and a trace shows every message.
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
-#           2. stdout has the answer and nothing else. Progress, log lines, questions and the trace
-#              go to stderr.
-#           3. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
-#              says what would be right. 3: connection or protocol. 130: interrupted.
-#           4. A trace shows whole messages, but neither secrets nor pages of base64.
-# Plan.     Text for terminals; the trace; values from words; CommandLine, with a method for each
-#           verb; what to serve; VERBS and OPTIONS; main().
-# Not here. A shell of its own, and configuration files of other programs: they are code to run.
+#           2. A trace shows whole messages, but neither secrets nor pages of base64.
+# Plan.     Text for terminals; lists and results as text; the trace.
+# Not here. What is asked for: section 38.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -11133,6 +11267,21 @@ def start_trace(where: str) -> None:
 
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
+
+###############################################################################
+# 38. Verbs
+###############################################################################
+# Uses sections 1, 2, 4 to 8, 12, 14, 21 and 37.
+#
+# Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
+#           while it works; a script wants the same as JSON, with an exit status.
+# Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
+#              go to stderr.
+#           2. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
+#              says what would be right. 3: connection or protocol. 130: interrupted.
+# Plan.     Values from words; CommandLine, with a method for each verb; what to serve; VERBS and
+#           OPTIONS; main().
+# Not here. A shell of its own, and configuration files of other programs.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
