@@ -77,7 +77,7 @@ THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
     [ 9] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
     [14] Entry.call() runs the function, on the loop or in a thread (7).
     [ 8] What it reports meanwhile goes out by `send`: progress, logs, questions.
-    [14] Tool.result() makes content and structured output; fit() (4) cuts it to the revision.
+    [14] Tool.result() makes content and structured output, strip_unknown() (4) what rev knows.
     [ 8] Peer.reply() sends the answer, unless the request was cancelled.
 
 
@@ -618,10 +618,12 @@ def _check_bounds(data: bytes) -> None:
 #           2. Code asks for a property (`rev.batching`), never compares revisions.
 #           3. A peer never receives a field, a content type or a method that its revision does not
 #              know: fields are left out, content becomes text, methods are refused.
-# Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then fit() and friends, which cut to measure.
+# Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then the functions that cut to measure.
 # Not here. Which revision a conversation speaks: section 6.
 
-A, B, C, D, E = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
+V24_11, V25_03 = "2024-11-05", "2025-03-26"
+V25_06, V25_11 = "2025-06-18", "2025-11-25"
+V26_07 = "2026-07-28"
 
 
 class Revision(NamedTuple):
@@ -658,11 +660,11 @@ class Revision(NamedTuple):
 REVISIONS: dict[str, Revision] = {
     row.name: row
     for row in (
-        Revision(A, streamable=False, undeclared=("completions",)),
-        Revision(B, batching=True),
-        Revision(C, version_header=True),
+        Revision(V24_11, streamable=False, undeclared=("completions",)),
+        Revision(V25_03, batching=True),
+        Revision(V25_06, version_header=True),
         Revision(
-            D,
+            V25_11,
             version_header=True,
             error_without_id=True,
             input_errors_as_results=True,
@@ -672,7 +674,7 @@ REVISIONS: dict[str, Revision] = {
             sse_priming=True,
         ),
         Revision(
-            E,
+            V26_07,
             modern=True,
             version_header=True,
             error_without_id=True,
@@ -688,9 +690,9 @@ REVISIONS: dict[str, Revision] = {
 LEGACY = tuple(name for name in reversed(tuple(REVISIONS)) if not REVISIONS[name].modern)
 NEWEST_LEGACY = REVISIONS[LEGACY[0]]
 #: The newest of all.
-NEWEST = REVISIONS[E]
+NEWEST = REVISIONS[V26_07]
 #: What an HTTP request without a version header speaks.
-HEADERLESS = REVISIONS[B]
+HEADERLESS = REVISIONS[V25_03]
 
 BOTH, CLIENT, SERVER = "both", "client", "server"
 
@@ -711,11 +713,11 @@ class Method(NamedTuple):
     optional: Mapping[str, Any] = {}
 
 
-def _since(first: str, last: str = E) -> tuple[str, ...]:
+def _since(first: str, last: str = V26_07) -> tuple[str, ...]:
     return tuple(name for name in REVISIONS if first <= name <= last)
 
 
-_ALL, _LEGACY, _MODERN = _since(A), _since(A, D), _since(E)
+_ALL, _LEGACY, _MODERN = _since(V24_11), _since(V24_11, V25_11), _since(V26_07)
 _PAGE = {"cursor": str}
 _NAMED = {"name": str}
 _AT_URI = {"uri": str}
@@ -754,7 +756,8 @@ METHODS: dict[str, Method] = {
         Method("roots/list", REQUEST, SERVER, _ALL, "roots"),
         Method("sampling/createMessage", REQUEST, SERVER, _ALL, "sampling",
                {"messages": list, "maxTokens": int}),
-        Method("elicitation/create", REQUEST, SERVER, _since(C), "elicitation", {"message": str}),
+        Method("elicitation/create", REQUEST, SERVER, _since(V25_06), "elicitation",
+               {"message": str}),
         Method("notifications/cancelled", NOTIFICATION, BOTH, _ALL),
         Method("notifications/progress", NOTIFICATION, BOTH, _ALL),
         Method("notifications/message", NOTIFICATION, SERVER, _ALL, "logging"),
@@ -763,32 +766,35 @@ METHODS: dict[str, Method] = {
         Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL, "resources"),
         Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL, "resources"),
         Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY, "roots"),
-        Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (D,), "elicitation"),
+        Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
+               "elicitation"),
         Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN),
     )
 }  # fmt: skip
 
 #: What an object of each kind gained after the first revision: field -> the first that knows it.
 FIELDS: dict[str, dict[str, str]] = {
-    "Tool": {"annotations": B, "title": C, "outputSchema": C, "_meta": C, "icons": D},
-    "Resource": {"title": C, "_meta": C, "icons": D},
-    "Prompt": {"title": C, "_meta": C, "icons": D},
-    "PromptArgument": {"title": C},
-    "Implementation": {"title": C, "description": D, "icons": D, "websiteUrl": D},
-    "Annotations": {"lastModified": C},
-    "Content": {"_meta": C, "icons": D, "title": C},
-    "Contents": {"_meta": C},
-    "Root": {"_meta": C},
-    "CallToolResult": {"structuredContent": C},
-    "Progress": {"message": B},
-    "Complete": {"context": C},
-    "Sampling": {"tools": D, "toolChoice": D},
-    "SamplingMessage": {"_meta": D},
-    "ClientCapabilities": {"elicitation": C, "extensions": E},
-    "ServerCapabilities": {"completions": B, "extensions": E},
+    "Tool": {"annotations": V25_03, "title": V25_06, "outputSchema": V25_06, "_meta": V25_06,
+             "icons": V25_11},
+    "Resource": {"title": V25_06, "_meta": V25_06, "icons": V25_11},
+    "Prompt": {"title": V25_06, "_meta": V25_06, "icons": V25_11},
+    "PromptArgument": {"title": V25_06},
+    "Implementation": {"title": V25_06, "description": V25_11, "icons": V25_11,
+                       "websiteUrl": V25_11},
+    "Annotations": {"lastModified": V25_06},
+    "Content": {"_meta": V25_06, "icons": V25_11, "title": V25_06},
+    "Contents": {"_meta": V25_06},
+    "Root": {"_meta": V25_06},
+    "CallToolResult": {"structuredContent": V25_06},
+    "Progress": {"message": V25_03},
+    "Complete": {"context": V25_06},
+    "Sampling": {"tools": V25_11, "toolChoice": V25_11},
+    "SamplingMessage": {"_meta": V25_11},
+    "ClientCapabilities": {"elicitation": V25_06, "extensions": V26_07},
+    "ServerCapabilities": {"completions": V25_03, "extensions": V26_07},
 }
 #: Content types that came after the first revision.
-CONTENT = {"audio": B, "resource_link": C, "tool_use": D, "tool_result": D}
+CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
 
 _UNKNOWN = {
     (kind, name): frozenset(field for field, since in fields.items() if since > name)
@@ -834,10 +840,10 @@ def declares(capabilities: Msg, path: str) -> bool:
     return node is not None and node is not False
 
 
-def fit(kind: str, obj: Msg, rev: Revision) -> Msg:
+def strip_unknown(kind: str, obj: Msg, rev: Revision) -> Msg:
     """Return `obj` without the fields that `rev` does not know; `obj` itself when it knows all.
 
-    >>> fit("Tool", {"name": "add", "title": "Add", "icons": []}, REVISIONS["2025-06-18"])
+    >>> strip_unknown("Tool", {"name": "add", "title": "Add", "icons": []}, REVISIONS["2025-06-18"])
     {'name': 'add', 'title': 'Add'}
     """
     unknown = _UNKNOWN[kind, rev.name]
@@ -857,11 +863,11 @@ def fit_content(block: Msg, rev: Revision) -> Msg:
         return block  # as most are, and every revision knows
     if CONTENT.get(block.get("type", ""), "") > rev.name:
         return {"type": "text", "text": text_of(block)}
-    block = fit("Content", block, rev)
+    block = strip_unknown("Content", block, rev)
     if "annotations" in block:
-        block = {**block, "annotations": fit("Annotations", block["annotations"], rev)}
+        block = {**block, "annotations": strip_unknown("Annotations", block["annotations"], rev)}
     if block.get("type") == "resource":
-        block = {**block, "resource": fit("Contents", block["resource"], rev)}
+        block = {**block, "resource": strip_unknown("Contents", block["resource"], rev)}
     return block
 
 
@@ -1003,11 +1009,11 @@ class Exchange:
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
 
-    def move(self, event: str) -> str:
+    def advance(self, event: str) -> str:
         """Apply an event and return the new state; an event that cannot happen is a bug of ours.
 
         >>> exchange = Exchange(request(1, "ping"), print)
-        >>> exchange.move("cancel"), exchange.move("answer")
+        >>> exchange.advance("cancel"), exchange.advance("answer")
         ('cancelled', 'cancelled')
         """
         try:
@@ -1230,11 +1236,11 @@ class Session:
         #: URIs that the client wants to hear of
         self.subscriptions: set[str] = set()
 
-    def move(self, event: str) -> None:
+    def advance(self, event: str) -> None:
         """Apply an event of the handshake.
 
         >>> session = Session()
-        >>> session.move("notifications/initialized")
+        >>> session.advance("notifications/initialized")
         Traceback (most recent call last):
             ...
         mcp_lite.ProtocolError: notifications/initialized came while the session was at its start
@@ -1564,7 +1570,7 @@ def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) 
 #              period of grace.
 # Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
 #           run().
-# Not here. What requests mean: sections 14 and 21 give a Peer its `serve` and `told`.
+# Not here. What requests mean: sections 14 and 21 give a Peer its `serve` and `on_notification`.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -1705,19 +1711,19 @@ def set_trace(trace: Trace | None) -> None:
 class Peer:
     """One conversation: the requests in flight both ways, over any channel.
 
-    `serve(exchange)` answers a request, `told(msg, send)` hears a notification.
+    `serve(exchange)` answers a request, `on_notification(msg, send)` hears a notification.
     """
 
     def __init__(
         self,
         name: str,
         serve: Callable[[Exchange], Awaitable[Msg]],
-        told: Callable[[Msg, Send], None],
+        on_notification: Callable[[Msg, Send], None],
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
         self.name = name
         self.serve = serve
-        self.told = told
+        self.on_notification = on_notification
         self.max_in_flight = max_in_flight
         self.session = Session()
         self.outgoing = Outgoing()
@@ -1885,7 +1891,7 @@ class Peer:
         finally:
             del self.incoming[exchange.key]
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-        return None if exchange.move("answer") is CANCELLED else answer
+        return None if exchange.advance("answer") is CANCELLED else answer
 
     def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
         """Cancel a request that we serve; return False if there is none to cancel.
@@ -1904,7 +1910,7 @@ class Peer:
     def stop(self, exchange: Exchange) -> None:
         """Cancel a request: its client does not want the answer."""
         logger.info("%s cancelled request %r: %s", self.name, exchange.req_id, exchange.reason)
-        exchange.move("cancel")
+        exchange.advance("cancel")
         if exchange.task is not None:
             exchange.task.cancel()
 
@@ -1912,11 +1918,11 @@ class Peer:
         params = msg.get("params", {})
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
-                self.call(self.told, msg, send)  # a server may end a subscription so
+                self.call(self.on_notification, msg, send)  # a server may end a subscription so
         elif msg["method"] == "notifications/progress":
             self._progress(params)
         else:
-            self.call(self.told, msg, send)
+            self.call(self.on_notification, msg, send)
 
     # Requests of ours.
 
@@ -3638,8 +3644,8 @@ class Resource(Content):
             raise ValueError("Resource needs either text or data")
         usual = "text/plain" if data is None else "application/octet-stream"
         kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
-        contents = present(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
-        super().__init__(present(type="resource", resource=contents, annotations=annotations))
+        contents = without_none(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
+        super().__init__(without_none(type="resource", resource=contents, annotations=annotations))
 
 
 class Link(Content):
@@ -3668,7 +3674,7 @@ TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
 RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
 
 
-def present(**fields: Any) -> Msg:
+def without_none(**fields: Any) -> Msg:
     """Keep the fields that are not None: absent keys are left out, never null."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -3678,7 +3684,7 @@ def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     for name in fields.keys() - {*known}:
         raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
     names = {"mime_type": "mimeType", "meta": "_meta"}
-    return present(**{names.get(name, name): value for name, value in fields.items()})
+    return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
 
 def _is_block(value: Any) -> bool:
@@ -3713,7 +3719,8 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
         blocks = item["content"] if isinstance(item["content"], list) else [item["content"]]
         blocks = [fit_content(block, rev) for block in blocks]
         contents = [blocks] if together and len(blocks) > 1 else blocks
-        messages += [{**fit("SamplingMessage", item, rev), "content": each} for each in contents]
+        item = strip_unknown("SamplingMessage", item, rev)
+        messages += [{**item, "content": each} for each in contents]
     return messages
 
 
@@ -3789,7 +3796,8 @@ class Form:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
         fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
-        self.schema = {"type": "object", "properties": fields, **present(required=required or None)}
+        needed = without_none(required=required or None)
+        self.schema = {"type": "object", "properties": fields, **needed}
         self.check = compile_schema(self.schema).check
 
     def _field(self, name: str, field: Msg) -> Msg:
@@ -4170,7 +4178,7 @@ class Context:
 
     async def _send_progress(self, params: Msg | None) -> None:
         if params is not None:
-            fitted = fit("Progress", params, self.facts.rev)
+            fitted = strip_unknown("Progress", params, self.facts.rev)
             await self._say(notification("notifications/progress", fitted))
 
     async def _say(self, msg: Msg) -> None:
@@ -4192,7 +4200,7 @@ class Context:
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
         if self._conversation.wants_log(level, self.facts.log_level):
-            params = {**present(level=level, logger=logger), "data": to_json(data)}
+            params = {**without_none(level=level, logger=logger), "data": to_json(data)}
             await self._say(notification("notifications/message", params))
 
     debug, info, notice = _at_level("debug"), _at_level("info"), _at_level("notice")
@@ -4229,7 +4237,7 @@ class Context:
         Raises CapabilityMissing, or SchemaError if the client's answer is not what was asked.
         """
         form, mode = Form(wanted), "form" if self.facts.rev.rich_elicitation else None
-        params = present(mode=mode, message=message, requestedSchema=form.schema)
+        params = without_none(mode=mode, message=message, requestedSchema=form.schema)
         answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.read)
         return answer
 
@@ -4243,7 +4251,7 @@ class Context:
         When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
         number = None if self.facts.rev.modern else id or os.urandom(16).hex()
-        params = present(mode="url", message=message, url=url, elicitationId=number)
+        params = without_none(mode="url", message=message, url=url, elicitationId=number)
         answer = await self._ask("elicitation/create", params, key, timeout)
         return Elicited(answer["action"])
 
@@ -4262,7 +4270,7 @@ class Context:
         rich = self.facts.rev.rich_sampling
         if rich and not declares(self.client_capabilities, "sampling.context"):
             include_context = None  # spec: client/sampling#capabilities -- "SHOULD NOT" be used
-        params = present(
+        params = without_none(
             messages=messages_of(messages, self.facts.rev, together=rich), maxTokens=max_tokens,
             systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
             stopSequences=list(stop) if stop else None, includeContext=include_context,
@@ -4555,7 +4563,7 @@ class Tool(Entry):
         #: the one type that is right as it stands: such results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition["inputSchema"] = self.schema
-        self.definition.update(present(outputSchema=output_schema))
+        self.definition.update(without_none(outputSchema=output_schema))
         for check in TOOL_CHECKS:
             check(self)
 
@@ -4591,9 +4599,9 @@ class Prompt(Entry):
         super().__init__("name", name or _name_of(fn), fn, fields)
         required, arguments = self.schema.get("required", ()), []
         for key, field in self.schema["properties"].items():
-            about = present(description=field.get("description"), title=field.get("title"))
+            about = without_none(description=field.get("description"), title=field.get("title"))
             arguments.append({"name": key, **about, "required": key in required})
-        self.definition.update(present(arguments=arguments or None))
+        self.definition.update(without_none(arguments=arguments or None))
 
 
 class ResourceEntry(Entry):
@@ -4604,7 +4612,7 @@ class ResourceEntry(Entry):
         cache_scope: str | None = None, **fields: Any,
     ) -> None:
         fields = wire_fields("resource", fields, RESOURCE_FIELDS)
-        self.value, self.cache = value, present(ttlMs=ttl_ms, cacheScope=cache_scope)
+        self.value, self.cache = value, without_none(ttlMs=ttl_ms, cacheScope=cache_scope)
         check_hints(self.cache)
         template, fn = Template(uri), value if callable(value) else None
         self.template = template if template.names else None
@@ -4657,7 +4665,7 @@ class Registry(dict[str, Any]):
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function and give it back; for a name or nothing, return a decorator."""
         if not callable(fn):
-            options = {**present(name=fn), **options}
+            options = {**without_none(name=fn), **options}
             return lambda given: self.offer(given, options)
         self.add(self.make(fn, **options))
         return fn
@@ -4695,7 +4703,7 @@ class Conversation:
 
     def __init__(self, server: Server, name: str, principal: Any = None) -> None:
         self.server, self.principal = server, principal
-        self.peer = Peer(name, self.serve, self.told, server.max_in_flight)
+        self.peer = Peer(name, self.serve, self.on_notification, server.max_in_flight)
         self.peer.on_lost = self.end_feeds
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
@@ -4763,13 +4771,13 @@ class Conversation:
         if method in METHODS:
             check_params(METHODS[method], exchange.params)
 
-    def told(self, msg: Msg, send: Send) -> None:
+    def on_notification(self, msg: Msg, send: Send) -> None:
         """Hear a notification of the client, after the requests that came before it."""
-        self.peer.tasks.spawn(self._told(msg, send))
+        self.peer.tasks.spawn(self._on_notification(msg, send))
 
-    async def _told(self, msg: Msg, send: Send) -> None:
+    async def _on_notification(self, msg: Msg, send: Send) -> None:
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
-            self.session.move(msg["method"])
+            self.session.advance(msg["method"])
             early, self._early = self._early, {}
             for capability, held in early.items():
                 self.announce(capability, held)
@@ -4797,7 +4805,7 @@ class Conversation:
             logger.warning("%d log messages for %s were dropped", count, self.peer.name)
         return True
 
-    def soon(self, fn: Callable[..., None], *args: Any) -> None:
+    def call_on_loop(self, fn: Callable[..., None], *args: Any) -> None:
         """Call fn(*args) on this conversation's loop, from any thread."""
         if threading.get_ident() == self.thread:
             fn(*args)
@@ -4936,7 +4944,7 @@ class Job:
 
     def details(self, begun: bool = False) -> Msg:
         """Return the task with what it asks, or what came of it; without, when it has `begun`."""
-        task = present(
+        task = without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
             pollIntervalMs=POLL_MS,
@@ -5052,7 +5060,9 @@ class Server:
         state_key: str | bytes | None = None, bus: Any = None,
     ) -> None:
         self.name, self.instructions = name, instructions
-        about = present(title=title, description=description, icons=icons, websiteUrl=website_url)
+        about = without_none(
+            title=title, description=description, icons=icons, websiteUrl=website_url
+        )
         self.info = {"name": name, "version": version, **about}
         self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
         self.page_size, self.max_in_flight = page_size, max_in_flight
@@ -5197,9 +5207,9 @@ class Server:
 
     def _tell(self, capability: str, msg: Msg) -> None:
         for conversation in list(self.conversations):
-            conversation.soon(conversation.announce, capability, msg)
+            conversation.call_on_loop(conversation.announce, capability, msg)
         for feed in list(self.feeds):
-            feed.ctx._conversation.soon(feed.put, msg)
+            feed.ctx._conversation.call_on_loop(feed.put, msg)
 
     async def _hear_bus(self) -> None:
         async for event in self._bus:
@@ -5220,14 +5230,14 @@ class Server:
         if self._capabilities is None:
             listed, sources = {"listChanged": True}, self.resources or self.templates
             # What was once offered stays: who hears of a change reads the list, though it is empty.
-            self._offered.update(present(
+            self._offered.update(without_none(
                 tools=listed if self.tools else None,
                 resources={"subscribe": True, **listed} if sources else None,
                 prompts=listed if self.prompts else None,
                 completions={} if self.prompts or self.templates else None,
             ))
             tasks = any(tool.task for tool in list(self.tools.values()))
-            now = present(logging={}, extensions={TASKS: {}} if tasks else None)
+            now = without_none(logging={}, extensions={TASKS: {}} if tasks else None)
             self._capabilities = {**now, **self._offered, **self.extra_capabilities}
         return self._capabilities
 
@@ -5240,7 +5250,7 @@ class Server:
         return await value if inspect.isawaitable(value) else value
 
     @contextlib.asynccontextmanager
-    async def living(self) -> AsyncIterator[None]:
+    async def lifespan_open(self) -> AsyncIterator[None]:
         """Hold the lifespan open; the first to come opens it, the last to go closes it."""
         loop = asyncio.get_running_loop()
         if loop not in self._lives:
@@ -5261,7 +5271,7 @@ class Server:
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
         try:
-            async with self.living():
+            async with self.lifespan_open():
                 conversation = Conversation(self, transport.name)
                 self.conversations.add(conversation)
                 try:
@@ -5389,7 +5399,7 @@ class LogHandler(logging.Handler):
             ctx = CURRENT.get(None)
             ctx = ctx if ctx is not None and ctx.server is self.server else None
             for conversation in [ctx._conversation] if ctx else list(self.server.conversations):
-                conversation.soon(conversation.forward, level, msg, ctx)
+                conversation.call_on_loop(conversation.forward, level, msg, ctx)
         except Exception:
             self.handleError(record)
 
@@ -5398,7 +5408,7 @@ class LogHandler(logging.Handler):
 HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
 
 
-def answers(*methods: str) -> Callable[[Any], Any]:
+def handles(*methods: str) -> Callable[[Any], Any]:
     """Make a function the one that answers these methods."""
 
     def enter(fn: Any) -> Any:
@@ -5425,7 +5435,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     """Return a modern result whole: its type, who made it, how long it may be kept."""
     rounds = ctx._rounds
     if rounds is not None and ctx._suspended:
-        asked = present(inputRequests=rounds.requests or None)
+        asked = without_none(inputRequests=rounds.requests or None)
         answer = {"resultType": "input_required", **asked, "requestState": write_state(ctx, rounds)}
     else:
         answer = {"resultType": "complete", **answer}
@@ -5438,34 +5448,34 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     return answer
 
 
-@answers("initialize")
+@handles("initialize")
 async def initialize(ctx: Context) -> Msg:
     server, session, params = ctx.server, ctx._conversation.session, ctx.params
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
-    session.move("initialize")
+    session.advance("initialize")
     session.rev = rev = choose_revision(params["protocolVersion"])
     session.client_info = params["clientInfo"]
     session.client_capabilities = params["capabilities"]
-    session.server_capabilities = fit("ServerCapabilities", server.capabilities(), rev)
-    session.move("result")
+    session.server_capabilities = strip_unknown("ServerCapabilities", server.capabilities(), rev)
+    session.advance("result")
     answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities,
-              "serverInfo": fit("Implementation", server.info, rev)}  # fmt: skip
-    return {**answer, **present(instructions=server.instructions)}
+              "serverInfo": strip_unknown("Implementation", server.info, rev)}  # fmt: skip
+    return {**answer, **without_none(instructions=server.instructions)}
 
 
-@answers("ping")
+@handles("ping")
 async def ping(ctx: Context) -> Msg:
     return {}
 
 
-@answers("server/discover")
+@handles("server/discover")
 async def discover(ctx: Context) -> Msg:
     answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.capabilities()}
-    return {**answer, **present(instructions=ctx.server.instructions)}
+    return {**answer, **without_none(instructions=ctx.server.instructions)}
 
 
-@answers("subscriptions/listen")
+@handles("subscriptions/listen")
 async def listen(ctx: Context) -> Msg:
     """Send announcements until the client cancels, or the server stops."""
     feed = Feed(ctx)
@@ -5490,28 +5500,28 @@ LISTED = {
 }
 
 
-@answers(*LISTED)
+@handles(*LISTED)
 async def list_entries(ctx: Context) -> Msg:
     registry, key, kind = LISTED[ctx.method]
     entries = list(getattr(ctx.server, registry).values())
     listed = [(entry.serial, entry.definition) for entry in entries]
     items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
     items = [fit_definition(kind, item, ctx.facts.rev) for item in items]
-    return {key: items, **present(nextCursor=cursor)}
+    return {key: items, **without_none(nextCursor=cursor)}
 
 
 def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
     """Return what is listed as `rev` knows it, with what it holds."""
-    item = fit(kind, item, rev)
+    item = strip_unknown(kind, item, rev)
     if "arguments" in item:
-        arguments = [fit("PromptArgument", field, rev) for field in item["arguments"]]
+        arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
         item = {**item, "arguments": arguments}
     if "annotations" in item:
-        item = {**item, "annotations": fit("Annotations", item["annotations"], rev)}
+        item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
     return item
 
 
-@answers("tools/call")
+@handles("tools/call")
 async def call_tool(ctx: Context) -> Msg:
     tool: Tool = ctx.server.tools.find(ctx.params["name"])
     rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
@@ -5536,7 +5546,7 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     except (Exception, SystemExit) as exc:
         return failure_of(tool, ctx, exc)
     try:
-        answer = fit("CallToolResult", tool.result(value), rev)
+        answer = strip_unknown("CallToolResult", tool.result(value), rev)
     except SchemaError as exc:
         problem = f"tool {tool.name!r} broke its output schema: {exc}"
         raise RPCError(INTERNAL_ERROR, problem) from exc
@@ -5623,7 +5633,7 @@ def job_of(ctx: Context, job_id: str) -> Job | None:
     return job if known else None
 
 
-@answers("tasks/get", "tasks/update", "tasks/cancel")
+@handles("tasks/get", "tasks/update", "tasks/cancel")
 async def tend_task(ctx: Context) -> Msg:
     """Look at a task, give it answers, or end it."""
     knows_tasks(ctx)
@@ -5640,20 +5650,20 @@ async def tend_task(ctx: Context) -> Msg:
     return {}
 
 
-@answers("prompts/get")
+@handles("prompts/get")
 async def get_prompt(ctx: Context) -> Msg:
     prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
     answer = await prompt.call(ctx, *prompt.bind(ctx.params.get("arguments", {}), ctx))
     if not isinstance(answer, dict) or "messages" not in answer:
-        about = present(description=prompt.definition.get("description"))
+        about = without_none(description=prompt.definition.get("description"))
         answer = {**about, "messages": answer}
     return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
 
 
-@answers("resources/read")
+@handles("resources/read")
 async def get_resource(ctx: Context) -> Msg:
     contents = await read_resource(ctx, ctx.params["uri"])
-    return {"contents": [fit("Contents", item, ctx.facts.rev) for item in contents]}
+    return {"contents": [strip_unknown("Contents", item, ctx.facts.rev) for item in contents]}
 
 
 async def read_resource(ctx: Context, uri: str) -> list[Msg]:
@@ -5678,7 +5688,7 @@ def find_resource(ctx: Context, uri: str) -> tuple[ResourceEntry, Msg]:
     raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
 
 
-@answers("resources/subscribe", "resources/unsubscribe")
+@handles("resources/subscribe", "resources/unsubscribe")
 async def subscribe(ctx: Context) -> Msg:
     """Note what a legacy client wants to hear of, and does not any more."""
     uri, wanted = ctx.params["uri"], ctx._conversation.session.subscriptions
@@ -5692,7 +5702,7 @@ async def subscribe(ctx: Context) -> Msg:
     return {}
 
 
-@answers("logging/setLevel")
+@handles("logging/setLevel")
 async def set_level(ctx: Context) -> Msg:
     level = ctx.params["level"]
     if level not in LOG_LEVELS:
@@ -5701,7 +5711,7 @@ async def set_level(ctx: Context) -> Msg:
     return {}
 
 
-@answers("completion/complete")
+@handles("completion/complete")
 async def complete(ctx: Context) -> Msg:
     ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
     name, value = argument.get("name"), argument.get("value")
@@ -6680,7 +6690,7 @@ class Client:
         self._outputs: dict[str, Any] = {}  # by tool: its schema; or the check, once that is needed
         self._renewal: tuple[Session | None, Any] = (None, None)  # the old session, and the task
         self.transport: Any = None  # the Transport, once there is one
-        self.peer = Peer("the server", self._serve, self._told)
+        self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
 
     # The connection.
@@ -6798,7 +6808,7 @@ class Client:
         if self.pinned or isinstance(self.target, (Server, Transport)):
             raise ConnectionClosed(str(lost))
         logger.info("%s; it is started again", lost)
-        self.peer = Peer("the server", self._serve, self._told)
+        self.peer = Peer("the server", self._serve, self._on_notification)
         await self._open()
 
     def _speak(self, rev: Revision) -> None:
@@ -6828,14 +6838,14 @@ class Client:
         session.client_capabilities = self._capabilities(wanted)
         params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}  # fmt: skip
-        session.move("initialize")
+        session.advance("initialize")
         answer = await self.peer.ask("initialize", params, self.send, patience=self.timeout)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
         session.rev = self._common([answer.get("protocolVersion")], LEGACY)
         self._learn(answer, _object(answer, "serverInfo"))
-        session.move("result")
+        session.advance("result")
         self.transport.agreed(session.rev)
-        session.move("notifications/initialized")
+        session.advance("notifications/initialized")
         await self.notify("notifications/initialized")
 
     def _capabilities(self, rev: Revision) -> Msg:
@@ -6847,7 +6857,7 @@ class Client:
                 ours.setdefault(name, {}).update({mode: {}} if mode else {})
         if "roots" in ours and not rev.modern:
             ours["roots"] = {"listChanged": True}
-        return fit("ClientCapabilities", {**ours, **self._extra_capabilities}, rev)
+        return strip_unknown("ClientCapabilities", {**ours, **self._extra_capabilities}, rev)
 
     # Asking.
 
@@ -6919,7 +6929,7 @@ class Client:
                 return answer
             if kind == "task":
                 return await self._follow(ask, answer)
-            state = present(requestState=answer.get("requestState"))
+            state = without_none(requestState=answer.get("requestState"))
             asked = _object(answer, "inputRequests")
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
@@ -7183,8 +7193,8 @@ class Client:
             kind, key = ("resource", "uri") if is_uri else ("prompt", "name")
             ref = {"type": f"ref/{kind}", key: ref}
         known = {"arguments": dict(context)} if context else None
-        params = present(ref=ref, argument={"name": argument, "value": value}, context=known)
-        params = fit("Complete", params, self.peer.session.rev)
+        params = without_none(ref=ref, argument={"name": argument, "value": value}, context=known)
+        params = strip_unknown("Complete", params, self.peer.session.rev)
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
         if not all(isinstance(text, str) for text in member(found, "values", list)):
             raise ProtocolError("the server sent completions that are no strings")
@@ -7255,7 +7265,7 @@ class Client:
 
         return decorate
 
-    def _told(self, msg: Msg, send: Send) -> None:
+    def _on_notification(self, msg: Msg, send: Send) -> None:
         method, params = msg["method"], msg.get("params", {})
         mark = _object(params, "_meta").get(SUBSCRIPTION_ID)
         if method == "notifications/cancelled":
@@ -7290,7 +7300,7 @@ class Client:
         if session.rev.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             logger.warning("%s sent a request, %s", self.peer.name, exchange.method)
-            exchange.move("cancel")
+            exchange.advance("cancel")
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self._answer(exchange.msg)
@@ -7311,7 +7321,8 @@ class Client:
 
     async def _answer_roots(self, roots: Any, params: Msg) -> Msg:
         found = await _maybe_await(roots() if callable(roots) else roots) or ()
-        return {"roots": [fit("Root", root_of(root), self.peer.session.rev) for root in found]}
+        rev = self.peer.session.rev
+        return {"roots": [strip_unknown("Root", root_of(root), rev) for root in found]}
 
     async def _answer_sample(self, sample: Any, params: Msg) -> Msg:
         session = self.peer.session
@@ -8750,12 +8761,12 @@ def _mirror(node: Msg, path: tuple[str, ...], reachable: bool) -> Mirror:
     return Mirror("mcp-param-" + name.lower(), path, kind)
 
 
-def find_mirrors(tool: Any) -> None:
+def _note_mirrors(tool: Any) -> None:
     """Note which arguments of a tool headers repeat."""
     tool.mirrors = mirrors_of(tool.schema)
 
 
-TOOL_CHECKS.append(find_mirrors)
+TOOL_CHECKS.append(_note_mirrors)
 
 
 def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
@@ -10098,7 +10109,7 @@ class HTTPServer:
                 "pass token= or verify=, or bind to 127.0.0.1", self.host,
             )  # fmt: skip
         self._stack = contextlib.AsyncExitStack()
-        await self._stack.enter_async_context(self.server.living())
+        await self._stack.enter_async_context(self.server.lifespan_open())
         try:
             self.endpoint = Endpoint(self.server, **{"local": local, **self.options})
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
@@ -10203,7 +10214,7 @@ class ASGIApp:
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_future()
             try:
-                await self._stack.enter_async_context(self.server.living())
+                await self._stack.enter_async_context(self.server.lifespan_open())
             except BaseException:
                 starting, self._starting = self._starting, None
                 starting.cancel()  # the next one tries again
@@ -11138,10 +11149,10 @@ def content_text(block: Msg) -> str:
     return one_line(f"[{what}, {size:,} bytes]")
 
 
-def veil(value: JSON, key: str = "", parent: str = "") -> JSON:
+def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     """Return a copy of `value` for showing: secrets redacted, long things shortened.
 
-    >>> veil({"password": "hunter2", "args": ["--token=abcdef"]})
+    >>> redact({"password": "hunter2", "args": ["--token=abcdef"]})
     {'password': '[redacted]', 'args': ['--token=[redacted]']}
     """
     # In a schema, `password` is the name of a field and describes a secret, but holds none.
@@ -11157,8 +11168,8 @@ def veil(value: JSON, key: str = "", parent: str = "") -> JSON:
     more = len(value) - SHOWN_MEMBERS
     rest = [f"... {more:,} more"] * (more > 0)
     if isinstance(value, list):
-        return [veil(item) for item in value[:SHOWN_MEMBERS]] + rest
-    shown = {name: veil(value[name], name, key) for name in list(value)[:SHOWN_MEMBERS]}
+        return [redact(item) for item in value[:SHOWN_MEMBERS]] + rest
+    shown = {name: redact(value[name], name, key) for name in list(value)[:SHOWN_MEMBERS]}
     return {**shown, **dict.fromkeys(rest, "")}
 
 
@@ -11219,7 +11230,8 @@ class TraceView:
             style = self.RED
         head = f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}"
         peer = self.paint(self.DIM, f"  ({one_line(name)})") if name != self.first else ""
-        text = "" if isinstance(msg, Exception) else f"{'':10}{layout(veil(msg), 10, self.width)}\n"
+        shown = "" if isinstance(msg, Exception) else layout(redact(msg), 10, self.width)
+        text = shown and f"{'':10}{shown}\n"
         when = self.paint(self.DIM, f"{now - self.began:8.3f}")
         with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
             text = self.TOKEN.sub(self.paint_token, text)

@@ -966,7 +966,7 @@ class TestFit:
         obj.update({"name": 1, "x-unknown": 2})
         before = dict(obj)
         unknown = set().union(*later.values()) if later else set()
-        fitted = m.fit(kind, obj, m.REVISIONS[name])
+        fitted = m.strip_unknown(kind, obj, m.REVISIONS[name])
         assert fitted == {key: value for key, value in before.items() if key not in unknown}
         assert obj == before
         assert (fitted is obj) == (not unknown)
@@ -1075,7 +1075,7 @@ class TestExchange:
                 event = dice.choice(["answer", "cancel"])
                 before = exchange.state
                 try:
-                    after = exchange.move(event)
+                    after = exchange.advance(event)
                 except RuntimeError as exc:
                     assert (before, event) == (m.DONE, "answer") and "1" in str(exc)
                     assert exchange.state == before
@@ -1241,22 +1241,22 @@ class TestSession:
     def test_handshake_opens_the_session(self):
         session = m.Session()
         for event in HANDSHAKE:
-            session.move(event)
+            session.advance(event)
         assert session.state == m.READY
 
     def test_failed_handshake_can_be_tried_again(self):
         session = m.Session()
         for event in ["initialize", "error", *HANDSHAKE]:
-            session.move(event)
+            session.advance(event)
         assert session.state == m.READY
 
     def test_second_initialize_is_refused_in_every_state(self):
         for steps in range(1, 4):
             session = m.Session()
             for event in HANDSHAKE[:steps]:
-                session.move(event)
+                session.advance(event)
             with pytest.raises(m.ProtocolError, match="initialize came while"):
-                session.move("initialize")
+                session.advance("initialize")
 
     def test_walks_of_any_length_stay_in_the_table(self):
         dice = rng("session")
@@ -1266,7 +1266,7 @@ class TestSession:
             for _ in range(dice.randint(1, 10)):
                 event, before = dice.choice(events), session.state
                 try:
-                    session.move(event)
+                    session.advance(event)
                 except m.ProtocolError as exc:
                     assert (before, event) not in m.SESSION and session.state == before
                     assert event in str(exc) and exc.code == -32600
@@ -9273,9 +9273,9 @@ class TestSessions:
 
                 def open_one():
                     session = endpoint.open_session(request, None)
-                    session.conversation.session.move("initialize")
+                    session.conversation.session.advance("initialize")
                     session.conversation.session.client_info = {"name": "x", "version": "1"}
-                    session.conversation.session.move("result")
+                    session.conversation.session.advance("result")
 
                 open_one()
                 gc.collect()
@@ -11460,17 +11460,17 @@ class TestTrace:
         ],
     )
     def test_what_is_no_secret_is_shown(self, harmless):
-        assert m.veil(harmless) == harmless
+        assert m.redact(harmless) == harmless
 
     def test_long_values_are_shortened_at_the_limit(self):
         limit = m.SHOWN_CHARS
-        assert m.veil("x" * limit) == "x" * limit
-        assert m.veil("x" * (limit + 1)) == "x" * limit + "... (1 more characters)"
+        assert m.redact("x" * limit) == "x" * limit
+        assert m.redact("x" * (limit + 1)) == "x" * limit + "... (1 more characters)"
         full = list(range(m.SHOWN_MEMBERS))
-        assert m.veil(full) == full
-        assert m.veil([*full, 99]) == [*full, "... 1 more"]
+        assert m.redact(full) == full
+        assert m.redact([*full, 99]) == [*full, "... 1 more"]
         assert (
-            list(m.veil({str(n): n for n in range(99)}))[-1] == f"... {99 - m.SHOWN_MEMBERS} more"
+            list(m.redact({str(n): n for n in range(99)}))[-1] == f"... {99 - m.SHOWN_MEMBERS} more"
         )
 
     def test_layout_is_still_the_same_json_and_keeps_to_its_width(self):
@@ -20624,7 +20624,7 @@ class TestWords:
         named_handler = re.findall(r"^class (\w*Handler)\b(?!\(logging\.Handler\))", SOURCE, re.M)
         assert named_handler == []
 
-    @pytest.mark.parametrize("number", [3, 4, 5, 6, 8, 13, 14, 20, 21, 23, 24, 26, 28, 29, 32])
+    @pytest.mark.parametrize("number", [3, 4, 5, 6, 8, 13, 14, 20, 21, 23, 24, 26, 29])
     def test_protocol_code_cites_what_it_obeys(self, number):
         """At least ten citations in a thousand lines."""
         part = next((part for part in NUMBERED if part.number == number), None)
