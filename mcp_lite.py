@@ -24,6 +24,52 @@ A SERVER                                      A CLIENT
     app.run()      # or run("http", port=8000)    # or a command, a URL, a Server object
 
 
+THE NOUNS OF MCP
+
+    client      the program that has the model: an editor, a chat, an agent
+    server      the program that has something to offer to it; often a child process of the client
+    tool        a function that the model may call: a name, a JSON Schema of its arguments, a result
+    resource    something to read, under a URI: a file, a row, a page
+    template    a URI with holes, "note://{name}", for a whole family of resources
+    prompt      a text with parameters that a person picks, as from a menu
+    completion  values that an argument of a prompt or a template may take, while it is typed
+    content     pieces of a result: text, image, audio, a resource, a link to one
+    sampling    the server asks the client's model to write something
+    elicitation the server asks the person at the client: a form to fill in, or a URL to open
+    roots       the folders in which the client works; the server may ask for them
+    progress    how far a running request is; cancellation ends it early
+    capability  what one end declares that the other may use
+    session     one conversation from its handshake to its end, in the legacy era
+    revision    the protocol as it stood on a date; there are five
+    era         legacy: a handshake opens a session, and both ends send requests. Modern: only the
+                client sends requests, and each one says everything that it takes to answer it
+    transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
+
+
+ONE CALL ON THE WIRE   --> is the client's line, <-- the server's. `...` leaves something out.
+
+    Legacy: a handshake first, and then the call.
+
+    --> {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": ...,
+         "capabilities": {"elicitation": {}}, "clientInfo": {"name": "me", "version": "1"}}}
+    <-- {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": ...,
+         "capabilities": {"tools": {}}, "serverInfo": {"name": "demo", "version": "1.0"}}}
+    --> {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    --> {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add",
+         "arguments": {"a": 1, "b": 2}}}
+    <-- {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "3"}],
+         "structuredContent": {"result": 3}}}
+
+    Modern: the same call, with no word before it. `_meta` says what the handshake said.
+
+    --> {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add",
+         "arguments": {"a": 1, "b": 2}, "_meta": {
+             "io.modelcontextprotocol/protocolVersion": ...,
+             "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}}}
+    <-- {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete",
+         "content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}, ...}}
+
+
 THE MAP      A section uses only what stands above it. Whoever stops before the name of a Part, as a
              reader or with a pair of scissors, has a complete product.
 
@@ -97,8 +143,14 @@ NOTATION
     # RFC 9112 §6.3                                     stands where the rule is obeyed
 
 
-TO READ ON    For the protocol: sections 2 to 6 and 8. For the wire: 19, 24, 25. To add a method:
-one row in 4, one function in 14. A limit stands at the head of the section that enforces it.
+THE FIRST HOUR   Read Parts I and II from the start: 2,000 lines, and no input or output in most of
+them. Section 2 says who is to blame for an error, 3 what a message is, and 4 is the whole history
+of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the two small
+state machines, of a request and of a session. Section 8 puts them together: after it, two programs
+talk. Then section 13 for the one idea that is not obvious, how a call that asks is run again.
+
+To add a method: one row in 4, one function in 17. A limit stands at the head of the section that
+enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
 """
 
 ###############################################################################
