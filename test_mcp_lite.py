@@ -1,6 +1,7 @@
 """Tests of mcp_lite.py, in the order of its sections: T5 tests section 5.
 
-`python -m pytest` runs them; nothing but pytest is needed, and no plugins. Rules of this file: what
+`python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no plugin.
+The former installs it beside itself if there is none. Options are pytest's. Rules of this file: what
 goes over the wire stands literally in the test; nothing sleeps, no port is fixed, nothing of ours
 is mocked; every limit is tested at the limit and one past it; the name of a test is the sentence
 it protects. A section's tests use nothing but T0 and the sections up to the tested one, so that
@@ -22,6 +23,7 @@ import doctest
 import enum
 import functools
 import gc
+import importlib.util
 import io
 import itertools
 import json
@@ -45,11 +47,39 @@ import typing
 import uuid
 import weakref
 
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run_by_itself(arguments):
+    """Run these tests with the pytest at hand, else with one in .venv beside this file.
+
+    That is made at the first need, which takes ten seconds and a package index within reach.
+    """
+    python = sys.executable
+    if importlib.util.find_spec("pytest") is None:
+        folder = HERE / ".venv"
+        python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+        has_pytest = [python, "-c", "import pytest"]
+        if not os.path.exists(python) or subprocess.run(has_pytest, capture_output=True).returncode:
+            print(f"pytest is not installed here: installing it in {folder}", flush=True)
+            try:
+                subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+                pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+                subprocess.run([*pip, "pytest"], check=True)
+            except subprocess.CalledProcessError:
+                return "cannot install pytest: see above; or install it for this Python yourself"
+    try:
+        return subprocess.run([python, "-m", "pytest", *arguments], cwd=HERE).returncode
+    except KeyboardInterrupt:  # pytest has heard it as well, and said so
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(run_by_itself(sys.argv[1:]))
+
 import pytest
 
 import mcp_lite as m
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 ###############################################################################
 # T0. Tools
