@@ -20559,6 +20559,38 @@ for folder in sys.argv[1:]:
         assert named <= mentioned, f"names {sorted(named - mentioned)} without need"
 
 
+class TestCuts:
+    """README's table of cuts: what the file is when it is cut off before a Part."""
+
+    README = (HERE / "README.md").read_text("utf-8")
+
+    def cut(self, name):
+        """Cut as the README's sed command does: from the first line that begins so."""
+        return SOURCE[: re.search(rf"^# {name}\b", SOURCE, re.M).start()] if name else SOURCE
+
+    def test_the_table_tells_the_sizes(self):
+        rows = re.findall(r"^\| (?:`(.*)`|nothing) \| ([\d,]+) \| (\d+) \|", self.README, re.M)
+        assert len(rows) > 5
+        for name, lines, kilobytes in rows:
+            text = self.cut(name)
+            assert abs(int(lines.replace(",", "")) / text.count("\n") - 1) < 0.05, name
+            assert abs(int(kilobytes) / (len(text.encode()) / 1000) - 1) < 0.05, name
+
+    def test_a_part_begins_with_three_lines(self):
+        parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
+        banners = re.findall(r"^# ={77}\n# (Part [IVX]+)\. \w.*\n# ={77}\n\n#{79}\n", SOURCE, re.M)
+        assert parts == banners and len(parts) > 5
+
+    @pytest.mark.parametrize("name", re.findall(r"^# (Part [IVX]+)\.", SOURCE, re.M)[1:])
+    def test_what_is_cut_off_imports_whole(self, name):
+        cut = f"import sys; exec(compile(sys.stdin.read(), 'mcp_lite.py', 'exec')); {self.STARS}"
+        command = [sys.executable, "-W", "error", "-c", cut]
+        said = subprocess.run(command, input=self.cut(name).encode(), capture_output=True)
+        assert said.returncode == 0, said.stderr.decode()
+
+    STARS = "assert len({*__all__}) == len(__all__) > 10 and not {*__all__} - {*globals()}"
+
+
 class TestPurity:
     """Half the file never awaits: no I/O, no clock, no randomness where a banner says `Pure.`"""
 

@@ -10,16 +10,15 @@ import concurrent.futures
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import time
-import venv
+
+from install import CACHE, Missing, command, install_python
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from processes import ROOT, Failed, free_port, run, serving
 
 HERE = pathlib.Path(__file__).resolve().parent
-CACHE = pathlib.Path(os.environ.get("MCP_LITE_CI_CACHE", "~/.cache/mcp-lite-ci")).expanduser()
 PYTHON_PEERS = {
     "sdk 1.30.0": "mcp==1.30.0",
     "sdk 2.3.0": "mcp==2.3.0",
@@ -35,35 +34,6 @@ PATHS = {HTTP: "/mcp", SSE: "/sse"}
 PAIR_SECONDS = 90  # for one pair; most take two
 AT_ONCE = 2  # pairs
 QUIET = {"FASTMCP_SHOW_SERVER_BANNER": "false", "FASTMCP_CHECK_FOR_UPDATES": "off"}
-
-
-class Missing(Exception):
-    """A peer cannot be installed here."""
-
-
-def command(what, *args):
-    """Run a command of the set-up and return what it printed; Missing if it fails."""
-    said = subprocess.run(args, capture_output=True, text=True, timeout=300)
-    if said.returncode:
-        lines = [x for x in said.stderr.splitlines() if not x.startswith("WARNING")]
-        raise Missing(f"{what}: " + "\n".join(lines[-3:]))
-    return said.stdout.strip()
-
-
-def install_python(name, requirement):
-    """Return a Python that has a peer, installing it if need be."""
-    if sys.version_info < (3, 10):
-        raise Missing(f"{name}: needs Python 3.10, this is {sys.version.split()[0]}")
-    name = requirement.replace("==", "-")
-    folder = CACHE / f"{name}-{sys.version_info[0]}.{sys.version_info[1]}"
-    python = str(folder / "bin/python")
-    if not (folder / ".done").exists():
-        print(f"installing {requirement}", flush=True)
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        command(requirement, *pip, requirement)
-        (folder / ".done").touch()
-    return python
 
 
 def install_node():
