@@ -1027,27 +1027,51 @@ EXCHANGE = {
 }
 
 
+class Caller(NamedTuple):
+    """The sender of a message, as far as the channel knows it.
+
+    A pipe knows nothing of its other end: there the caller is NOBODY. HTTP makes one for each
+    request.
+    """
+
+    #: the HTTP headers of the request, names in lower case
+    headers: Mapping[str, str] = types.MappingProxyType({})
+    #: the value that stands for who was authenticated, or None
+    principal: Any = None
+    #: a stable key of the principal, "" where nobody was authenticated; all that belongs to a
+    #: principal is bound to this key
+    owner: str = ""
+    #: the network address, "" where there is none
+    address: str = ""
+    #: ends the connection but not the answer: await pause(retry_ms) says whether that was possible
+    pause: Callable[[int], Awaitable[bool]] | None = None
+
+
+NOBODY = Caller()
+
+
 class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
-    __slots__ = ("msg", "req_id", "method", "params", "send", "headers", "principal", "modern",
+    __slots__ = ("msg", "req_id", "method", "params", "send", "caller", "modern",
                  "facts", "key", "state", "task", "reason")  # fmt: skip
 
-    def __init__(self, msg: Msg, send: Send, modern: bool | None = None) -> None:
+    def __init__(
+        self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
+    ) -> None:
         self.msg = msg
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
         #: where everything goes that this request causes before its answer
         self.send = send
-        #: the HTTP headers that came with it, and who was authenticated for it
-        self.headers: Mapping[str, str] = getattr(send, "headers", {})
-        self.principal: Any = getattr(send, "principal", None)
+        #: who sent it
+        self.caller = caller
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(msg) if modern is None else modern
         #: its Facts, where the transport has checked them already
         self.facts: Any = None
-        #: under which it can be cancelled: its id on a channel of one client
+        #: its place among the requests that its Peer serves
         self.key: Any = self.req_id
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
@@ -1763,20 +1787,24 @@ def set_trace(trace: Trace | None) -> None:
 class Peer:
     """One conversation: the requests in flight both ways, over any channel.
 
-    `serve(exchange)` answers a request, `on_notification(msg, send)` hears a notification.
+    `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
+    With `many_clients` the Peer serves requests of many clients, whose ids may be the same: none
+    can be cancelled by its id. The modern era over HTTP is served by one such Peer.
     """
 
     def __init__(
         self,
         name: str,
         serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Callable[[Msg, Send], None],
+        on_notification: Callable[[Msg, Send, Caller], None],
         max_in_flight: int = MAX_IN_FLIGHT,
+        many_clients: bool = False,
     ) -> None:
         self.name = name
         self.serve = serve
         self.on_notification = on_notification
         self.max_in_flight = max_in_flight
+        self.many_clients = many_clients
         self.session = Session()
         self.outgoing = Outgoing()
         self.incoming: dict[Any, Exchange] = {}
@@ -1790,7 +1818,7 @@ class Peer:
 
     # A message arrives.
 
-    def receive(self, data: Any, send: Send) -> None:
+    def receive(self, data: Any, send: Send, caller: Caller = NOBODY) -> None:
         """Take one encoded message, or a ProtocolError in its place, off the wire."""
         try:
             if isinstance(data, ProtocolError):
@@ -1799,9 +1827,9 @@ class Peer:
             self.show("<", msg)
             if type(msg) is list:
                 self.check_batch(msg)
-                self.tasks.spawn(self.reply_batch(msg, send))
+                self.tasks.spawn(self.reply_batch(msg, send, caller))
             else:
-                self.dispatch(msg, send)
+                self.dispatch(msg, send, caller)
         except ProtocolError as exc:
             self.show("<", exc)
             self.refuse(exc, send)
@@ -1811,18 +1839,18 @@ class Peer:
         if _trace is not None:
             _trace(direction, self.name, msg)
 
-    def dispatch(self, msg: JSON, send: Send) -> None:
+    def dispatch(self, msg: JSON, send: Send, caller: Caller = NOBODY) -> None:
         """Do what one message asks for; answers go to `send`."""
         try:
             kind = classify(msg)
-            exchange = self.accept(msg, send) if kind is REQUEST else None
+            exchange = self.accept(msg, send, caller) if kind is REQUEST else None
         except (ProtocolError, RPCError) as exc:
             self.refuse(exc, send, msg)
             return
         if exchange is not None:
             self.tasks.spawn(self.reply(exchange))
         elif kind is NOTIFICATION:
-            self._hear(msg, send)
+            self._hear(msg, send, caller)
         else:
             self._settle(msg)
 
@@ -1837,19 +1865,22 @@ class Peer:
         if len(batch) > MAX_BATCH:
             raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
 
-    def reply_batch(self, batch: list[JSON], send: Send) -> Awaitable[None]:
+    def reply_batch(
+        self, batch: list[JSON], send: Send, caller: Caller = NOBODY
+    ) -> Awaitable[None]:
         """Take on the messages of a batch; the awaitable sends their answers as one batch."""
         answers: list[Msg | None] = []
         running: list[asyncio.Task[Msg | None]] = []
         for msg in batch:
             try:
                 if classify(msg) is not REQUEST:
-                    self.dispatch(msg, send)
+                    self.dispatch(msg, send, caller)
                 elif msg["method"] == "initialize":
                     # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
                 else:
-                    running.append(self.tasks.spawn(self.handle(self.accept(msg, send))))
+                    exchange = self.accept(msg, send, caller)
+                    running.append(self.tasks.spawn(self.handle(exchange)))
             except (RPCError, ProtocolError) as exc:
                 answers.append(self.refusal(exc, msg))
         return self._send_batch(answers, running, send)
@@ -1895,15 +1926,14 @@ class Peer:
     # Requests of the peer.
 
     def accept(
-        self, msg: Msg, send: Send, shared: bool = False, modern: bool | None = None
+        self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
     ) -> Exchange:
         """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
 
-        `shared` says that many clients use this Peer: their ids may be the same, and say nothing.
         Raises RPCError if its id is taken or too many requests are running.
         """
-        exchange = Exchange(msg, send, modern)
-        if shared:
+        exchange = Exchange(msg, send, caller, modern)
+        if self.many_clients:
             exchange.key = exchange
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
@@ -1966,15 +1996,16 @@ class Peer:
         if exchange.task is not None:
             exchange.task.cancel()
 
-    def _hear(self, msg: Msg, send: Send) -> None:
+    def _hear(self, msg: Msg, send: Send, caller: Caller) -> None:
         params = msg.get("params", {})
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
-                self.call(self.on_notification, msg, send)  # a server may end a subscription so
+                # a server may end a subscription so
+                self.call(self.on_notification, msg, send, caller)
         elif msg["method"] == "notifications/progress":
             self._progress(params)
         else:
-            self.call(self.on_notification, msg, send)
+            self.call(self.on_notification, msg, send, caller)
 
     # Requests of ours.
 
@@ -4165,7 +4196,7 @@ class Context:
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
         self.lifespan = conversation.lifespan  #: what the server's yielded
         #: who was authenticated, or None; the HTTP headers, names in lower case
-        self.principal, self.headers = exchange.principal, exchange.headers
+        self.principal, self.headers = exchange.caller.principal, exchange.caller.headers
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
         self._conversation, self._exchange = conversation, exchange
@@ -4469,7 +4500,7 @@ class Context:
         Returns False where that cannot be: outside HTTP, and in revisions without it.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
-        pause = getattr(self._exchange.send, "pause", None)
+        pause = self._exchange.caller.pause
         return bool(pause and await pause(retry_ms))
 
     @_from_threads
@@ -4753,9 +4784,12 @@ class Registry(dict[str, Any]):
 class Conversation:
     """What the server keeps for one client: a Peer, and what was agreed."""
 
-    def __init__(self, server: Server, name: str, principal: Any = None) -> None:
+    def __init__(
+        self, server: Server, name: str, principal: Any = None, many_clients: bool = False
+    ) -> None:
         self.server, self.principal = server, principal
-        self.peer = Peer(name, self.serve, self.on_notification, server.max_in_flight)
+        limit = server.max_in_flight
+        self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
         self.peer.on_lost = self.end_feeds
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
@@ -4784,8 +4818,8 @@ class Conversation:
             # line piped into a server has no handshake, and is answered unless we are strict.
             if session.state is START and server.strict and not greeting:
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-        shared = exchange.key is exchange  # by many clients: whoever made it so counts them
-        if self._requests is not None and not greeting and not shared:
+        # Where a Peer has many clients, the endpoint counts them.
+        if self._requests is not None and not greeting and not self.peer.many_clients:
             if not self._requests.take(self.loop.time()):
                 calls, seconds = server.rate_limit or (0, 0)
                 raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
@@ -4823,11 +4857,11 @@ class Conversation:
         if method in METHODS:
             check_params(METHODS[method], exchange.params)
 
-    def on_notification(self, msg: Msg, send: Send) -> None:
+    def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Hear a notification of the client, after the requests that came before it."""
-        self.peer.tasks.spawn(self._on_notification(msg, send))
+        self.peer.tasks.spawn(self._on_notification(msg, send, caller))
 
-    async def _on_notification(self, msg: Msg, send: Send) -> None:
+    async def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
             self.session.advance(msg["method"])
             early, self._early = self._early, {}
@@ -4835,7 +4869,7 @@ class Conversation:
                 self.announce(capability, held)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
-            ctx = Context(self, Exchange({"id": "", **msg}, send), self.session.facts())
+            ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
             await call_plain(listener, ctx, ctx.params)
 
     def end_feeds(self) -> None:
@@ -7317,7 +7351,7 @@ class Client:
 
         return decorate
 
-    def _on_notification(self, msg: Msg, send: Send) -> None:
+    def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         method, params = msg["method"], msg.get("params", {})
         mark = _object(params, "_meta").get(SUBSCRIPTION_ID)
         if method == "notifications/cancelled":
@@ -9536,13 +9570,13 @@ class EventStream:
 class Reply:
     """Where everything goes that one POST causes: JSON if that is all, else a stream."""
 
-    __slots__ = ("session", "address", "headers", "principal", "response", "stream", "since")
+    __slots__ = ("session", "response", "caller", "stream", "since")
 
     def __init__(
         self, session: HTTPSession, request: HTTPRequest, response: Response, principal: Any
     ) -> None:
-        self.session, self.response, self.address = session, response, request.address
-        self.headers, self.principal = request.headers, principal
+        self.session, self.response = session, response
+        self.caller = Caller(request.headers, principal, "", request.address, self.pause)
         self.stream: EventStream | None = None
         self.since = session.endpoint.loop.time()
         session.endpoint.waiting.add(self)
@@ -9597,19 +9631,6 @@ class Reply:
         return True
 
 
-class PairReply:
-    """Where everything goes that one POST to /messages causes: on the stream of its session."""
-
-    __slots__ = ("session", "headers", "principal")
-
-    def __init__(self, session: HTTPSession, request: HTTPRequest, principal: Any) -> None:
-        self.session, self.headers, self.principal = session, request.headers, principal
-
-    async def __call__(self, msg: Msg | list[Msg]) -> None:
-        """Send a message."""
-        await self.session.announce(msg)
-
-
 class HTTPSession:
     """A session over HTTP: a conversation, an id, and its streams.
 
@@ -9625,7 +9646,7 @@ class HTTPSession:
         self.endpoint, self.id, self.modern = endpoint, id, modern
         self.headers = {SESSION_HEADER: id} if id else {}
         self.fresh = bool(id)  # the client has not been told the id
-        self.conversation = Conversation(endpoint.server, address, principal)
+        self.conversation = Conversation(endpoint.server, address, principal, many_clients=modern)
         #: the answers to POSTs that became streams, by name
         self.streams: dict[str, EventStream] = {}
         #: the standalone stream, for what no request caused
@@ -9851,17 +9872,15 @@ class Endpoint:
         if kind is None:
             await self.post_batch(msg, session, request, response, principal)
         elif kind is not REQUEST:
-            peer.dispatch(msg, _nowhere)
+            caller = Caller(request.headers, principal, "", request.address)
+            peer.dispatch(msg, _nowhere, caller)
             await response.send(202, {})
         else:
-            # An id that is in use is the client's mistake, but cannot lead astray here: the answer
-            # goes where the question came from. It just cannot be cancelled.
-            await self._serve(msg, Reply(session, request, response, principal),
-                              msg["id"] in peer.incoming)  # fmt: skip
+            await self._serve(msg, Reply(session, request, response, principal))
             if opening and session.conversation.session.state is START:
                 await session.end()  # the handshake failed
 
-    async def _serve(self, msg: Msg, reply: Reply, shared: bool) -> None:
+    async def _serve(self, msg: Msg, reply: Reply) -> None:
         """Serve a request in the task of its connection, which may be gone by the end."""
         peer, modern = reply.session.conversation.peer, reply.session.modern
         response = reply.response
@@ -9871,8 +9890,8 @@ class Endpoint:
         try:
             if not reply.session.id and msg["method"] not in ("initialize", "ping"):
                 self.check_rate(reply)
-            facts = self.check_headers(msg, reply.headers) if modern else None
-            exchange = peer.accept(msg, reply, shared, modern)
+            facts = self.check_headers(msg, reply.caller.headers) if modern else None
+            exchange = peer.accept(msg, reply, reply.caller, modern)
             exchange.facts = facts
         except RPCError as exc:
             await reply(error(msg["id"], wire_error(exc)))
@@ -9922,19 +9941,21 @@ class Endpoint:
         if kind is NOTIFICATION:
             # The specification has none for here: what closes its connection is cancelled.
             if msg["method"] not in METHODS:
-                self.modern.conversation.peer.dispatch(msg, _nowhere)
+                caller = Caller(request.headers, principal, "", request.address)
+                self.modern.conversation.peer.dispatch(msg, _nowhere, caller)
             await response.send(202, {})
             return
         if kind is not REQUEST:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        await self._serve(msg, Reply(self.modern, request, response, principal), True)
+        await self._serve(msg, Reply(self.modern, request, response, principal))
 
     def check_rate(self, reply: Reply) -> None:
         """Raise RPCError if a client without a session asks too often."""
         if self.server.rate_limit is None:
             return
-        who = repr(reply.address if reply.principal is None else reply.principal)
+        caller = reply.caller
+        who = repr(caller.address if caller.principal is None else caller.principal)
         budget = self.budgets.setdefault(who, Budget(*self.server.rate_limit))
         self.budgets.move_to_end(who)
         if len(self.budgets) > MAX_SESSIONS:
@@ -9950,8 +9971,9 @@ class Endpoint:
         peer = session.conversation.peer
         peer.check_batch(batch)
         if not any(wants_answer(msg) for msg in batch):
+            caller = Caller(request.headers, principal, "", request.address)
             for msg in batch:
-                peer.dispatch(msg, _nowhere)
+                peer.dispatch(msg, _nowhere, caller)
             await response.send(202, {})
             return
         reply = Reply(session, request, response, principal)
@@ -9959,7 +9981,7 @@ class Endpoint:
             if not session.id:
                 for _ in filter(wants_answer, batch):
                     self.check_rate(reply)
-            await peer.reply_batch(batch, reply)
+            await peer.reply_batch(batch, reply, reply.caller)
         except RPCError as exc:
             await self.refuse(response, ProtocolError(exc.message, exc.code, 429))
         finally:
@@ -10072,8 +10094,8 @@ class Endpoint:
         check_json(request.headers)
         id = parse_params(request.query.split("&")).get("session_id", "")
         session = self.known(id, principal)
-        reply = PairReply(session, request, principal)
-        session.conversation.peer.receive(request.body, reply)
+        caller = Caller(request.headers, principal, "", request.address)
+        session.conversation.peer.receive(request.body, session.announce, caller)
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     # Time.

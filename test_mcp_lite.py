@@ -1092,6 +1092,23 @@ class TestFit:
 ###############################################################################
 
 
+class TestCaller:
+    """Who sent a message: what the channel knows of it travels beside it."""
+
+    def test_nobody_has_no_headers_no_principal_and_no_way_to_pause(self):
+        caller = m.Exchange(m.request(1, "a"), print).caller
+        assert caller is m.NOBODY
+        assert (dict(caller.headers), caller.principal, caller.owner) == ({}, None, "")
+        assert (caller.address, caller.pause) == ("", None)
+        with pytest.raises(TypeError):  # it is everybody's
+            caller.headers["a"] = "b"
+
+    def test_exchange_keeps_the_caller_that_it_was_given(self):
+        alice = m.Caller({"host": "a"}, principal="alice", owner="alice")
+        exchange = m.Exchange(m.request(1, "a"), print, alice)
+        assert exchange.caller is alice and exchange.modern is False
+
+
 class TestExchange:
     """The life of a request that we serve."""
 
@@ -1769,7 +1786,7 @@ class Talk:
     async def echo(self, exchange):
         return {"method": exchange.method, "params": exchange.params}
 
-    def hear(self, msg, send):
+    def hear(self, msg, send, caller):
         self.heard.append(msg["method"])
 
     def put(self, *lines):
@@ -1955,6 +1972,43 @@ class TestAnswering:
 
         run(main())
 
+    def test_ids_of_many_clients_may_be_the_same_and_cancel_nothing(self):
+        async def main():
+            serve = Gate()
+            peer = m.Peer("all", serve, print, many_clients=True)
+            first, second = (peer.accept(m.request(1, name), print) for name in "ab")
+            tasks = [asyncio.ensure_future(peer.handle(each)) for each in (first, second)]
+            await idle()
+            assert not peer.cancel(1) and set(peer.incoming.values()) == {first, second}
+            serve.open.set()
+            assert await asyncio.gather(*tasks) == [m.result(1, {})] * 2
+            assert not peer.incoming
+
+        run(main())
+
+    def test_caller_goes_with_each_request_and_notification_of_a_message(self):
+        async def main():
+            alice, told, served = m.Caller(principal="alice"), [], []
+
+            async def serve(exchange):
+                served.append((exchange.method, exchange.caller))
+                return {}
+
+            talk = Talk(serve, lambda msg, send, caller: told.append((msg["method"], caller)),
+                        revision="2025-03-26")  # fmt: skip
+            async with talk:
+                line = talk.line
+                talk.peer.receive(request_line(1, "a").encode(), line.write, alice)
+                talk.peer.receive(b'{"jsonrpc":"2.0","method":"b"}', line.write, alice)
+                batch = f'[{request_line(2, "c")},{{"jsonrpc":"2.0","method":"d"}}]'
+                talk.peer.receive(batch.encode(), line.write, alice)
+                talk.put(request_line(3, "e"), '{"jsonrpc":"2.0","method":"f"}')
+                await idle()
+                assert served == [("a", alice), ("c", alice), ("e", m.NOBODY)]
+                assert told == [("b", alice), ("d", alice), ("f", m.NOBODY)]
+
+        run(main())
+
     def test_id_that_is_still_running_is_refused_and_the_first_is_served(self):
         """basic/index#requests: unique among the requests that are not answered; 1 is not "1"."""
 
@@ -1996,7 +2050,7 @@ class TestAnswering:
     def test_hearing_that_fails_does_not_end_the_conversation(self, caplog):
         """CVE-2025-53366: no message may escape the per-message try."""
 
-        def told(msg, send):
+        def told(msg, send, caller):
             raise ValueError("deaf")
 
         async def main():
@@ -8979,15 +9033,20 @@ class TestRequestsOverHTTP:
 
         run(main())
 
-    def test_an_id_that_is_in_use_is_served_all_the_same(self):
-        """Each answer goes where its question came from: CVE-2026-25536."""
+    def test_an_id_that_is_in_use_is_refused_and_leads_no_answer_astray(self):
+        """CVE-2026-25536; basic/index#requests: an id "MUST NOT match" another's. And a session
+        that reuses an id must not thereby escape its rate limit."""
 
         async def main():
             app = demo()
             async with http_calling(app) as (caller, _):
                 slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
                 await until(lambda: app.log)
-                assert (await caller.post(call_of(1, "echo", {"text": "b"})))[2]["id"] == 1
+                answer = (await caller.post(call_of(1, "echo", {"text": "b"})))[2]
+                assert answer == {
+                    "jsonrpc": "2.0", "id": 1,
+                    "error": {"code": -32600, "message": "a request with id 1 is still running"},
+                }  # fmt: skip
                 app.gate_of("g").set_result(None)
                 assert (await slow)[2]["result"]["content"][0]["text"] == "g"
 
@@ -9124,6 +9183,28 @@ class TestBatchesOverHTTP:
             ):
                 answers = (await caller.post([call_of(1, "who")], x_test="here"))[2]
                 assert answers[0]["result"]["content"][0]["text"] == '["ann","here"]'
+
+        run(main())
+
+
+    @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
+    def test_listeners_of_its_notifications_know_the_principal(self, revision):
+        async def main():
+            app, heard = demo(), []
+
+            @app.on("acme/said")
+            async def said(params: dict, ctx: m.Context):
+                heard.append((ctx.principal, ctx.headers["x-test"]))
+
+            headers = {"authorization": "Bearer t", "x-test": "here"}
+            note = {"jsonrpc": "2.0", "method": "acme/said"}
+            options = {"revision": revision, "headers": headers, "token": {"t": "ann"}}
+            async with http_calling(app, **options) as (caller, _):
+                assert await caller.status("POST", note) == 202
+                if revision == "2025-03-26":
+                    assert await caller.status("POST", [note]) == 202
+                await until(lambda: len(heard) == 1 + (revision == "2025-03-26"))
+                assert set(heard) == {("ann", "here")}
 
         run(main())
 
