@@ -990,7 +990,7 @@ def is_modern(msg: Msg) -> bool:
 ###############################################################################
 # 5. Requests in flight
 ###############################################################################
-# Pure. Uses sections 3 and 4.
+# Pure. Uses sections 1, 3 and 4.
 #
 # Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
 #           lose patience; a peer may flood us with progress.
@@ -9421,7 +9421,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 28. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 25 and 26.
+# Uses sections 1 to 3, 5, 7, 14, 25 and 26.
 #
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
