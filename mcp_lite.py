@@ -2957,6 +2957,8 @@ __all__ += ["Header"]
 # finds what no schema says: that there is no 30th of February. to_json() undoes it, and goes by the
 # value alone, because what a function returns need not be what it promised.
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
+CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
+MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
 
 
 class Header(NamedTuple):
@@ -2999,13 +3001,8 @@ def _hints_of(thing: Any, names: Any, known: Any = None) -> dict[str, Any]:
         raise TypeError(f"{exc}; before Python 3.10 write Optional[int]") from None
 
 
-def _resolve(hint: Any, names: Any, hidden: type | None = None) -> Any:
-    """Return an annotation, evaluated if it is a string; or `hidden`, if that is what it names."""
-    if hidden and isinstance(hint, str):
-        # which may be imported for type checkers only, or stand in `Context | None` on 3.9
-        word = rf"(\w+\.)*{hidden.__name__}"
-        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
-            return hidden
+def _resolve(hint: Any, names: Any) -> Any:
+    """Return an annotation, evaluated if it is a string."""
 
     def holder() -> None: ...
 
@@ -3413,86 +3410,182 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     return re.sub(r"\n{3,}", "\n\n", text).strip(), found
 
 
-class Signature(NamedTuple):
-    """What a function takes and gives, for someone who has JSON."""
+def _layers(fn: Any) -> list[Any]:
+    """Return a callable and each one inside it, outermost first: partials, wrappers, methods."""
+    layers = [fn]
+    while len(layers) < MAX_LAYERS:
+        inner = fn.func if isinstance(fn, functools.partial) else None
+        inner = inner or getattr(fn, "__wrapped__", None) or getattr(fn, "__func__", None)
+        if inner is None and not inspect.isroutine(fn) and not isinstance(fn, type):
+            inner = type(fn).__call__  # of an object that can be called
+        if inner is None:
+            break
+        fn = inner
+        layers.append(fn)
+    return layers
 
-    schema: dict[str, Any]  #: of the arguments; an object
-    context: str | None  #: the parameter that takes the Context
+
+def _names_around(fn: Any) -> dict[str, Any]:
+    """Return the names that the annotations of a function may use."""
+    home = getattr(fn, "__module__", None)  # which a method of a C class lacks
+    return getattr(fn, "__globals__", None) or vars(sys.modules.get(home or "", typing))
+
+
+def _takes_context(parameter: inspect.Parameter, names: Any, hidden: type) -> bool:
+    """Tell whether a parameter takes the context, an object of the class `hidden`."""
+    hint = parameter.annotation
+    if hint is EMPTY:
+        return parameter.name == CONTEXT_NAME
+    if isinstance(hint, str):
+        # The class may be imported for type checkers only, and `Context | None` fails on 3.9.
+        # Such a string cannot be evaluated, but it can be read.
+        word = rf"(\w+\.)*{hidden.__name__}"
+        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
+            return True
+    try:
+        return _mentions(_resolve(hint, names), (hidden,))
+    except TypeError:  # an annotation that cannot be found is not the context's
+        return False
+
+
+class Parameters(NamedTuple):
+    """The parameters of a function, by who fills them."""
+
+    values: list[inspect.Parameter]  #: those that arguments fill, in order
+    context: str | None  #: the one that takes the context
+    args: str | None  #: the name of *args, if there is one
+    kwargs: str | None  #: the name of **kwargs, if there is one
+    positional: list[inspect.Parameter]  #: those before "/"; the context may be among them
+    bound: frozenset[str]  #: filled already, by partial() or as a method's `self`
     returns: Any  #: the return annotation; EMPTY if there is none
+
+    def call_args(self, values: Schema, context: Any = None) -> tuple[list[Any], Schema]:
+        """Return what to call the function with, as fn(*args, **kwargs)."""
+        if self.context is not None:
+            values = {**values, self.context: context}
+        if not self.positional:
+            return [], values
+        values = dict(values)
+        return [values.pop(p.name, p.default) for p in self.positional], values
+
+
+def parameters_of(fn: Callable[..., Any], hidden: type | None = None) -> Parameters:
+    """Return the parameters of a callable; raise ValueError if, written in C, it does not tell.
+
+    A parameter takes the context if its annotation names the class `hidden`, or if it is called
+    `ctx` and has no annotation. Without `hidden`, no parameter does. Raises TypeError for a second.
+
+    >>> def add(a: int, ctx, *, b=0): ...
+    >>> found = parameters_of(functools.partial(add, b=1), hidden=dict)
+    >>> [p.name for p in found.values], found.context, found.bound
+    (['a'], 'ctx', frozenset({'b'}))
+    """
+    layers, signature = _layers(fn), inspect.signature(fn)
+    partials = [layer for layer in layers if isinstance(layer, functools.partial)]
+    keywords = {name for partial in partials for name in partial.keywords}
+    given = [p for p in signature.parameters.values() if p.name not in keywords]
+    names = _names_around(layers[-1])
+    values: list[inspect.Parameter] = []
+    contexts: list[inspect.Parameter] = []
+    for p in given:
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            is_context = hidden is not None and _takes_context(p, names, hidden)
+            (contexts if is_context else values).append(p)
+    if len(contexts) > 1:
+        first, second = contexts[0].name, contexts[1].name
+        raise TypeError(f"parameter {second!r}: {first!r} is the context already")
+    by_kind = {p.kind: p.name for p in given}
+    # Names of the function itself that its signature does not show: somebody has filled them.
+    code = getattr(layers[-1], "__code__", None)
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+    return Parameters(
+        values, contexts[0].name if contexts else None,
+        by_kind.get(inspect.Parameter.VAR_POSITIONAL),
+        by_kind.get(inspect.Parameter.VAR_KEYWORD),
+        [p for p in given if p.kind is p.POSITIONAL_ONLY],
+        frozenset({*keywords, *own} - {p.name for p in given}),
+        signature.return_annotation,
+    )  # fmt: skip
+
+
+class Signature(NamedTuple):
+    """How a function is called with JSON."""
+
+    parameters: Parameters
+    schema: dict[str, Any]  #: of the arguments; an object
+    returns: Any  #: the return annotation, evaluated; EMPTY if there is none
     description: str  #: the docstring, without its parameters
     converters: Readers  #: of parameters whose JSON is not yet their value
-    positional: list[tuple[str, Any]]  #: parameters before "/", and their defaults
+    whole: str | None  #: the parameter that takes all arguments as one dict, if one does
 
     def bind(self, arguments: Schema) -> Schema:
         """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
+        if self.whole is not None:
+            return {self.whole: arguments}
+        # **kwargs would let a caller replace what partial() has set: who is asking, say.
+        taken = self.parameters.bound & arguments.keys()
+        if taken:
+            raise SchemaError(join_path(min(taken)), "unexpected property")
         return _read_members(self.converters, arguments)
 
     def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
         """Return what to call the function with, as fn(*args, **kwargs)."""
-        values = self.bind(arguments)
-        if self.context is not None:
-            values[self.context] = context
-        if not self.positional:
-            return [], values
-        return [values.pop(name, default) for name, default in self.positional], values
+        return self.parameters.call_args(self.bind(arguments), context)
 
 
-def _plain_function(fn: Any) -> Any:
-    """Return the function inside a partial, a wrapper, a method or a callable object."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    fn = inspect.unwrap(fn)
-    if not inspect.isroutine(fn) and not isinstance(fn, type):
-        fn = type(fn).__call__
-    return getattr(fn, "__func__", fn)
+def _resolve_result(hint: Any, names: Any, optional: Any) -> Any:
+    """Return the annotation of a result, evaluated; EMPTY if it is `optional` and cannot be."""
+    try:
+        return hint if hint is EMPTY else _resolve(hint, names)
+    except TypeError:
+        if not optional:
+            raise
+        return EMPTY
 
 
-def signature_of(fn: Callable[..., Any], hidden: type | None = None) -> Signature:
+def signature_of(
+    fn: Callable[..., Any], hidden: type | None = None, schema: Schema | None = None
+) -> Signature:
     """Read a function: the schema of its parameters, and how to call it with JSON.
 
-    A parameter annotated with the class `hidden` takes the context and is not in the schema.
+    `hidden` is the class of the context, which is not an argument; see parameters_of().
+    Where a `schema` of the arguments is given, annotations only say how values are read. If the
+    function has but one parameter, and the schema does not name it, that takes all arguments.
     Raises TypeError, naming function, parameter and remedy, for what JSON cannot fill.
 
     >>> def add(a: int, b: int = 0) -> int: ...
     >>> signature_of(add).schema["required"]
     ['a']
     """
-    target, reader = _plain_function(fn), AnnotationReader()
-    home = getattr(target, "__module__", None)  # which a method of a C class lacks
-    names = getattr(target, "__globals__", None) or vars(sys.modules.get(home or "", typing))
-    bound = fn.keywords if isinstance(fn, functools.partial) else {}  # its author has decided
-    members, positional, context, at = [], [], None, ""
+    target, reader = _layers(fn)[-1], AnnotationReader()
+    names, whole, members, at = _names_around(target), None, [], ""
     try:
-        signature = inspect.signature(fn)
-        given = [p for p in signature.parameters.values() if p.name not in bound]
-        named = [p for p in given if p.kind is not p.VAR_KEYWORD]
-        for p in named:
+        parameters = parameters_of(fn, hidden)
+        if schema is not None and len(parameters.values) == 1:
+            name = parameters.values[0].name
+            whole = None if name in schema.get("properties", ()) else name
+        for p in () if whole else parameters.values:
             at = f"parameter {p.name!r}: "
-            if p.kind is p.VAR_POSITIONAL:
-                raise TypeError("JSON names every argument: take one list instead")
-            if p.kind is p.POSITIONAL_ONLY:
-                positional.append((p.name, p.default))
-            hint = _resolve(p.annotation, names, hidden)
-            if not hidden or not _mentions(hint, (hidden,)):
-                members.append((p.name, hint, p.default))
-            elif context is None:
-                context = p.name
-            else:
-                raise TypeError(f"{context!r} is the context already")
+            members.append((p.name, _resolve(p.annotation, names), p.default))
+        if parameters.args and not whole:
+            at = f"parameter {parameters.args!r}: "
+            raise TypeError("JSON names every argument: take one list instead")
         at = "parameter "
-        schema, converters = reader.members(members)
-        schema = reader.whole({**schema, "additionalProperties": len(named) < len(given)})
-        at, returns = "its result: ", signature.return_annotation
-        returns = returns if returns is EMPTY else _resolve(returns, names)
+        own, converters = reader.members(members)
+        own = reader.whole({**own, "additionalProperties": parameters.kwargs is not None})
+        at = "its result: "
+        returns = _resolve_result(parameters.returns, names, whole)
     except (TypeError, ValueError, NameError, SchemaError) as exc:
-        name = getattr(target, "__qualname__", repr(fn))
-        raise TypeError(f"{name}(): {at}{exc}; or pass input_schema=") from None
+        name, remedy = getattr(target, "__qualname__", repr(fn)), "; or pass input_schema="
+        raise TypeError(f"{name}(): {at}{exc}{remedy if schema is None else ''}") from None
     of_class = fn.__doc__ if target.__name__ == "__call__" else ""
     description, described = read_docstring(target.__doc__ or of_class or "")
     for name, words in described.items():
         if words:
-            schema["properties"].get(name, {}).setdefault("description", words)
-    return Signature(schema, context, returns, description, converters, positional)
+            own["properties"].get(name, {}).setdefault("description", words)
+    return Signature(
+        parameters, own if schema is None else schema, returns, description, converters, whole
+    )
 
 ###############################################################################
 # 11. URI templates
@@ -4545,35 +4638,6 @@ def is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
-def parameters_of(fn: Callable[..., Any]) -> tuple[list[str], str | None]:
-    """Return the parameters of a function that take values, and the one that takes the Context."""
-    named = [parameter for parameter in inspect.signature(fn).parameters.values()
-             if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
-    context = [each.name for each in named if re.search(r"\bContext\b", str(each.annotation))]
-    return [each.name for each in named if each.name not in context], next(iter(context), None)
-
-
-def read_signature(fn: Callable[..., Any], given: Msg | None) -> tuple[Signature, str | None]:
-    """Return how to call a function whose arguments the schema `given`, if any, describes.
-
-    If it has one parameter, and `given` does not know it, that takes all arguments as one dict,
-    and is returned too. Nobody needs its annotation then: it may name what cannot be found.
-    """
-    if given is None:
-        return signature_of(fn, Context), None
-    names, context = parameters_of(fn)
-    raw = names[0] if len(names) == 1 and names[0] not in given.get("properties", ()) else None
-    try:
-        signature = signature_of(fn, Context)
-    except TypeError:
-        if raw is None:
-            raise
-        about = read_docstring(inspect.getdoc(fn) or "")[0]
-        signature = Signature(given, context, inspect.Signature.empty, about, [], [])
-    converters = signature.converters if raw is None else []
-    return signature._replace(schema=given, converters=converters), raw
-
-
 class Entry:
     """Something registered: a function, how to call it, and how it is listed."""
 
@@ -4584,7 +4648,7 @@ class Entry:
         self.definition: Msg = {key: name, **fields}
         if fn is None:
             return
-        self.signature, self.raw = read_signature(fn, schema)
+        self.signature = signature_of(fn, Context, schema)
         self.schema = self.signature.schema
         self.validator = compile_schema(self.schema)
         if self.signature.description:
@@ -4601,7 +4665,7 @@ class Entry:
             # leaves no doubt about is understood.
             given = relax(given, self.validator)
             self.validator.check(given)
-        return self.signature.call_args({self.raw: given} if self.raw else given, ctx)
+        return self.signature.call_args(given, ctx)
 
     async def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Any:
         """Call the function; once more when what it returned to be asked was asked."""
@@ -5512,9 +5576,10 @@ async def call_custom(ctx: Context) -> Msg:
 
 async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    names, context = parameters_of(fn)
-    extra = {context: ctx} if context else {}
-    return await ctx.server.call(fn, **dict(zip(names, values)), **extra)
+    parameters = parameters_of(fn, Context)
+    named = {p.name: value for p, value in zip(parameters.values, values)}
+    args, kwargs = parameters.call_args(named, ctx)
+    return await ctx.server.call(fn, *args, **kwargs)
 
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:

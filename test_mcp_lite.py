@@ -24,6 +24,7 @@ import enum
 import functools
 import gc
 import importlib.util
+import inspect
 import io
 import itertools
 import json
@@ -4189,9 +4190,109 @@ class TestSignatures:
         with pytest.raises(m.SchemaError, match="unexpected"):
             m.compile_schema(signature.schema).check({"a": 1, "b": 6})
 
+    def test_what_a_partial_or_a_method_has_filled_cannot_be_replaced_through_kwargs(self):
+        def pay(user, amount, **rest):
+            return user, amount, rest
+
+        class Bank:
+            def pay(self, amount, **rest): ...
+
+        class Clerk:
+            def __call__(self, amount, **rest): ...
+
+        def hide(fn):
+            wrapper = wrapped(fn)
+            wrapper.__signature__ = inspect.signature(functools.partial(fn, "me"))
+            return wrapper
+
+        for fn, name in (
+            (functools.partial(pay, user="me"), "user"),
+            (functools.partial(functools.partial(pay, user="me"), limit=1), "user"),
+            (functools.partial(pay, user="me", limit=1), "limit"),
+            (functools.partial(pay, "me"), "user"),
+            (wrapped(functools.partial(pay, user="me")), "user"),
+            (hide(pay), "user"),
+            (Bank().pay, "self"),
+            (Clerk(), "self"),
+        ):
+            for schema in (None, {"type": "object"}):
+                signature = m.signature_of(fn, schema=schema)
+                if signature.whole:
+                    continue
+                assert signature.call_args({"amount": 1, "b": 2}) == ([], {"amount": 1, "b": 2})
+                with pytest.raises(m.SchemaError, match=f"^{name}: unexpected property"):
+                    signature.call_args({"amount": 1, name: "root"})
+
+    def test_a_bound_argument_is_bound_under_a_schema_of_the_authors_own_too(self):
+        def pay(user, amount, note=""): ...
+
+        schema = {"properties": {"amount": {"type": "integer"}}}
+        signature = m.signature_of(functools.partial(pay, user="me"), None, schema)
+        with pytest.raises(m.SchemaError, match="^user: unexpected property"):
+            signature.call_args({"amount": 1, "user": "root"})
+
+    @pytest.mark.parametrize(
+        "source, context",
+        [
+            ("def f(a, ctx): ...", "ctx"),
+            ("def f(ctx, /, a): ...", "ctx"),
+            ("def f(a, *, ctx=None): ...", "ctx"),
+            ("def f(a, c: FakeContext): ...", "c"),
+            ("def f(a, c: 'typing.Optional[FakeContext]' = None): ...", "c"),
+            ("def f(a, c: typing.Annotated[FakeContext, 'x']): ...", "c"),
+            ("def f(a, context): ...", None),
+            ("def f(a, ctx: str): ...", None),
+        ],
+    )
+    def test_context_is_the_parameter_of_its_class_or_an_unannotated_ctx(self, source, context):
+        fn = run_source(source)["f"]
+        found = m.parameters_of(fn, FakeContext)
+        assert found.context == context
+        rest = {"a", "ctx", "context"} & {*inspect.signature(fn).parameters} - {context}
+        assert {p.name for p in found.values} == rest
+        assert m.parameters_of(fn).context is None
+        assert list(m.signature_of(fn, FakeContext).schema["properties"]) == [*sorted(rest)]
+
+    def test_two_parameters_for_the_context_are_refused(self):
+        fn = run_source("def f(ctx, other: FakeContext): ...")["f"]
+        with pytest.raises(TypeError, match=r"f\(\): parameter 'other': 'ctx' is the context already"):
+            m.signature_of(fn, FakeContext)
+
+    def test_one_parameter_that_a_given_schema_does_not_name_takes_all_arguments(self):
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+        for source in (
+            "def f(given): ...",
+            "def f(given: 'Nowhere', ctx: FakeContext) -> 'Nowhere': ...",
+            "def f(given, *rest): ...",
+            "def f(given, /, ctx): ...",
+        ):
+            signature = m.signature_of(run_source(source)["f"], FakeContext, schema)
+            assert (signature.whole, signature.schema) == ("given", schema)
+            args, kwargs = signature.call_args({"a": 1, "self": 2}, "the context")
+            assert [*args, *kwargs.values()][0] == {"a": 1, "self": 2}
+            assert "the context" in kwargs.values() or not signature.parameters.context
+        signature = m.signature_of(run_source("def f(a: bytes): ...")["f"], FakeContext, schema)
+        assert signature.call_args({"a": "aGk="}) == ([], {"a": b"hi"})
+        two = run_source("def f(a: 'Nowhere', b): ...")["f"]
+        with pytest.raises(TypeError, match=r"^f\(\): parameter 'a'.*level, not under TYPE_CHECKING$"):
+            m.signature_of(two, FakeContext, schema)
+
+    def test_a_callable_that_invents_attributes_is_not_unwrapped_for_ever(self):
+        class Endless:
+            __signature__ = inspect.Signature()
+
+            def __getattr__(self, name):
+                if name == "__wrapped__":
+                    return Endless()
+                raise AttributeError(name)
+
+            def __call__(self): ...
+
+        assert len(m._layers(Endless())) == m.MAX_LAYERS
+
     def test_positional_only_parameters_are_passed_by_position(self):
         signature = m.signature_of(positional, FakeContext)
-        assert signature.context == "ctx" and signature.schema["required"] == ["a"]
+        assert signature.parameters.context == "ctx" and signature.schema["required"] == ["a"]
         args, kwargs = signature.call_args({"a": 1.0, "c": 5, "d": 6}, "the context")
         assert positional(*args, **kwargs) == ("the context", 1, b"", 5, 6)
         assert type(args[1]) is int
@@ -4201,7 +4302,7 @@ class TestSignatures:
     @pytest.mark.parametrize("fn", [optional_context, hints_hidden_from_us])
     def test_context_is_found_by_its_name_where_it_cannot_be_evaluated(self, fn):
         signature = m.signature_of(fn, FakeContext)
-        assert signature.context == "ctx"
+        assert signature.parameters.context == "ctx"
         assert list(signature.schema["properties"]) == ["a"]
 
     def test_arguments_cannot_replace_the_context(self):
