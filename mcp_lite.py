@@ -1667,6 +1667,8 @@ class Transport:
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
+    #: whether it waits for a person who logs in: no request is given up meanwhile
+    waits_for_person = False
 
     async def open(self) -> None:
         """Connect; raise ConnectionClosed with the reason if that fails."""
@@ -2058,6 +2060,8 @@ class Peer:
 
     def _expire(self, pending: Pending, send: Send) -> None:
         loop = asyncio.get_running_loop()
+        if self.transport is not None and self.transport.waits_for_person:
+            pending.deadline = loop.time() + pending.patience
         if loop.time() < pending.deadline:  # progress came meanwhile
             pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
             return
@@ -5317,7 +5321,8 @@ class Server:
     def route(self, method: str, path: str, *, public: bool = False) -> Callable[[Any], Any]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
-        Or (status, content type, body). `public` pages need no token; Host and Origin are checked.
+        Or (status, content type, body), or (status, headers, body). `public` pages need no token;
+        Host and Origin are checked.
         """
         return lambda fn: _enter(self.routes, (method.upper(), path), Route(fn, public)).fn
 
@@ -10130,7 +10135,10 @@ class Endpoint:
     async def custom(
         self, fn: Callable[..., Any], request: HTTPRequest, response: Response, principal: Any
     ) -> None:
-        """Serve a page: str, bytes, a JSON value, or (status, content type, body)."""
+        """Serve a page: str, bytes, a JSON value, or (status, content type, body).
+
+        Headers, as a dict, may stand in the place of the content type.
+        """
         value = await self.server.call(fn, request)
         status, kind = 200, "text/plain; charset=utf-8"
         if isinstance(value, tuple):
@@ -10138,7 +10146,8 @@ class Endpoint:
         elif not isinstance(value, (str, bytes)):
             kind, value = JSON_TYPE, encode(to_json(value))
         body = value.encode() if isinstance(value, str) else value
-        await response.send(status, {"content-type": kind}, body)
+        headers = kind if isinstance(kind, dict) else {"content-type": kind}
+        await response.send(status, headers, body)
 
     # HTTP+SSE, the transport of the first revision.
 
@@ -10528,8 +10537,14 @@ class HTTPAnswer:
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    def __init__(self, url: URL, *, ssl: Any = None, uds: str | None = None) -> None:
+    def __init__(
+        self, url: URL, *, ssl: Any = None, uds: str | None = None,
+        admit: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
         self.url, self.uds = url, uds
+        #: looks at the address that was reached, and raises ConnectionClosed if nothing may be
+        #: sent there; a proxy reaches the server in our place, so nobody can look then
+        self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.proxy = None if uds else proxy_for(url, os.environ)
         self.idle: list[tuple[float, Stream]] = []
@@ -10538,19 +10553,20 @@ class HTTPClient:
 
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
-        patience: float | None = HEADERS_SECONDS,
+        patience: float | None = HEADERS_SECONDS, redirects: int = MAX_REDIRECTS,
     ) -> HTTPAnswer:  # fmt: skip
         """Send a request and return its answer when the head is there.
 
-        Redirects within the origin are followed. Raises ConnectionClosed with the URL and reason.
+        So many redirects within the origin are followed. Raises ConnectionClosed with the URL and
+        the reason.
         """
-        for _ in range(MAX_REDIRECTS + 1):
+        for _ in range(redirects + 1):
             answer = await self._send(method, target, headers, body, patience)
             target = self._redirected(answer, method)
             if not target:
                 return answer
             answer.close()
-        raise ConnectionClosed(f"{self.url} redirects more than {MAX_REDIRECTS} times")
+        raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
     def _redirected(self, answer: HTTPAnswer, method: str) -> str:
         """Return the target of a redirect that can be followed; "" if the answer is none."""
@@ -10637,7 +10653,14 @@ class HTTPClient:
         if self.uds is not None:
             return await asyncio.open_unix_connection(self.uds, **secure)
         if self.proxy is None:
-            return await asyncio.open_connection(self.url.host, self.url.port, **secure)
+            stream = await asyncio.open_connection(self.url.host, self.url.port, **secure)
+            try:
+                if self.admit is not None:
+                    self.admit(stream[1].get_extra_info("peername")[0])
+            except BaseException:
+                stream[1].transport.abort()
+                raise
+            return stream
         stream = await asyncio.open_connection(self.proxy.url.host, self.proxy.url.port)
         return await self._tunnel(stream, self.proxy) if self.ssl else stream
 
@@ -10732,20 +10755,54 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
 
 
+class Authorizer:
+    """What a server wants to see in our requests before it lets them in; here, nothing.
+
+    Section 35 derives from it what logs in.
+    """
+
+    async def headers(self, method: str, ask: bool) -> dict[str, str]:
+        """Return what to send with a request to the endpoint; a person may be asked if `ask`."""
+        return {}
+
+    async def settle(
+        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
+    ) -> bool:
+        """Look at the answer to a request that had the headers `sent`; True to send it once more.
+
+        `steps` notes what was done about this request so far. Raises AuthError.
+        """
+        return False
+
+    async def close(self) -> None:
+        """Stop asking a person, and finish what must not be lost."""
+
+
+#: Each makes an Authorizer, for a transport, of what `auth=` was given; or None, for the next.
+AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
+
+
 class HTTPTransport(Transport):
     """The client's end: every message is a POST, answers come as JSON or events.
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
-    is an SSLContext or the path of a CA file, `uds` the path of a Unix socket.
+    is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `auth` says how to
+    log in: section 35.
     """
 
     def __init__(
-        self, url: str, *, headers: Any = None, ssl: Any = None, uds: str | None = None
-    ) -> None:
+        self, url: str, *, headers: Any = None, ssl: Any = None, uds: str | None = None,
+        auth: Any = None,
+    ) -> None:  # fmt: skip
         self.url = parse_url(url)
         self.name = url
+        self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
         self._headers = headers
+        found = (make(self, auth) for make in AUTHORIZERS if auth is not None)
+        self.auth = next((each for each in found if each is not None), Authorizer())
+        if auth is not None and type(self.auth) is Authorizer:
+            raise TypeError(f"auth={type(auth).__name__}: see section 35 for what it can be")
         self.session_id: str | None = None
         self.rev: Revision | None = None
         #: by tool, the arguments that headers repeat
@@ -10847,13 +10904,31 @@ class HTTPTransport(Transport):
                 out[name.replace("_", "-")] = value.encode().decode("latin-1")
         return out
 
+    async def _send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
+        patience: float | None = HEADERS_SECONDS,
+    ) -> HTTPAnswer:  # fmt: skip
+        """Send a request with what authorizes it, once more where `auth` has mended a refusal."""
+        steps: list[str] = []
+        while True:
+            own = await self.auth.headers(method, not self.closed)
+            answer = await self.http.send(method, target, {**headers, **own}, body, patience)
+            again = None
+            try:
+                again = not self.closed and await self.auth.settle(answer, own, steps)
+            finally:
+                if again is not False:
+                    answer.close()
+            if not again:
+                return answer
+
     async def _post(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
         opening = is_opening(msg)
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
         target = self._messages_url or self.url.target
-        answer = await self.http.send("POST", target, headers, encode(msg), None)
+        answer = await self._send("POST", target, headers, encode(msg), None)
         try:
             status = answer.head.status
             if status >= 400:
@@ -10929,7 +11004,7 @@ class HTTPTransport(Transport):
         again.retry_ms = events.retry_ms
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id)
         try:
-            answer = await self.http.send("GET", self.url.target, headers)
+            answer = await self._send("GET", self.url.target, headers)
         except ConnectionClosed:
             return again
         try:
@@ -10998,7 +11073,7 @@ class HTTPTransport(Transport):
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(events.last_id))
         again = SSEDecoder(events.last_id)
         again.retry_ms = events.retry_ms
-        answer = await self.http.send("GET", self.url.target, headers, b"", None)
+        answer = await self._send("GET", self.url.target, headers, b"", None)
         try:
             status = answer.head.status
             if status == 400 and events.last_id:  # what we have not seen is no longer kept
@@ -11023,7 +11098,7 @@ class HTTPTransport(Transport):
             return False
         headers = await self.fields(accept=EVENT_TYPE)
         try:
-            answer = await self.http.send("GET", self.url.target, headers)
+            answer = await self._send("GET", self.url.target, headers)
         except ConnectionClosed:
             return False
         kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
@@ -11103,12 +11178,13 @@ class HTTPTransport(Transport):
         if self.session_id is not None:
             with contextlib.suppress(MCPError, ValueError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._delete(), GRACE_SECONDS)
+        await self.auth.close()
         await self.tasks.close()
         await self.http.close()
 
     async def _delete(self) -> None:
         # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
-        answer = await self.http.send("DELETE", self.url.target, await self.fields())
+        answer = await self._send("DELETE", self.url.target, await self.fields())
         answer.close()
 
 

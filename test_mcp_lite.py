@@ -8697,6 +8697,35 @@ class TestRedirects:
 
         run(main())
 
+    @pytest.mark.parametrize("redirects", [0, 2])
+    def test_so_many_are_followed_as_was_said_and_no_more(self, redirects):
+        async def main():
+            count = []
+
+            async def move(request, response):
+                count.append(request.path)
+                await response.send(307, {"location": f"/{len(count)}"}, b"")
+
+            async with listening(move) as listener, client_of(listener.root) as client:
+                with pytest.raises(m.ConnectionClosed, match=f"more than {redirects} times"):
+                    await fetch(client, "/", "POST", b"secret", redirects=redirects)
+                assert len(count) == redirects + 1
+
+        run(main())
+
+    def test_an_address_that_is_not_admitted_is_sent_nothing(self):
+        async def main():
+            def admit(address):
+                assert address == "127.0.0.1"
+                raise m.ConnectionClosed(f"{address} is private")
+
+            async with listening() as listener, client_of(listener.root, admit=admit) as client:
+                with pytest.raises(m.ConnectionClosed, match="127.0.0.1 is private"):
+                    await fetch(client)
+                assert listener.seen == []
+
+        run(main())
+
     def test_a_redirect_without_a_location_is_an_answer(self):
         async def main():
             async def move(request, response):
@@ -10104,7 +10133,8 @@ class TestSecurity:
     def test_pages_beside_the_endpoint(self, caplog):
         app = self.app()
         values = {"text": "é", "bytes": b"\xff", "json": [1], "all": (404, "text/html", "<p>"),
-                  "split": (200, "a\r\nb: c", ""), "none": None}  # fmt: skip
+                  "split": (200, "a\r\nb: c", ""), "none": None,
+                  "headers": (201, {"content-type": "a/b", "location": "/text"}, "")}  # fmt: skip
 
         @app.route("get", "/value/")
         async def value(request):
@@ -10118,12 +10148,16 @@ class TestSecurity:
                     ("json", (200, "application/json", [1])),
                     ("all", (404, "text/html", b"<p>")),
                     ("none", (200, "application/json", None)),
+                    ("headers", (201, "a/b", b"")),
                     ("split", (500, None, b"")),
                     ("missing", (500, None, b"")),
                 ):
                     status, fields, body = await caller.ask("GET", b"", f"/value?{query}")
                     assert (status, fields.get("content-type"), body) == wanted
                 assert await caller.ask("HEAD", b"", "/open")
+                answer = await caller.send("GET", b"", "/value?headers")
+                assert answer.head.headers["location"] == "/text"
+                answer.close()
                 status, fields, body = await caller.ask("GET", b"", "/closed?a=b")
                 assert body == {"query": "a=b"}
                 status, fields, _ = await caller.ask("DELETE", b"", "/closed")
@@ -10908,6 +10942,85 @@ class TestClientOverHTTP:
         sent = [headers["authorization"] for _, headers, _ in script.seen]
         wanted = [f"Bearer {n}" for n in range(1, len(sent) + 1)]
         assert sent == (["Bearer 1"] * len(sent) if how == "static" else wanted)
+
+    def test_an_authorizer_has_a_refused_request_sent_once_more(self, monkeypatch):
+        """The same bytes, with its own headers, and for the standalone stream too."""
+
+        class Knock(m.Authorizer):
+            token = 0
+
+            async def headers(self, method, ask):
+                return {"authorization": f"Bearer {self.token}"} if self.token else {}
+
+            async def settle(self, answer, sent, steps):
+                if answer.head.status != 401 or len(steps) == 2:
+                    return False
+                steps.append("knock")
+                self.token += 1
+                return True
+
+        monkeypatch.setattr(m, "AUTHORIZERS", [lambda transport, auth: auth])
+        seen = []
+
+        async def serve(wire):
+            while True:
+                head, body = await one_request(wire)
+                seen.append((head.method, head.headers.get("authorization"), body))
+                if head.headers.get("authorization") != "Bearer 2":
+                    wire.send(framed("text/plain", b"no", "401 Unauthorized"))
+                elif b'"initialize"' in body:
+                    wire.send(greeting(body, SESSION))
+                else:
+                    wire.send(NO_BODY)
+
+        async def main():
+            async with scripted(serve) as url:
+                async with m.Client(url, revision=NEWEST_SESSION, auth=Knock()):
+                    pass
+                assert [token for _, token, _ in seen[:3]] == [None, "Bearer 1", "Bearer 2"]
+                assert len({body for _, _, body in seen[:3]}) == 1
+                assert {method for method, token, _ in seen[3:] if token == "Bearer 2"} == {
+                    "POST", "GET", "DELETE",
+                }  # fmt: skip
+                with pytest.raises(m.AuthError, match="401"):
+                    async with m.Client(url, revision=NEWEST_SESSION, auth=Stubborn()):
+                        pass
+
+        class Stubborn(Knock):
+            async def headers(self, method, ask):
+                return {}
+
+        run(main())
+
+    def test_an_auth_that_nothing_makes_an_authorizer_of_is_a_mistake(self, monkeypatch):
+        monkeypatch.setattr(m, "AUTHORIZERS", [])
+
+        async def main():
+            with pytest.raises(TypeError, match="auth=object: see section 35"):
+                async with m.Client("http://127.0.0.1:9/", auth=object()):
+                    pass
+
+        run(main())
+
+    def test_waiting_for_a_person_costs_no_request_its_timeout(self, monkeypatch):
+        class Person(m.Authorizer):
+            async def headers(self, method, ask):
+                if not self.asked:
+                    self.asked = self.transport.waits_for_person = True
+                    over = asyncio.get_running_loop().time() + 0.05
+                    await until(lambda: asyncio.get_running_loop().time() > over)
+                    self.transport.waits_for_person = False
+                return {}
+
+            def __init__(self, transport, auth):
+                self.transport, self.asked = transport, False
+
+        monkeypatch.setattr(m, "AUTHORIZERS", [Person])
+
+        async def on_call(wire, head, msg):
+            wire.send(http_answer(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": {}})))
+
+        talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=0.02)
 
     def test_headers_that_cannot_be_had_fail_the_request_at_once(self):
         async def on_call(wire, head, msg):
