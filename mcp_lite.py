@@ -10777,9 +10777,36 @@ class Authorizer:
     async def close(self) -> None:
         """Stop asking a person, and finish what must not be lost."""
 
+    async def send(
+        self, transport: HTTPTransport, method: str, target: str, headers: Mapping[str, str],
+        body: bytes = b"", patience: float | None = HEADERS_SECONDS,
+    ) -> HTTPAnswer:  # fmt: skip
+        """Send a request with what authorizes it, once more where a refusal has been mended."""
+        steps: list[str] = []
+        while True:
+            own = await self.headers(method, not transport.closed)
+            answer = await transport.http.send(method, target, {**headers, **own}, body, patience)
+            again = None
+            try:
+                again = not transport.closed and await self.settle(answer, own, steps)
+            finally:
+                if again is not False:
+                    answer.close()
+            if not again:
+                return answer
+
 
 #: Each makes an Authorizer, for a transport, of what `auth=` was given; or None, for the next.
 AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
+
+
+def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
+    """Return the Authorizer that a transport was given; TypeError if nothing makes one of it."""
+    found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
+    made = next((each for each in found if each is not None), None)
+    if auth is not None and made is None:
+        raise TypeError(f"auth={type(auth).__name__}: see section 35 for what it can be")
+    return made or Authorizer()
 
 
 class HTTPTransport(Transport):
@@ -10799,10 +10826,7 @@ class HTTPTransport(Transport):
         self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
         self._headers = headers
-        found = (make(self, auth) for make in AUTHORIZERS if auth is not None)
-        self.auth = next((each for each in found if each is not None), Authorizer())
-        if auth is not None and type(self.auth) is Authorizer:
-            raise TypeError(f"auth={type(auth).__name__}: see section 35 for what it can be")
+        self.auth = authorizer_of(self, auth)
         self.session_id: str | None = None
         self.rev: Revision | None = None
         #: by tool, the arguments that headers repeat
@@ -10904,31 +10928,13 @@ class HTTPTransport(Transport):
                 out[name.replace("_", "-")] = value.encode().decode("latin-1")
         return out
 
-    async def _send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
-        patience: float | None = HEADERS_SECONDS,
-    ) -> HTTPAnswer:  # fmt: skip
-        """Send a request with what authorizes it, once more where `auth` has mended a refusal."""
-        steps: list[str] = []
-        while True:
-            own = await self.auth.headers(method, not self.closed)
-            answer = await self.http.send(method, target, {**headers, **own}, body, patience)
-            again = None
-            try:
-                again = not self.closed and await self.auth.settle(answer, own, steps)
-            finally:
-                if again is not False:
-                    answer.close()
-            if not again:
-                return answer
-
     async def _post(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
         opening = is_opening(msg)
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
         target = self._messages_url or self.url.target
-        answer = await self._send("POST", target, headers, encode(msg), None)
+        answer = await self.auth.send(self, "POST", target, headers, encode(msg), None)
         try:
             status = answer.head.status
             if status >= 400:
@@ -11004,7 +11010,7 @@ class HTTPTransport(Transport):
         again.retry_ms = events.retry_ms
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id)
         try:
-            answer = await self._send("GET", self.url.target, headers)
+            answer = await self.auth.send(self, "GET", self.url.target, headers)
         except ConnectionClosed:
             return again
         try:
@@ -11073,7 +11079,7 @@ class HTTPTransport(Transport):
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(events.last_id))
         again = SSEDecoder(events.last_id)
         again.retry_ms = events.retry_ms
-        answer = await self._send("GET", self.url.target, headers, b"", None)
+        answer = await self.auth.send(self, "GET", self.url.target, headers, b"", None)
         try:
             status = answer.head.status
             if status == 400 and events.last_id:  # what we have not seen is no longer kept
@@ -11098,7 +11104,7 @@ class HTTPTransport(Transport):
             return False
         headers = await self.fields(accept=EVENT_TYPE)
         try:
-            answer = await self._send("GET", self.url.target, headers)
+            answer = await self.auth.send(self, "GET", self.url.target, headers)
         except ConnectionClosed:
             return False
         kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
@@ -11184,7 +11190,7 @@ class HTTPTransport(Transport):
 
     async def _delete(self) -> None:
         # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
-        answer = await self._send("DELETE", self.url.target, await self.fields())
+        answer = await self.auth.send(self, "DELETE", self.url.target, await self.fields())
         answer.close()
 
 
