@@ -20914,6 +20914,29 @@ class TestPurity:
         assert not guilty
 
 
+#: Accesses to underscore names of other classes that are still there; it must only go down.
+FOREIGN_NAMES = 49
+#: What Python itself offers under such a name and has no other name for.
+PYTHONS_OWN = {
+    "os._exit", "sys._current_frames",  # both are documented
+    "value._value_",  # the value of a member of an Enum, also where the class redefines `value`
+    # What asyncio's streams do not tell otherwise, on the Pythons that we support.
+    "reader._buffer", "reader._transport", "protocol._over_ssl",
+}  # fmt: skip
+
+
+def foreign_names(node, own=("self", "cls", "super()")):
+    """Yield each access to an underscore name of something that is not the class itself."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Attribute) and re.match(r"_(?!.*__$)", child.attr):
+            # The methods of a NamedTuple have an underscore, that fields may have their names.
+            if child.attr not in ("_replace", "_asdict", "_fields", "_make"):
+                if ast.unparse(child.value) not in own:
+                    yield ast.unparse(child)
+        inner = (*own, child.name) if isinstance(child, ast.ClassDef) else own
+        yield from foreign_names(child, inner)
+
+
 class TestProportions:
     """Thresholds measured on h11 and websockets, the most readable of their kind."""
 
@@ -20933,6 +20956,11 @@ class TestProportions:
         classes = [node for node in ast.walk(TREE) if isinstance(node, ast.ClassDef)]
         assert {node.name for node in classes if size(node) > 325} <= {"Client", "Endpoint"}
         assert max(size(node) for node in classes) <= 550
+
+    def test_nobody_reaches_into_another_class(self):
+        """An underscore says that a name belongs to its class. The aim is none but Python's own."""
+        found = [text for text in foreign_names(TREE) if text not in PYTHONS_OWN]
+        assert len(found) <= FOREIGN_NAMES, "\n".join(sorted(set(found)))
 
     def test_the_story_is_told(self):
         """The aim is one line of comment or docstring for two of code; it must not sink."""
