@@ -3594,34 +3594,46 @@ def signature_of(
 ###############################################################################
 # 11. URI templates
 ###############################################################################
-# Pure. Follows RFC 6570. Uses sections 1 and 9.
+# Pure. Follows RFC 6570. Uses section 1.
 #
-# Problem.  "note://{name}" names a family of resources: a URI must be taken apart into values that
-#           a handler may open files with, whoever wrote it.
-# Rules.    1. A URI matches in at most one way, found in time linear in its length: no regular
-#              expression is made of a template, and nothing is ever tried twice.
-#           2. Values are percent-decoded once, after matching. `{name}` never holds a slash, even
-#              an escaped one, and no value climbs with "..". A handler that opens files must still
-#              resolve links and check where it arrived.
-# Plan.     Template: literals and variables alternate, one variable at most may span segments
-#           ("deep"); those before it are read from the left, those after it from the right.
-# Not here. `{#x} {;x} {&x} {x:3}` and lists: refused, with a message that says what to write.
+# Problem.  "note://{name}" names a family of resources. A URI has to be taken apart into the values
+#           of the variables. A handler may open files with these values, whoever wrote the URI.
+# Rules.    1. A URI matches a template in at most one way. Matching takes time linear in the length
+#              of the URI: no regular expression is made of a template, and no place is tried twice.
+#           2. Values are percent-decoded once, after matching.
+#           3. No value leads out of the folder that a handler joins it to, whether it comes from a
+#              path or from a query. A URI does not match if one of its values has a part "..",
+#              begins with a slash or a drive ("C:/"), or has a control character. A backslash
+#              counts as a slash here. `{name}` has no slash at all, not even an escaped one. The
+#              one exception are file URIs: `file://{+path}` gives absolute paths.
+# Plan.     In a template, literals and variables alternate. One variable at most is deep: it may
+#           hold slashes. Literals before it are looked for from the left, those after it from the
+#           right.
+# Not here. `{#x} {;x} {&x} {x:3}` and lists: they are refused, with a message that says what to
+#           write. What rule 3 does not promise: symbolic links, names that Windows reserves ("NUL",
+#           "C:x"), "~", and what a shell, a database or a page of HTML may read into a value. A
+#           handler that opens files must resolve links and check where it arrived.
 
-MAX_TEMPLATE_CHARS = 1000  # one URI template; ours, or a server's that a client expands
+MAX_TEMPLATE_CHARS = 1000  # one URI template; people write less than 100
 MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
-UNRESERVED = "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-IN_PATHS = UNRESERVED + "!$&'()*+,;=:@/"  # RFC 3986 §3.3: pchar, and the slash between
-IN_URIS = IN_PATHS + "?#[]"
+#: What may stand in a URI as it is: RFC 3986 §2, and "%", which begins an escape.
+IN_URIS = "-._~!$&'()*+,;=:@/?#[]%"
+#: Characters that no value has: the controls of ASCII and Latin-1, and Unicode's line separators.
+CONTROL_CHARS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def percent_encode(text: str, keep: str) -> str:
-    """Return `text` with the UTF-8 of every character outside `keep` as %XX.
+def percent_encode(text: str) -> str:
+    """Return a URI with the UTF-8 of all that may not stand in URIs as %XX; escapes stay.
 
-    >>> percent_encode("100% café", UNRESERVED)
-    '100%25%20caf%C3%A9'
+    Raises ValueError for a lone surrogate.
+
+    >>> percent_encode("x://café au lait%21")
+    'x://caf%C3%A9%20au%20lait%21'
     """
-    return "".join(c if c in keep else "".join(f"%{b:02X}" for b in c.encode()) for c in text)
+    from urllib.parse import quote
+
+    return quote(text, safe=IN_URIS)
 
 
 def percent_decode(text: str) -> str:
@@ -3630,9 +3642,25 @@ def percent_decode(text: str) -> str:
     >>> percent_decode("caf%C3%A9 100%2525")
     'café 100%25'
     """
+    from urllib.parse import unquote_to_bytes
+
     if re.search("%(?![0-9A-Fa-f]{2})", text):
         raise ValueError(f"a percent sign without two hexadecimal digits in {text!r}")
-    return re.sub(rb"%(..)", lambda hit: bytes([int(hit[1], 16)]), text.encode()).decode()
+    return unquote_to_bytes(text).decode()
+
+
+def stays_inside(value: str, may_be_absolute: bool = False) -> bool:
+    """Tell whether a value is free of controls and stays in the folder that it is joined to.
+
+    >>> [stays_inside(value) for value in ("a/b", "../b", "a\\\\..\\\\b", "/a", "C:/a", "a\\0")]
+    [True, False, False, False, False, False]
+    """
+    parts = value.replace("\\", "/").split("/")
+    # Windows takes ".. " for "..".
+    if CONTROL_CHARS.search(value) or any(part.strip(" ") == ".." for part in parts):
+        return False
+    is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
+    return may_be_absolute or not is_absolute
 
 
 class Template:
@@ -3642,7 +3670,8 @@ class Template:
     {+path}      also with slashes; likewise {path*} and {/path*}; one of these per template
     {?q,lang}    query parameters at the end, in any order, each at most once, each may be absent
 
-    Where a literal occurs more than once, variables are short, and the deep one is long.
+    Where a literal occurs more than once, the deep variable gets as much as it can, and the others
+    as little. Raises ValueError, with a remedy, for a template that is not one of these.
 
     >>> Template("file:///{path*}.{ext}").match("file:///etc/conf.d/my%20app.toml")
     {'path': 'etc/conf.d/my app', 'ext': 'toml'}
@@ -3652,12 +3681,12 @@ class Template:
     True
     """
 
-    __slots__ = ("deep", "literals", "names", "query", "text", "variables")
+    __slots__ = ("deep", "literals", "names", "query", "start", "text", "variables")
 
     def __init__(self, text: str) -> None:
-        self.text, self.literals = text, [""]  # of these there is one more than of variables
-        #: of the path: name, may it hold slashes, which characters stay unescaped
-        self.variables: list[tuple[str, bool, str]] = []
+        self.text = text
+        self.literals = [""]  # one before each variable of the path, and one behind the last
+        self.variables: list[tuple[str, bool]] = []  # of the path: name, and whether it is deep
         if len(text) > MAX_TEMPLATE_CHARS:
             raise ValueError(f"a URI template may have {MAX_TEMPLATE_CHARS} characters")
         if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text):
@@ -3672,12 +3701,14 @@ class Template:
             elif "{" in piece or "}" in piece:
                 raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
             else:
-                self.literals[-1] += percent_encode(piece, IN_URIS + "%")
-        deep = [i for i, (_, may, _) in enumerate(self.variables) if may]
+                self.literals[-1] += percent_encode(piece)
+        #: every URI that matches begins so; from an escape on, it may be spelled in two ways
+        self.start = self.literals[0].partition("%")[0]
+        self.names = [name for name, _ in self.variables] + self.query
+        deep = [i for i, (_, is_deep) in enumerate(self.variables) if is_deep]
+        self.deep = deep[0] if deep else len(self.variables) - 1  # the one that takes the rest
         if len(deep) > 1 or "" in self.literals[1:-1]:
             raise self._refuse("put text between variables; only one may have + or *")
-        self.deep = deep[0] if deep else len(self.variables) - 1
-        self.names = [name for name, _, _ in self.variables] + self.query
         if len(set(self.names)) != len(self.names) or len(self.names) > MAX_TEMPLATE_NAMES:
             raise self._refuse(f"name each variable once, and {MAX_TEMPLATE_NAMES} at most")
 
@@ -3691,42 +3722,62 @@ class Template:
         return text.split(",")
 
     def _add_expression(self, text: str) -> None:
+        """Note the variables that stand in one pair of braces, and the literals between them."""
         operator = text[:1] if text[:1] in ("+", ".", "/") else ""
-        # RFC 6570 §3.2.1: what stands before the first value, and what between values
+        # RFC 6570 §3.2.1: the text before the first value, and the text between two values
         first, between = (operator, operator) if operator in (".", "/") else ("", ",")
         for i, name in enumerate(self._variable_names(text[len(operator) :], r"\*?")):
             self.literals[-1] += between if i else first
             self.literals.append("")
-            deep = operator == "+" or name.endswith("*")
-            keep = IN_URIS if operator == "+" else IN_PATHS if deep else UNRESERVED
-            keep = keep.replace("?", "") if self.query else keep
-            self.variables.append((name.rstrip("*"), deep, keep))
+            self.variables.append((name.rstrip("*"), operator == "+" or name.endswith("*")))
 
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the decoded values by name, or None if `uri` is not one of this template's."""
+        # A server asks all of its templates: most must say no before they look at the whole URI.
+        if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
+            return None
         with contextlib.suppress(ValueError):
+            uri = percent_encode(uri)  # as a client does when it expands a template
+            path, _, query = uri.partition("?") if self.query else (uri, "", "")
             if len(uri) <= MAX_URI_CHARS:
-                uri = percent_encode(uri, IN_URIS + "%")  # as a client that expanded the template
-                path, _, query = uri.partition("?") if self.query else (uri, "", "")
-                pairs = [pair.partition("=") for pair in query.split("&")] if query else []
-                named = {name: percent_decode(value) for name, _, value in pairs}
-                if len(named) == len(pairs) and named.keys() <= set(self.query):
-                    return {**self._decode_path(path), **named}
+                return {**self._decode_path(path), **self._decode_query(query)}
         return None
 
+    def _decode_query(self, query: str) -> dict[str, str]:
+        pairs = [pair.partition("=") for pair in query.split("&")] if query else []
+        values = {name: percent_decode(value) for name, _, value in pairs}
+        if len(values) != len(pairs) or not values.keys() <= set(self.query):
+            raise ValueError("a query parameter that is not ours, or that stands there twice")
+        if not all(map(stays_inside, values.values())):
+            raise ValueError("a value that would leave its folder")
+        return values
+
+    def _decode_path(self, path: str) -> dict[str, str]:
+        values = {}
+        for i, ((name, is_deep), raw) in enumerate(zip(self.variables, self._split_path(path))):
+            value = values[name] = percent_decode(raw)
+            # RFC 8089 §2: the path of a file URI is absolute.
+            if not stays_inside(value, is_deep and self.literals[i] in ("file:", "file://")):
+                raise ValueError("a value that would leave its folder")
+            # "?" and "#" end a path, where they are not escaped.
+            if not is_deep and (set("/\\") & set(value) or value == "." or set("?#") & set(raw)):
+                raise ValueError("more than a name")
+        return values
+
     def _split_path(self, path: str) -> list[str]:
-        """Find each literal once: from both ends towards the variable that takes the rest."""
+        """Return the values, not yet decoded: find each literal once, from both ends."""
         literals, last = self.literals, len(self.variables)
         if last == 0 and path == literals[0]:
             return []
         if last == 0 or not (path.startswith(literals[0]) and path.endswith(literals[-1])):
             raise ValueError("another beginning or end")
-        # No "/" can be in a value that `index` left short and be absent from a longer one, so the
-        # first place is the right one, or there is none. Likewise `rindex`, from the other end.
+        # The first place where a literal stands counts. A later one makes the value before it
+        # longer, and a longer value has all the slashes that the shorter one was refused for.
         left, start = [], len(literals[0])
         for literal in literals[1 : self.deep + 1]:
             left.append(path[start : path.index(literal, start + 1)])
             start += len(left[-1] + literal)
+        # Behind the deep variable the same is done from the right.
         right, stop = [], len(path) - len(literals[-1])
         for literal in reversed(literals[self.deep + 1 : last]):
             begin = path.rindex(literal, start, max(stop - 1, 0))
@@ -3735,33 +3786,6 @@ class Template:
         if start >= stop:
             raise ValueError("a variable without a value")
         return [*left, path[start:stop], *reversed(right)]
-
-    def _decode_path(self, path: str) -> dict[str, str]:
-        out = {}
-        for i, ((name, deep, _), raw) in enumerate(zip(self.variables, self._split_path(path))):
-            value = out[name] = percent_decode(raw)
-            parts = value.replace("\\", "/").split("/")
-            # file://{+path} asks for an absolute path; elsewhere a second slash smuggles one in.
-            rooted = parts[0] == "" and self.literals[i].endswith("/")
-            leaves = ".." in parts or (rooted and self.literals[i] != "file://")
-            if leaves or not deep and (len(parts) > 1 or value == "." or set("?#") & set(raw)):
-                raise ValueError("a path that would leave its folder, or more than a name")
-        return out
-
-    def expand(self, values: Mapping[str, str]) -> str:
-        """Return the URI for these values; raise ValueError if one is missing, but in a query.
-
-        >>> Template("x://{a}/{+b}{?q,r}").expand({"a": "1/2", "b": "3/4", "r": "5&6"})
-        'x://1%2F2/3/4?r=5%266'
-        """
-        uri = self.literals[0]
-        for (name, _, keep), literal in zip(self.variables, self.literals[1:]):
-            if name not in values:
-                raise ValueError(f"URI template {self.text!r} needs a value for {name!r}")
-            uri += percent_encode(values[name], keep) + literal
-        given = [name for name in self.query if name in values]
-        pairs = [f"{name}={percent_encode(values[name], UNRESERVED)}" for name in given]
-        return "?".join(filter(None, (uri, "&".join(pairs))))
 
 ###############################################################################
 # 12. Content and forms
