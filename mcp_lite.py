@@ -3594,7 +3594,7 @@ def signature_of(
 ###############################################################################
 # 11. URI templates
 ###############################################################################
-# Pure. Follows RFC 6570. Uses section 1.
+# Pure. Follows RFC 6570. Uses sections 1 and 9.
 #
 # Problem.  "note://{name}" names a family of resources. A URI has to be taken apart into the values
 #           of the variables. A handler may open files with these values, whoever wrote the URI.
