@@ -1484,17 +1484,22 @@ def decide_era(outcome: Any) -> str:
 ###############################################################################
 # Uses sections 1 and 2.
 #
-#
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
-#           that block must not run on the loop, nor keep the process alive when it should end.
-# Rules.    1. Every task is in a Tasks; whoever owns it closes it, and then nothing is left.
+#           that block must not run on the loop, nor keep the process alive when it should end, nor
+#           take all threads from everybody else.
+# Rules.    1. Every task is in a Tasks. The owner of the Tasks closes it, and then nothing is left.
 #           2. CancelledError is caught only to clean up, and raised again.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
 #              threads of concurrent.futures are joined at exit.
+#           4. A thread that waits for the loop gives its place in the pool to another thread, since
+#              the loop may be waiting for one.
+#           5. Nobody gets more than half of the threads that the others have left over. So there is
+#              one for whoever comes next, however many calls of one principal sleep.
 # Plan.     Tasks, a set that owns tasks; Threads, a bounded pool.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
+MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -1509,15 +1514,19 @@ def _uncancel(task: asyncio.Task[Any]) -> None:
 class Tasks:
     """A set that owns its tasks: it reports their failures, and can end them all.
 
-    `ended` is called whenever one has ended.
+    `ended` is called whenever a task has ended.
     """
 
     def __init__(self, ended: Callable[[], None] | None = None) -> None:
         self.running: set[asyncio.Task[Any]] = set()
         self.ended = ended
+        self.closing = False
 
     def spawn(self, coro: Any) -> asyncio.Task[Any]:
-        """Run a coroutine as a task of this set, at once where CPython can (3.12)."""
+        """Run a coroutine as a task of this set, at once where CPython can (3.12).
+
+        While the set is being closed, the new task is cancelled like those before it.
+        """
         loop = asyncio.get_running_loop()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
         if task.done():
@@ -1525,6 +1534,8 @@ class Tasks:
         else:
             self.running.add(task)
             task.add_done_callback(self._report)
+            if self.closing:
+                task.cancel()
         return task
 
     def _report(self, task: asyncio.Task[Any]) -> None:
@@ -1537,82 +1548,253 @@ class Tasks:
         if exc is not None and not isinstance(exc, ConnectionClosed):
             logger.error("a background task failed", exc_info=exc)
 
+    def others(self) -> set[asyncio.Task[Any]]:
+        """Return the running tasks, without the one that asks."""
+        return self.running - {asyncio.current_task()}
+
     async def drain(self, seconds: float | None) -> None:
-        """Wait until all tasks have ended of themselves, at most so long (None: for ever)."""
-        mine = asyncio.current_task()
-        waiting = {task for task in self.running if task is not mine}
+        """Wait until the tasks of this moment have ended, at most so long (None: for ever)."""
+        waiting = self.others()
         if waiting:
             await asyncio.wait(waiting, timeout=seconds)
 
     async def close(self) -> None:
         """Cancel all tasks and wait until they are gone; one that will not go is reported."""
-        mine = asyncio.current_task()
-        for task in list(self.running):
-            if task is not mine:
+        loop = asyncio.get_running_loop()
+        deadline, self.closing = loop.time() + GRACE_SECONDS, True
+        try:
+            for task in self.others():
                 task.cancel()
-        await self.drain(GRACE_SECONDS)
-        stubborn = [task for task in self.running if task is not mine]
+            # A task may spawn another one while it ends, so one look is not enough.
+            while self.others() and loop.time() < deadline:
+                await self.drain(deadline - loop.time())
+        finally:
+            self.closing = False
+        stubborn = self.others()
         if stubborn:
-            logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), stubborn[0])
+            example = next(iter(stubborn))
+            logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), example)
+
+
+class ThreadJob(NamedTuple):
+    """One call of a function, for a worker thread."""
+
+    owner: str
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    call: Callable[[], Any]
+    #: the queue from which the thread that runs it takes its jobs
+    hands: Any
 
 
 class Threads:
     """A bounded pool of daemon threads for functions that block.
 
-    The functions see the context variables of their caller. A call that is cancelled is no longer
-    awaited, but its thread runs on: Python cannot stop it.
+    The functions see the context variables of their caller. A call that is cancelled while it waits
+    for a thread is forgotten. If it runs, it is no longer awaited, but its thread goes on: Python
+    cannot stop it.
     """
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
         self.limit = limit
+        #: in a worker thread: `job`, the ThreadJob that it runs
+        self.local = threading.local()
         self.lock = threading.Lock()
-        self.jobs: Any = None
-        self.threads = 0
-        self.free = 0  # threads without a job; negative while jobs wait for a thread
+        #: who waits for the end of all jobs
+        self.drains: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = []
+        self._start_over()
 
-    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return what fn(*args) returns, from a thread."""
+    def _start_over(self) -> None:
+        self.process = os.getpid()
+        #: a queue.SimpleQueue from which the threads take their jobs; None before the first
+        self.hands: Any = None
+        self.threads = self.idle = 0
+        #: how many threads work for each owner, and how many of them wait for the loop meanwhile
+        self.working: dict[str, int] = {}
+        self.blocking: dict[str, int] = {}
+        #: by owner, the jobs for which there is no thread yet, oldest first
+        self.waiting: OrderedDict[str, OrderedDict[asyncio.Future[Any], ThreadJob]] = OrderedDict()
+
+    async def run(self, fn: Callable[..., Any], *args: Any, owner: str = "") -> Any:
+        """Return what fn(*args) returns, from a thread.
+
+        `owner` is for whom: a stable key of the principal, or "" for calls that are not counted.
+        Raises RuntimeError if there is no thread and none can be started.
+        """
+        if self.process != os.getpid():  # a fork copies no threads
+            self.lock, self.drains = threading.Lock(), []
+            self._start_over()
         loop = asyncio.get_running_loop()
-        future = loop.create_future()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
-            if self.jobs is None:
+            if self.hands is None:
                 import queue
 
-                self.jobs = queue.SimpleQueue()
-            if self.free <= 0 and self.threads < self.limit:
+                self.hands = queue.SimpleQueue()
+            job = ThreadJob(owner, loop, loop.create_future(), call, self.hands)
+            self.waiting.setdefault(owner, OrderedDict())[job.future] = job
+            try:
+                self._assign()
+            except RuntimeError:
+                self._forget(job)
+                raise
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            with self.lock:
+                self._forget(job)
+            raise
+
+    def _forget(self, job: ThreadJob) -> None:
+        """Drop a job that no thread has taken."""
+        jobs = self.waiting.get(job.owner)
+        if jobs is not None:
+            jobs.pop(job.future, None)
+            if not jobs:
+                del self.waiting[job.owner]
+
+    def _assign(self) -> None:
+        """Give the waiting jobs to threads, in turn to each owner, as far as its share allows."""
+        while True:
+            free = (owner for owner in self.waiting if self._may_work(owner))
+            owner = next(free, None)
+            if owner is None:
+                return
+            if not self.idle:
                 name = f"mcp_lite-{self.threads + 1}"
-                thread = threading.Thread(None, self._work, name, (self.jobs,), daemon=True)
+                thread = threading.Thread(None, self._work, name, (self.hands,), daemon=True)
                 thread.start()  # counted only if it could be started
                 self.threads += 1
-                self.free += 1
-            self.free -= 1
-            self.jobs.put((loop, future, call))
-        return await future
+                self.idle += 1
+            jobs = self.waiting.pop(owner)
+            _, job = jobs.popitem(last=False)
+            if jobs:
+                self.waiting[owner] = jobs  # behind the others
+            self.idle -= 1
+            self.working[owner] = self.working.get(owner, 0) + 1
+            self.hands.put(job)
 
-    def _work(self, jobs: Any) -> None:
+    def _may_work(self, owner: str) -> bool:
+        limit, mine = self.limit, self.working.get(owner, 0)
+        others = sum(self.working.values()) - mine
+        return mine < (limit - others if not owner else share_of(limit, others))
+
+    def _work(self, hands: Any) -> None:
+        settle: Callable[[], None] | None
         while True:
-            job = jobs.get()
+            job = hands.get()
             if job is None:
                 return
-            loop, future, call = job
+            self.local.job = job
             try:  # what was cancelled before its turn is not called
-                settle = functools.partial(_settle, future, future.cancelled() or call(), None)
+                value = None if job.future.cancelled() else job.call()
+                settle = functools.partial(_settle, job.future, value, None)
             except BaseException as exc:  # the caller decides what to do about it
-                settle = functools.partial(_settle, future, None, exc)
-            with self.lock:
-                if jobs is self.jobs:
-                    self.free += 1
+                settle = functools.partial(_settle, job.future, None, exc)
+            stays = self._finish(job)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle)
-            del job, loop, future, call, settle  # an idle thread must not keep results alive
+                job.loop.call_soon_threadsafe(settle)
+            # An idle thread must not keep results alive.
+            self.local.job = job = value = settle = None
+            if not stays:
+                return
+
+    def _finish(self, job: ThreadJob) -> bool:
+        """Note that a job is done; return whether its thread is wanted for another one."""
+        with self.lock:
+            if job.hands is not self.hands:  # of a pool that was closed: it works off its queue
+                return True
+            _count(self.working, job.owner, -1)
+            stays = self.threads - sum(self.blocking.values()) <= self.limit
+            if stays:
+                self.idle += 1
+            else:
+                self.threads -= 1
+            with contextlib.suppress(RuntimeError):  # no further thread: this one will come to it
+                self._assign()
+            if not self.working and not self.blocking:
+                self._end_drains()
+            return stays
+
+    def _end_drains(self) -> None:
+        for loop, future in self.drains:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, future, None, None)
+
+    @contextlib.contextmanager
+    def blocked(self) -> Generator[None, None, None]:
+        """Let another thread work while this one waits for the loop; elsewhere it does nothing.
+
+        Raises RPCError -- too busy -- when too many threads wait already.
+        """
+        job: ThreadJob | None = getattr(self.local, "job", None)
+        if job is None or job.hands is not self.hands:
+            yield
+            return
+        with self.lock:
+            mine = self.blocking.get(job.owner, 0)
+            others = sum(self.blocking.values()) - mine
+            most = MAX_BLOCKED_THREADS
+            if mine >= (most - others if not job.owner else share_of(most, others)):
+                raise RPCError(TOO_BUSY, "too many threads of this server wait for an answer")
+            _count(self.working, job.owner, -1)
+            _count(self.blocking, job.owner, 1)
+            with contextlib.suppress(RuntimeError):  # the next call of run() will say so
+                self._assign()
+        try:
+            yield
+        finally:
+            with self.lock:
+                if job.hands is self.hands:
+                    _count(self.blocking, job.owner, -1)
+                    _count(self.working, job.owner, 1)  # more than the limit, for a while
+
+    async def drain(self, seconds: float | None) -> bool:
+        """Wait until no job runs or waits, at most so long (None: for ever).
+
+        Returns whether all are done. close() ends the waiting.
+        """
+        loop = asyncio.get_running_loop()
+        entry = loop, loop.create_future()
+        with self.lock:
+            if not self.working and not self.blocking:
+                return True
+            self.drains.append(entry)
+        try:
+            done, _ = await asyncio.wait({entry[1]}, timeout=seconds)
+            return bool(done)
+        finally:
+            with self.lock, contextlib.suppress(ValueError):
+                self.drains.remove(entry)
 
     def close(self) -> None:
-        """Let the threads end when they have done what they do; run() starts new ones."""
+        """Let the threads end when all jobs are done; run() starts new threads."""
         with self.lock:
+            for jobs in self.waiting.values():
+                for job in jobs.values():
+                    self.hands.put(job)
             for _ in range(self.threads):
-                self.jobs.put(None)
-            self.jobs, self.threads, self.free = None, 0, 0
+                self.hands.put(None)
+            self._end_drains()
+            self._start_over()
+
+
+def share_of(limit: int, others: int) -> int:
+    """Return how many of `limit` places one owner may take, when `others` are taken by others.
+
+    It is half of what is left over, and at least one.
+
+    >>> [share_of(40, others) for others in (0, 20, 30, 39, 40)]
+    [20, 10, 5, 1, 1]
+    """
+    return max(1, (limit - others + 1) // 2)
+
+
+def _count(counts: dict[str, int], owner: str, change: int) -> None:
+    """Change a count; a count of nothing is left out."""
+    counts[owner] = counts.get(owner, 0) + change
+    if not counts[owner]:
+        del counts[owner]
 
 
 def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
@@ -4318,6 +4500,8 @@ class Context:
         self.lifespan = conversation.lifespan  #: what the server's yielded
         #: who was authenticated, or None; the HTTP headers, names in lower case
         self.principal, self.headers = exchange.caller.principal, exchange.caller.headers
+        #: a stable key of the principal, "" for nobody
+        self.owner = exchange.caller.owner
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
         self._conversation, self._exchange = conversation, exchange
@@ -4339,19 +4523,21 @@ class Context:
             return coro
         import concurrent.futures
 
-        try:
-            future = asyncio.run_coroutine_threadsafe(coro, self._conversation.loop)
-        except RuntimeError:  # the loop has ended before this thread
-            coro.close()
-            raise
-        self._waiting.add(future)
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            # Theirs is an Exception: a handler's `except Exception` would go on without an answer.
-            raise asyncio.CancelledError from None
-        finally:
-            self._waiting.discard(future)
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self.server.threads.blocked())
+                future = asyncio.run_coroutine_threadsafe(coro, self._conversation.loop)
+            except (RPCError, RuntimeError):  # too many wait; the loop has ended before this thread
+                coro.close()
+                raise
+            self._waiting.add(future)
+            try:
+                return future.result()
+            except concurrent.futures.CancelledError:
+                # Theirs is an Exception: `except Exception` in a handler would go on unanswered.
+                raise asyncio.CancelledError from None
+            finally:
+                self._waiting.discard(future)
 
     # Saying.
 
@@ -5274,8 +5460,8 @@ class Server:
         self._capabilities: Msg | None = None  # as long as nothing is registered or removed
         self._offered: Msg = {}  # those that were ever asked for
         self._lifespan, self._bus, self._origin = lifespan, bus, ""
-        self._threads = Threads(threads)
-        self._call_sync = call_sync or self._threads.run
+        self.threads = Threads(threads)
+        self._call_sync = call_sync or self._in_thread
 
     # Registering.
 
@@ -5428,6 +5614,10 @@ class Server:
         value = await self._call_sync(job)
         return await value if inspect.isawaitable(value) else value
 
+    async def _in_thread(self, job: Callable[[], Any]) -> Any:
+        ctx = CURRENT.get(None)
+        return await self.threads.run(job, owner="" if ctx is None else ctx.owner)
+
     @contextlib.asynccontextmanager
     async def lifespan_open(self) -> AsyncIterator[None]:
         """Hold the lifespan open; the first to come opens it, the last to go closes it."""
@@ -5444,7 +5634,7 @@ class Server:
             if not life.users:
                 del self._lives[loop]
                 if not self._lives:
-                    self._threads.close()
+                    self.threads.close()
                 await life.close()
 
     async def serve(self, transport: Transport) -> None:

@@ -284,6 +284,14 @@ async def idle():
         await asyncio.sleep(0)
 
 
+async def until(condition, *, seconds=5):
+    """Let the loop run until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+        await asyncio.sleep(0)
+
+
 def run(coro, *, seconds=20):
     """Run a coroutine in a loop of its own, in debug mode; return its result.
 
@@ -1531,6 +1539,24 @@ class TestTasks:
 
         run(main())
 
+    def test_task_that_another_spawns_while_it_is_cancelled_is_cancelled_too(self):
+        async def main():
+            tasks, late = m.Tasks(), []
+
+            async def job():
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    late.append(tasks.spawn(asyncio.sleep(60)))
+
+            tasks.spawn(job())
+            await idle()
+            await tasks.close()
+            assert late[0].cancelled() and not tasks.running
+            assert await tasks.spawn(asyncio.sleep(0, "used again")) == "used again"
+
+        run(main())
+
     def test_drain_waits_no_longer_than_it_was_told(self):
         async def main():
             tasks = m.Tasks()
@@ -1664,6 +1690,180 @@ class TestThreads:
             gate.set()
             await asyncio.gather(first, third)
             assert made == ["third"]
+            threads.close()
+
+        run(main())
+
+    def test_call_that_is_cancelled_before_its_turn_is_forgotten_at_once(self):
+        class Argument:
+            pass
+
+        async def main():
+            threads, gate = m.Threads(1), threading.Event()
+            first = asyncio.ensure_future(threads.run(gate.wait, 10))
+            argument = Argument()
+            ref = weakref.ref(argument)
+            second = asyncio.ensure_future(threads.run(id, argument))
+            await idle()
+            second.cancel()
+            del argument
+            await asyncio.wait({second})
+            del second
+            gc.collect()
+            assert ref() is None and not threads.waiting
+            gate.set()
+            await first
+            threads.close()
+
+        run(main())
+
+    def test_thread_that_waits_for_the_loop_makes_room_for_another(self):
+        """Twenty calls that each need a further thread, with one thread: no deadlock."""
+
+        async def main():
+            threads, loop = m.Threads(1), asyncio.get_running_loop()
+
+            def inner():
+                return threading.get_ident()
+
+            def outer():
+                with threads.blocked():
+                    call = asyncio.run_coroutine_threadsafe(threads.run(inner), loop)
+                    return call.result(10), threading.get_ident()
+
+            pairs = await asyncio.gather(*[threads.run(outer) for _ in range(20)])
+            assert all(one != other for one, other in pairs)
+            assert await threads.run(inner) and await threads.run(inner)
+            assert threads.threads == 1 and not threads.blocking and not threads.working
+            with threads.blocked():  # on the loop it means nothing
+                assert not threads.blocking
+            threads.close()
+
+        run(main())
+
+    def test_no_more_than_so_many_threads_wait_for_the_loop(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_BLOCKED_THREADS", 2)
+
+        async def main():
+            threads, gate = m.Threads(1), threading.Event()
+
+            def outer():
+                with threads.blocked():
+                    return gate.wait(10)
+
+            first = [asyncio.ensure_future(threads.run(outer)) for _ in range(2)]
+            await until(lambda: sum(threads.blocking.values()) == 2)
+            with pytest.raises(m.RPCError, match="too many threads") as caught:
+                await threads.run(outer)
+            assert caught.value.code == m.TOO_BUSY
+            gate.set()
+            assert await asyncio.gather(*first) == [True, True]
+            assert await threads.run(outer)
+            threads.close()
+
+        run(main())
+
+    def test_one_owner_leaves_threads_for_the_others(self):
+        async def main():
+            threads, gate, began = m.Threads(4), threading.Event(), []
+
+            def job(owner):
+                began.append(owner)
+                gate.wait(10)
+                return owner
+
+            def start(owner, count):
+                return [asyncio.ensure_future(threads.run(job, owner, owner=owner))
+                        for _ in range(count)]  # fmt: skip
+
+            jobs = start("alice", 10)
+            await until(lambda: len(began) == 2)  # half of 4
+            jobs += start("bob", 10)
+            await until(lambda: len(began) == 3)  # half of what is left
+            jobs += start("carol", 10)
+            await until(lambda: len(began) == 4)
+            assert began == ["alice", "alice", "bob", "carol"]
+            gate.set()
+            assert sorted(await asyncio.gather(*jobs)) == sorted(["alice", "bob", "carol"] * 10)
+            assert threads.threads <= 4 and not threads.waiting and not threads.working
+            threads.close()
+
+        run(main())
+
+    def test_calls_of_nobody_may_use_all_threads(self):
+        async def main():
+            threads, gate, began = m.Threads(3), threading.Event(), []
+
+            def job():
+                began.append(1)
+                gate.wait(10)
+
+            jobs = [asyncio.ensure_future(threads.run(job)) for _ in range(5)]
+            await until(lambda: len(began) == 3)
+            assert len(threads.waiting[""]) == 2
+            gate.set()
+            await asyncio.gather(*jobs)
+            threads.close()
+
+        run(main())
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def test_a_fork_has_threads_of_its_own(self):
+        threads = m.Threads(1)
+        assert asyncio.run(threads.run(lambda: 1)) == 1
+        pid = os.fork()
+        if not pid:
+            code = 1
+            with contextlib.suppress(BaseException):
+                call = asyncio.wait_for(threads.run(lambda: 42), 5)
+                code = 0 if asyncio.run(call) == 42 else 2
+            os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert asyncio.run(threads.run(lambda: 2)) == 2 and threads.threads == 1
+        threads.close()
+
+    def test_drain_waits_for_what_runs_even_if_nobody_awaits_it(self):
+        async def main():
+            threads, gate, done = m.Threads(1), threading.Event(), []
+            assert await threads.drain(None), "nothing runs"
+            loop, running = asyncio.get_running_loop(), asyncio.Event()
+
+            def work():
+                loop.call_soon_threadsafe(running.set)
+                gate.wait(10)
+                done.append(1)
+
+            job = asyncio.ensure_future(threads.run(work))
+            await running.wait()
+            job.cancel()
+            assert not await threads.drain(0.001)
+            assert not threads.drains
+            gate.set()
+            assert await threads.drain(None) and done == [1]
+            gate.clear()
+            job = asyncio.ensure_future(threads.run(gate.wait, 10))
+            waiting = asyncio.ensure_future(threads.drain(None))
+            await idle()
+            threads.close()
+            await waiting
+            gate.set()
+            await job
+
+        run(main())
+
+    def test_a_thread_that_cannot_be_started_is_an_error_of_that_call(self, monkeypatch):
+        def refuse(self):
+            raise RuntimeError("can't start new thread")
+
+        async def main():
+            threads = m.Threads(2)
+            with monkeypatch.context() as patch:
+                patch.setattr(threading.Thread, "start", refuse)
+                with pytest.raises(RuntimeError, match="can't start"):
+                    await threads.run(lambda: 1)
+            assert not threads.waiting and threads.threads == 0
+            assert await threads.run(lambda: 1) == 1
             threads.close()
 
         run(main())
@@ -7490,14 +7690,6 @@ class TestWhatARequestMustSay:
 ###############################################################################
 # T27. Connections
 ###############################################################################
-
-
-async def until(condition, *, seconds=5):
-    """Let the loop run until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        await asyncio.sleep(0)
 
 
 class Wire:
@@ -13919,6 +14111,24 @@ class TestResources:
 
         return app
 
+    def test_a_thread_that_reads_a_resource_in_another_thread_does_not_deadlock(self, link):
+        async def main():
+            app = m.Server(threads=2)
+
+            @app.resource("x://slow")
+            def slow() -> str:
+                return "read"
+
+            @app.tool
+            def read(ctx: m.Context) -> str:
+                return ctx.read_resource("x://slow")[0]["text"]
+
+            async with link.connect(app) as c:
+                answers = await asyncio.gather(*[c.call("read") for _ in range(8)])
+                assert answers == ["read"] * 8
+
+        run(main())
+
     def test_resources_of_every_kind_are_listed_and_read(self, link):
         async def main():
             async with link.connect(self.app()) as c:
@@ -18261,7 +18471,7 @@ class TestSuspending:
         assert [msg["params"].get("progress", "log") for msg in second] == [1, "log", 2]
 
     def test_handlers_in_threads_ask_and_their_threads_are_freed(self):
-        """With one thread: a run that still held it would leave none for the next."""
+        """With one thread: a run that was ended to ask has left it by its `finally`."""
         log = []
 
         def handler(ctx: m.Context) -> str:
@@ -18273,7 +18483,7 @@ class TestSuspending:
                 log.append(threading.get_ident())
 
         self.check(handler, "a 5 b", 2, threads=1)
-        assert log.count("once") == 1 and len(set(log)) == 2
+        assert log.count("once") == 1 and len(log) == 4, "each of three runs came to its end"
 
     def test_once_with_a_coroutine_function_in_a_thread(self):
         async def count():
