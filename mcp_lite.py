@@ -11462,15 +11462,20 @@ CONTROLS = re.compile(
     "|\x1b[ -/]*[0-Z^-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-SECRET_WORDS = "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private)[-_]?key"
-SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie|(?<!progress)token$")
-SECRET_TEXT = re.compile(  # `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`
-    rf"(?i)(\b(?:bearer|basic)\s+|(?:{SECRET_WORDS}|(?<!progress)token)"
-    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?)[^\s\"'\\&,;}]{3,}"
+SECRET_WORDS = (
+    "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
+    r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
+)
+SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie")
+#: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
+SECRET_TEXT = re.compile(
+    rf"(?i)(\b(?:bearer|basic)\s+|(?:{SECRET_WORDS})"
+    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
 REDACTED = "[redacted]"
 SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
 SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to see what the rest is like
+SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
 
 
 class UsageError(MCPError):
@@ -11568,18 +11573,20 @@ def table(items: list[Msg]) -> str:
     lines = []
     for item in items:
         about = (item.get("description") or item.get("title") or "").strip().partition("\n\n")[0]
-        lines += [headline(item), *(f"    {row}" for row in textwrap.wrap(one_line(about), 92))]
+        about = one_line(about[:SHOWN_ABOUT_CHARS]) + "..." * (len(about) > SHOWN_ABOUT_CHARS)
+        lines += [headline(item), *(f"    {row}" for row in textwrap.wrap(about, 92))]
     return "\n".join(lines) or "(none)"
 
 
 def content_text(block: Msg) -> str:
-    """Return a content block, or one of the contents of a resource, as text."""
+    """Return a content block, or one of the contents of a resource, as text for show()."""
     inner = block["resource"] if block.get("type") == "resource" else block
     if "text" in inner:
-        return plain(inner["text"])
+        return str(inner["text"])
     if block.get("type") == "resource_link":
         return one_line(f"[{block['name']}: {block['uri']}]")
-    size = len(inner.get("data") or inner.get("blob") or "") * 3 // 4
+    data = inner.get("data") or inner.get("blob") or ""
+    size = len(data.rstrip("=")) * 3 // 4
     what = f"{inner.get('uri') or block.get('type')} {inner.get('mimeType', '')}"
     return one_line(f"[{what}, {size:,} bytes]")
 
@@ -11718,7 +11725,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 38. Verbs
 ###############################################################################
-# Uses sections 1, 2, 4 to 8, 12, 14, 21 and 37.
+# Uses sections 1 to 8, 12, 14, 21 and 37.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -11753,22 +11760,42 @@ def convert(text: str, schema: JSON) -> JSON:
     if "boolean" in kinds and text.lower() in YES_NO:
         return YES_NO[text.lower()]
     value: JSON = text
-    with contextlib.suppress(ValueError):
-        value = json.loads(text)
+    with contextlib.suppress(ProtocolError):  # as strict as the wire: no NaN, no bottomless nesting
+        value = decode(text.encode("utf-8", "replace"))
     if "array" in kinds and not isinstance(value, list):
         items: JSON = next((option["items"] for option in options if "items" in option), {})
         value = [convert(part.strip(), items) for part in text.split(",")]
     return value
 
 
-def read_arguments(words: Sequence[str], schema: Msg, usage: str) -> Msg:
-    """Return the arguments that KEY=VALUE words mean; UsageError if they break the schema."""
+def json_argument(text: str) -> Msg:
+    """Return the object that the option --json gives; an error for argparse if it is none."""
+    from argparse import ArgumentTypeError
+
+    try:
+        value = decode(text.encode("utf-8", "replace"))
+    except ProtocolError as exc:
+        raise ArgumentTypeError(str(exc)) from None
+    if not isinstance(value, dict):
+        raise ArgumentTypeError("it must be an object: {...}")
+    return value
+
+
+def read_arguments(
+    words: Sequence[str], schema: Msg, usage: str, given: Msg | None = None
+) -> Msg:
+    """Return the arguments that are given as JSON, and those that KEY=VALUE words mean.
+
+    Raises UsageError for an argument that is given twice, and for what breaks the schema.
+    """
     fields = schema.get("properties") or {}
-    given: Msg = {}
+    given = dict(given or {})
     for word in words:
         key, equals, text = word.partition("=")
         if not equals:
             raise UsageError(f"{word!r} is not KEY=VALUE; as in {usage}")
+        if key in given:
+            raise UsageError(f"{key!r} is given twice; several values are {key}=1,2 or --json")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick(f"argument of {usage}", key, fields)
         given[key] = convert(text, fields.get(key))
@@ -11806,9 +11833,10 @@ class CommandLine:
         )  # fmt: skip
 
     def line(self, text: object, end: str = "\n") -> None:
-        """Write a line, or several, for the person."""
-        sys.stderr.write(plain(text).rstrip("\r\n") + end)
-        sys.stderr.flush()
+        """Write a line, or several, for the person, if there is anybody to read them."""
+        with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+            sys.stderr.write(plain(text).rstrip("\r\n") + end)
+            sys.stderr.flush()
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Write how far it is, for each tenth of the way where the way is known."""
@@ -11884,7 +11912,7 @@ class CommandLine:
         try:
             if self.args.log:
                 await self.c.set_log_level(self.args.log)
-            result, text = await VERBS[self.args.verb][0](self)
+            result, text = await VERBS[self.args.verb].method(self)
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
             raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
         finally:
@@ -11897,13 +11925,22 @@ class CommandLine:
         return int(failed)
 
     def show(self, text: str | bytes) -> None:
-        """Write the answer."""
-        if isinstance(text, str):
-            encoding = sys.stdout.encoding or "utf-8"  # which may lack some of the letters
-            print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-        else:
-            sys.stdout.buffer.write(text)
-            sys.stdout.flush()
+        """Write the answer; ConnectionClosed if nobody takes it."""
+        out = sys.stdout
+        if out is None:
+            raise ConnectionClosed("standard output is closed: nobody gets the answer")
+        try:
+            if isinstance(text, str):
+                text = plain(text) if out.isatty() else text
+                encoding = out.encoding or "utf-8"  # which may lack some of the letters
+                print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+            else:
+                out.buffer.write(text)
+                out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as exc:
+            raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
 
     async def list(self) -> Shown:
         """List them; tools and prompts as signatures."""
@@ -11934,7 +11971,9 @@ class CommandLine:
     def arguments(self, item: Msg, schema: Msg) -> Msg:
         """Return the arguments that were given for a tool or a prompt."""
         given: Msg | None = self.args.arguments
-        return read_arguments(self.words[1:], schema, headline(item)) if given is None else given
+        if given is not None and len(self.words) == 1:
+            return given  # as it is: the server judges
+        return read_arguments(self.words[1:], schema, headline(item), given)
 
     async def call(self) -> Shown:
         """Call a tool; its schema converts and checks the arguments."""
@@ -11975,8 +12014,8 @@ class CommandLine:
         """Complete the first KEY=BEGUN; the others are what is known already."""
         (key, _, begun), *others = [word.partition("=") for word in self.words[1:]]
         known = {name: value for name, _, value in others}
-        values = await self.c.complete(self.words[0], key, begun, known)
-        return {"values": values}, "\n".join(map(one_line, values))
+        found = await self.c.complete_full(self.words[0], key, begun, known)
+        return {"completion": found}, "\n".join(map(one_line, found["values"]))
 
     async def ping(self) -> Shown:
         """Measure how long an answer takes."""
@@ -12030,13 +12069,28 @@ def serve(args: Any) -> None:
         raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
 
 
+class Verb(NamedTuple):
+    """A word of the command line."""
+
+    method: Any  #: the function that does it
+    form: str  #: the words that it takes, besides the target
+    about: str
+
+
 PAIRS = "[KEY=VALUE ...]"
-VERBS: dict[str, tuple[Any, str]] = {  # what does it, with the help as its docstring; what it takes
-    "info": (CommandLine.info, ""), **dict.fromkeys(LISTS, (CommandLine.list, "")),
-    "call": (CommandLine.call, f"NAME {PAIRS}"), "read": (CommandLine.read, "URI"),
-    "prompt": (CommandLine.prompt, f"NAME {PAIRS}"),
-    "complete": (CommandLine.complete, f"REF KEY=BEGUN {PAIRS}"),
-    "ping": (CommandLine.ping, ""), "serve": (serve, ""),
+VERBS: dict[str, Verb] = {
+    "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers."),
+    "tools": Verb(CommandLine.list, "", "List the tools, as signatures."),
+    "resources": Verb(CommandLine.list, "", "List the resources."),
+    "templates": Verb(CommandLine.list, "", "List the resource templates."),
+    "prompts": Verb(CommandLine.list, "", "List the prompts, as signatures."),
+    "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool."),
+    "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe."),
+    "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt."),
+    "complete": Verb(CommandLine.complete, f"REF KEY=BEGUN {PAIRS}",
+                     "Complete the first; the others are known already."),
+    "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes."),
+    "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions."),
 }  # fmt: skip
 
 
@@ -12050,8 +12104,8 @@ def parse_command_line(argv: Sequence[str]) -> Any:
         if words[i] == "--json" and word.startswith("{"):
             words[i] = "--arguments"  # `--json` alone is about the output
     about = "Talk to an MCP server, or be one.\n\n"
-    for verb, (method, form) in VERBS.items():
-        about += f"  {f'{verb} {form}'.strip():<39} {inspect.getdoc(method)}\n"
+    for verb, row in VERBS.items():
+        about += f"  {f'{verb} {row.form}'.strip():<39} {row.about}\n"
     parser = argparse.ArgumentParser(
         prog="mcp_lite", usage="%(prog)s VERB ... [options] TARGET", allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -12061,7 +12115,7 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     add = parser.add_argument
     add("words", nargs="*", help=argparse.SUPPRESS)
     add("--json", action="store_true", help="print the result as it was sent")
-    add("--arguments", type=json.loads, metavar="JSON", help="the same as --json '{...}'")
+    add("--arguments", type=json_argument, metavar="JSON", help="the same as --json '{...}'")
     add("--timeout", type=float, default=REQUEST_SECONDS, metavar="SECONDS", help="wait so long")
     add("--env", action="append", default=[], metavar="KEY=VALUE", help="for the server's process")
     add("--cwd", metavar="FOLDER", help="where to start the server")
@@ -12078,7 +12132,7 @@ def parse_command_line(argv: Sequence[str]) -> Any:
         parser.print_help(sys.stderr)
         raise SystemExit(2)
     args.verb, *args.words = args.words
-    form = pick("verb", args.verb, VERBS)[1]
+    form = pick("verb", args.verb, VERBS).form
     args.target = (args.verb != "serve" and command) or take_target(args.words, args.verb)
     if not args.target or len(args.words) < len(form.replace(PAIRS, "").split()):
         raise UsageError(f"as in: mcp_lite {args.verb} {form} TARGET")
@@ -12092,32 +12146,56 @@ def take_target(words: list[str], verb: str) -> Any:
     looks = re.compile(r"https?://|[^=]*\.py(:\w+)?$")
     word = words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
     if verb != "serve" and re.search(r"\.py:\w+$", word):
-        return [sys.executable, os.path.abspath(__file__), "serve", word]
+        return [*own_command(), "serve", word]
     return word
 
 
-async def interruptible(work: Awaitable[int]) -> int:
-    """Return the status that `work` ends with; Ctrl-C cancels it, and again raises.
+def own_command() -> list[str]:
+    """Return the command that starts this command line in another process."""
+    path = os.path.abspath(globals().get("__file__") or "")
+    if os.path.isfile(path):
+        return [sys.executable, path]
+    folder, name = os.path.split(path)  # inside a zip archive, from which Python imports
+    if not os.path.isfile(folder):
+        raise UsageError("FILE.py:APP needs mcp_lite.py as a file: give `-- COMMAND ...` instead")
+    code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
+    return [sys.executable, "-c", code]
 
-    So it is in asyncio.run() since 3.11. Before, it was raised anywhere, and could tear the loop.
+
+#: Signals that end the command line; Windows has not all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
+               if hasattr(signal, name))  # fmt: skip
+
+
+async def interruptible(work: Awaitable[int]) -> int:
+    """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
+
+    Cancelled, the client ends the server that it started. Left to itself, a server that ignores
+    the end of its input would live on.
     """
     task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+    caught: list[int] = []
 
-    def on_interrupt(*_: Any) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    def on_signal(number: int, frame: Any) -> None:
+        caught.append(number)
+        # a handler of Python's own, not the loop's: it is there before 3.11, and on Windows
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT
+                      else signal.SIG_DFL)  # fmt: skip
         loop.call_soon_threadsafe(task.cancel)
 
     with contextlib.suppress(ValueError):  # not in the main thread: there are no signals
-        signal.signal(signal.SIGINT, on_interrupt)
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
+                signal.signal(number, on_signal)
     try:
         return await task
     except asyncio.CancelledError:
-        return 130
+        return 128 + caught[0] if caught else 130  # the shells' convention
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    former, on_interrupt = _trace, signal.getsignal(signal.SIGINT)
+    former, handlers = _trace, [(number, signal.getsignal(number)) for number in ENDING]
     try:
         args = parse_command_line(sys.argv[1:] if argv is None else argv)
         if args.trace:
@@ -12134,15 +12212,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MCPError as exc:
-        sys.stderr.write(f"error: {plain(exc)}\n")
+        with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+            sys.stderr.write(f"error: {plain(exc)}\n")
         return 2 if isinstance(exc, UsageError) else 3
     finally:
         set_trace(former)
         with contextlib.suppress(ValueError, TypeError):  # another thread; not one of Python's own
-            signal.signal(signal.SIGINT, on_interrupt)
+            for number, handler in handlers:
+                signal.signal(number, handler)
+
+
+def exit_as_main() -> None:
+    """Run the command line of this process, and end it."""
+    # A file that we serve imports this module, not another copy of it.
+    sys.modules["mcp_lite"] = sys.modules[__name__]
+    sys.exit(main())
 
 
 if __name__ == "__main__":
-    # A file that we serve imports this module, not another copy of it.
-    sys.modules["mcp_lite"] = sys.modules["__main__"]
-    sys.exit(main())
+    exit_as_main()

@@ -11735,7 +11735,7 @@ CLI_SERVER = f"""
 import asyncio, sys
 sys.path.insert(0, {str(HERE)!r})
 from typing import List, Literal, Optional
-from mcp_lite import Context, Image, Server, ToolError
+from mcp_lite import Context, Image, Message, Server, ToolError
 
 app = Server("shop", version="2.1", instructions="Ask \\x1b[31mnicely\\x1b[0m.")
 
@@ -11772,6 +11772,11 @@ async def ask(ctx: Context) -> str:
 @app.tool
 async def think(ctx: Context) -> str:
     return (await ctx.sample("why?"))["content"]["text"]
+
+@app.tool
+async def think_twice(ctx: Context) -> str:
+    await ctx.sample(Message(["look:", Image(b"four")]))
+    return "done"
 
 @app.tool
 async def locate(ctx: Context) -> str:
@@ -11984,11 +11989,15 @@ class TestTrace:
             {"text": '{"password": "hunter2", "user": "me"}'},
             {"url": "https://x/?token=hunter2&y=1", "header": "Authorization: Bearer hunter2"},
             {"command": ["login", "--password=hunter2"]},
+            {"pwd": "hunter2", "auth": "hunter2", "jwt": "hunter2", "db_auth": "hunter2"},
+            {"accessKey": "hunter2", "tokens": ["hunter2"], "text": "access_key=hunter2"},
+            {"proxy": "https://user:hunter2@host/", "text": "at http://hunter2@host:80"},
+            {"text": "password: hun&ter2 hunter", "query": "pwd=a;hunter2"},
         ],
     )
     def test_secrets_are_redacted(self, secret):
         shown = self.view((">", "x", {"method": "tools/call", "params": secret}))
-        assert "hunter2" not in shown
+        assert "hunter2" not in shown and "ter2" not in shown
         assert "[redacted]" in shown
 
     @pytest.mark.parametrize(
@@ -11998,6 +12007,8 @@ class TestTrace:
             {"maxTokens": 100},
             {"inputSchema": {"properties": {"password": {"type": "string"}}}},
             {"nextCursor": "abc", "text": "the secretary passed a token gesture"},
+            {"author": "me", "authored": "by me", "text": "see https://host/a@b, 5 tokens"},
+            {"usage": {"input_tokens_count": 5}, "uri": "https://host:80/path"},
         ],
     )
     def test_what_is_no_secret_is_shown(self, harmless):
@@ -12013,6 +12024,13 @@ class TestTrace:
         assert (
             list(m.redact({str(n): n for n in range(99)}))[-1] == f"... {99 - m.SHOWN_MEMBERS} more"
         )
+
+    def test_a_description_is_cut_at_the_limit(self):
+        """To wrap one word of 8 MB took 26 s."""
+        limit = m.SHOWN_ABOUT_CHARS
+        for size, more in ((limit, ""), (limit + 1, "..."), (8_000_000, "...")):
+            shown = m.table([{"name": "a", "description": "x" * size}]).split("\n", 1)[1]
+            assert "".join(shown.split()) == "x" * limit + more
 
     def test_layout_is_still_the_same_json_and_keeps_to_its_width(self):
         dice = rng("layout")
@@ -12178,6 +12196,50 @@ class TestVerbs:
         assert cli("call", "add", "--json", '{"a": 5, "b": 6}', shop)[:2] == (0, "11\n")
         assert cli("call", "add", "--arguments", '{"a": 5}', shop)[:2] == (0, "5\n")
 
+    def test_words_and_json_are_merged_and_nothing_is_given_twice(self, cli, shop):
+        assert cli("call", "add", "b=6", "--json", '{"a": 5}', shop)[:2] == (0, "11\n")
+        for words in (["a=1", "--json", '{"a": 5}'], ["a=1", "a=2"]):
+            status, out, err = cli("call", "add", *words, shop)
+            assert (status, out) == (2, "")
+            assert "error: 'a' is given twice; several values are a=1,2 or --json" in err
+
+    @pytest.mark.parametrize(
+        "text, problem",
+        [
+            ("{bad", "not JSON"), ('{"a": NaN}', "not JSON: NaN is not a finite number"),
+            ('{"a": ' + "[" * 10_000, "nested deeper than 128 levels"),
+        ],
+        ids=["broken", "NaN", "deep"],
+    )  # fmt: skip
+    def test_json_that_is_none_is_a_wrong_command_line(self, cli, shop, text, problem):
+        status, out, err = cli("call", "add", "--json", text, shop)
+        assert (status, out) == (2, "")
+        assert problem in err and "Traceback" not in err
+
+    def test_a_json_argument_must_be_an_object(self, cli, shop):
+        status, out, err = cli("call", "add", "--arguments", "[1]", shop)
+        assert status == 2 and "it must be an object: {...}" in err
+
+    @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "[" * 10_000])
+    def test_a_value_that_the_wire_cannot_carry_breaks_the_schema(self, cli, shop, value):
+        status, out, err = cli("call", "add", f"a={value}", shop)
+        assert (status, out) == (2, "")
+        assert "a: expected integer, got string" in err
+
+    def test_completion_as_json_is_the_result_as_it_was_sent(self, cli, shop):
+        status, out, err = cli("complete", "offer", "tone=l", "item=tea", "--json", shop)
+        assert json.loads(out)["completion"]["values"] == ["loud", "low"]
+
+    def test_text_in_a_pipe_is_as_it_was_sent(self, tmp_path):
+        path = tmp_path / "odd.py"
+        path.write_text(
+            "from mcp_lite import Server\napp = Server('odd')\n\n@app.tool\n"
+            "def odd() -> str:\n    return 'a\\x85b\\u200e\\x1b[31mc'\n\napp.run()\n"
+        )
+        env = {**os.environ, "PYTHONPATH": str(HERE), "PYTHONIOENCODING": "utf-8"}
+        said = shell("call", "odd", str(path), "--env", f"PYTHONPATH={HERE}", env=env)
+        assert said.stdout.decode() == "a\x85b\u200e\x1b[31mc\n"
+
     def test_progress_and_log_lines_go_to_stderr(self, cli, shop):
         status, out, err = cli("call", "copy", shop)
         assert out == "done\n"
@@ -12244,6 +12306,8 @@ class TestVerbs:
             done = answer("think", b"because\n")
             assert done.stdout == "because\n"
             assert "user: why?\n" in done.stderr
+            done = answer("think_twice", b"because\n")
+            assert "user: look:\nuser: [image image/png, 4 bytes]\n" in done.stderr
             for typed, action in ((b"yes\n", "accept"), (b"no\n", "decline"), (b"\4", "decline")):
                 done = answer("visit", typed)
                 assert done.stdout == f"{action}\n"
@@ -12510,6 +12574,86 @@ class TestEnds:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (130, b"", b"")
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has neither signals nor groups")
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+    def test_a_signal_ends_the_server_too_that_ignores_the_end_of_its_input(self, tmp_path, number):
+        """The server is a child in a group of its own, which the terminal does not know."""
+        path = tmp_path / "deaf.py"
+        path.write_text(
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
+            "import asyncio, os, signal, sys, threading, mcp_lite\n"
+            "app = mcp_lite.Server('deaf')\n\n@app.tool\nasync def wait() -> str:\n"
+            "    print('waiting', os.getpid(), file=sys.stderr, flush=True)\n"
+            "    await asyncio.sleep(60)\n    return 'never'\n\n"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "threading.Thread(target=app.run, daemon=True).start()\n"
+            "while True:\n    signal.pause()\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, m.__file__, "call", "wait", str(path)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        with process:
+            line = b""
+            while b"waiting" not in line:
+                assert process.poll() is None
+                line = process.stderr.readline()
+            process.send_signal(number)
+            process.communicate(timeout=20)
+        assert process.returncode == 128 + number
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(line.split()[-1]), 0)
+
+    @posix
+    @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+    def test_the_answer_comes_though_stderr_takes_nothing(self, shop, redirection):
+        command = f'"$0" "$1" call add a=1 b=2 "$2" {redirection}'
+        said = subprocess.run(
+            ["bash", "-c", command, sys.executable, m.__file__, shop],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=30,
+        )  # fmt: skip
+        assert (said.returncode, said.stdout) == (0, b"3\n")
+
+    @posix
+    @pytest.mark.parametrize(
+        "redirection, problem",
+        [(">&-", b"standard output is closed"), (">/dev/full", b"cannot write the answer: ")],
+    )
+    def test_an_answer_that_nobody_gets_is_status_3(self, shop, redirection, problem):
+        command = f'"$0" "$1" call add a=1 b=2 "$2" {redirection}'
+        said = subprocess.run(
+            ["bash", "-c", command, sys.executable, m.__file__, shop],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30,
+        )  # fmt: skip
+        assert said.returncode == 3
+        assert b"error: " + problem in said.stderr and b"Traceback" not in said.stderr
+
+    def test_help_survives_the_loss_of_docstrings(self):
+        said = subprocess.run(
+            [sys.executable, "-OO", m.__file__, "--help"], capture_output=True, timeout=30
+        )
+        assert said.returncode == 0
+        assert b"None" not in said.stdout and b"List the tools" in said.stdout
+
+    def test_a_server_in_a_file_can_be_called_from_inside_an_archive(self, shop, tmp_path):
+        import zipfile
+
+        archive = tmp_path / "tools.zip"
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.write(m.__file__, "mcp_lite.py")
+        code = "import mcp_lite, sys; sys.exit(mcp_lite.main(sys.argv[1:]))"
+        said = subprocess.run(
+            [sys.executable, "-c", code, "call", "add", "a=1", "b=2", f"{shop}:app"],
+            env={**os.environ, "PYTHONPATH": str(archive)}, cwd=tmp_path, capture_output=True,
+            timeout=30,
+        )  # fmt: skip
+        assert (said.returncode, said.stdout) == (0, b"3\n"), said.stderr.decode()
+
+    def test_without_a_file_of_its_own_the_command_line_says_what_to_give(self, shop, monkeypatch):
+        monkeypatch.delattr(m, "__file__")
+        with pytest.raises(m.UsageError, match="give `-- COMMAND"):
+            m.take_target(["x.py:app"], "tools")
 
     def test_reader_that_goes_away_is_no_error(self, shop):
         ours, theirs = os.pipe()
