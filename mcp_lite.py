@@ -89,7 +89,11 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     11  URI templates
     12  Content and forms
     13  Rounds
-    14  Server
+    14  Context
+    15  Registrations
+    16  Server
+    17  Handlers
+    18  Tasks, the extension
     Part IV   stdio
     19  Lines and pipes
     20  Standard streams
@@ -117,13 +121,13 @@ THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
     [ 8] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
     [ 8] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
-    [14] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
-    [14] A Context is made: the facts of the session, or of the request itself.
-    [14] HANDLERS leads, through the author's middlewares, to call_tool().
+    [16] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
+    [16] A Context is made: the facts of the session, or of the request itself.
+    [16] HANDLERS leads, through the author's middlewares, to call_tool().
     [ 9] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
-    [14] Entry.call() runs the function, on the loop or in a thread (7).
+    [15] Entry.call() runs the function, on the loop or in a thread (7).
     [ 8] What it reports meanwhile goes out by `send`: progress, logs, questions.
-    [14] Tool.result() makes content and structured output, strip_unknown() (4) what rev knows.
+    [15] Tool.result() makes content and structured output, strip_unknown() (4) what rev knows.
     [ 8] Peer.reply() sends the answer, unless the request was cancelled.
 
 
@@ -1828,7 +1832,7 @@ def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) 
 #              period of grace.
 # Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
 #           run().
-# Not here. What requests mean: sections 14 and 21 give a Peer its `serve` and `on_notification`.
+# Not here. What requests mean: sections 16 and 21 give a Peer its `serve` and `on_notification`.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -4233,14 +4237,62 @@ class InputRequired(NamedTuple):
 ###############################################################################
 # 13. Rounds
 ###############################################################################
-# Uses sections 1 to 3, 10 and 12.
+# Uses sections 1 to 3, 5, 10 and 12.
 #
-# Problem.  In the modern era a server cannot ask in the middle of a call. The call ends with the
-#           question, the client makes it again with the answer, and the handler runs again.
-# Rules.    1. What was answered is kept by key, in the order of asking; once() keeps results.
-#           2. The record travels in requestState, signed, bound to the request and short-lived.
-# Plan.     Rounds; seal() and unseal(); the state of a request.
-# Not here. How a run of a handler is ended: section 14.
+# Problem.  In the modern era a server sends no requests. A handler that must ask the client in the
+#           middle of a call cannot wait for the answer: the call has to end with the question. The
+#           client then makes the same call again with the answer, and the handler runs again.
+# Rules.    1. One call is made of rounds. Each round runs the handler once, from the top.
+#           2. An answer counts only for the question that it was given to. A digest of the method
+#              and the parameters of the question is kept with each answer. A run that asks
+#              something else under the same key asks the client again.
+#           3. once() keeps the result of a function that must not run in every round. The name of
+#              the function and a digest of its arguments are kept with the result.
+#           4. The record of the call travels through the client in `requestState`: signed, bound
+#              to the method, the parameters and the principal, and short-lived. The server itself
+#              keeps nothing, so that another process can serve the next round.
+# Plan.     A timeline; Run, one run of a handler; Rounds, the record of a call; the sealed state;
+#           Asking, the ways of a question to the client.
+# Not here. ctx.elicit() and its siblings: section 14. Questions of tasks: section 18.
+#
+# A tool that asks twice and calls a function once:
+#
+#     async def move(name: str, ctx: Context) -> str:
+#         where = await ctx.elicit("Where to?", str)
+#         slot = await ctx.once(reserve, name)
+#         sure = await ctx.elicit(f"Take slot {slot}?")
+#         return "moved" if sure.action == "accept" else "left alone"
+#
+# One call of it takes three rounds. Each request repeats the method and the arguments.
+#
+#     client                                     server
+#     tools/call {"name": "move", ...}   ---->   Run 1. "Where to?" has no answer: the run ends.
+#                                        <----   input_required
+#                                                  inputRequests {"elicitation-1": "Where to?"}
+#                                                  requestState  asked   elicitation-1
+#     The person types "attic".
+#     tools/call {"name": "move", ...    ---->   Run 2. "Where to?": "attic", from this request.
+#       inputResponses {"elicitation-1"}         reserve() is called and returns 7.
+#       requestState   as it came                "Take slot 7?" has no answer: the run ends.
+#                                        <----   input_required
+#                                                  inputRequests {"elicitation-2": "Take slot 7?"}
+#                                                  requestState  answers elicitation-1 "attic"
+#                                                                done    reserve() 7
+#                                                                asked   elicitation-2
+#     The person agrees.
+#     tools/call {"name": "move", ...    ---->   Run 3. "Where to?": "attic", from the record.
+#       inputResponses {"elicitation-2"}         reserve() is not called: 7, from the record.
+#       requestState   as it came                "Take slot 7?": accepted, from this request.
+#                                        <----   complete: "moved"
+#
+# Questions that are asked together, as by asyncio.gather(), go out in one round.
+#
+# What once() promises: a result that an earlier round recorded is not computed again. What it does
+# not promise: a client may send one round twice, as it may call any tool twice, and then the
+# function of that round runs twice. `ctx.call_id` helps here. It is the same in all rounds of one
+# call, and no client can choose it: use it as the key of the payment, the order or the row, and a
+# second attempt finds the first. Nothing in the record is secret: the client cannot change it, but
+# can read it. So an answer of once() must not contain what the client may not see.
 
 MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
 MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
@@ -4251,68 +4303,187 @@ STATE_SECONDS = 900.0  # for which a requestState is good: people take their tim
 #: spec: basic/patterns/mrtr#supported-requests
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 
+#: Whether a function of Context.once() is running.
+IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", default=False)
+
+
+class Run:
+    """One run of a handler: from its start to its answer, or to the question that ends it."""
+
+    __slots__ = ("exchange", "loop", "over", "suspended", "due", "busy", "waiting")
+
+    def __init__(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
+        self.exchange, self.loop = exchange, loop
+        #: whether the handler has ended: nothing more may be said for it
+        self.over = False
+        #: whether a question has ended it
+        self.suspended = False
+        #: whether a question is to end it, as soon as nothing is `busy`
+        self.due = False
+        #: the functions of once() that are running; their results are recorded first
+        self.busy: set[object] = set()
+        #: what ends with the run: futures of threads, tasks that wait for an answer
+        self.waiting: set[Any] = set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants the answer any more."""
+        return self.over or self.exchange.state is CANCELLED
+
+    def report(self, text: str) -> None:
+        """Hear how far the handler is; for runs that somebody comes to look at."""
+
+    def start_task(self) -> None:
+        """Become a task of the protocol; for runs that may."""
+
+    def suspend_soon(self) -> None:
+        """End this run, when all that is asked together has been asked."""
+        if not self.due:
+            self.due = True
+            # What is asked together, as in a gather, is asked in the same turn of the loop.
+            self.loop.call_soon(self.loop.call_soon, self._suspend)
+
+    def _suspend(self) -> None:
+        """End this run as if it were cancelled: its `finally` blocks run."""
+        if not self.over and not self.busy:
+            self.due, self.suspended = False, True
+            self.exchange.task.cancel()
+
+    @contextlib.contextmanager
+    def busy_once(self) -> Generator[None, None, None]:
+        """Hold the end of this run off while a function of once() is running."""
+        token, mark = IN_ONCE.set(True), object()
+        self.busy.add(mark)
+        try:
+            yield
+        finally:
+            self.busy.discard(mark)
+            IN_ONCE.reset(token)
+            if self.due:
+                self.loop.call_soon_threadsafe(self._suspend)
+
+    def end(self) -> None:
+        """Say no more, and end what threads still ask."""
+        self.over = True
+        if self.waiting:
+            self.release()
+
+    def release(self) -> None:
+        """End what still waits for the client, in threads and in tasks of the handler's own."""
+        for future in list(self.waiting):
+            future.cancel()
+
 
 class Rounds:
-    """What a modern request has asked the client so far, and what it must not do twice.
+    """The record of one call: what was asked, answered and done in its rounds.
 
-    A handler that asks runs again from the top with every round. So what was answered, and what
-    `once` computed, is kept here under keys in the order of asking, and travels in `requestState`.
-
+    >>> name = "elicitation/create", {"message": "Name?"}
     >>> first = Rounds({}, {})
-    >>> first.answer(first.name("who", "elicitation/create")) is None
+    >>> first.answer(first.claim_key("who", name[0]), *name) is None
     True
-    >>> first.ask("who", "elicitation/create", {"message": "Name?"})
+    >>> first.ask("who", *name)
     >>> first.requests
     {'who': {'method': 'elicitation/create', 'params': {'message': 'Name?'}}}
     >>> second = Rounds(first.record(), {"who": {"action": "decline"}})
-    >>> second.answer(second.name("who", "elicitation/create"))
+    >>> second.answer(second.claim_key("who", name[0]), *name)
     {'action': 'decline'}
+
+    Another question under the same key has no answer:
+
+    >>> second.answer("who", name[0], {"message": "Age?"}) is None
+    True
     """
 
-    __slots__ = ("answers", "known", "done", "requests", "asked", "counted", "custom")
+    __slots__ = ("call_id", "answers", "done", "requests", "claimed", "counted", "custom")
 
     def __init__(self, record: Msg, responses: Msg) -> None:
-        #: answers of earlier rounds, by key, and the new ones; what was answered once stays so
-        # spec: basic/patterns/mrtr#error-handling -- what was not asked for is ignored by never
-        # being looked up
-        self.answers: Msg = {**responses, **record.get("answers", {})}
-        #: keys that earlier rounds asked for
-        self.known: list[str] = [*record.get("answers", ()), *record.get("asked", ())]
-        #: results of `once`, by its turn
-        self.done: Msg = record.get("done", {})
-        #: what this round asks
+        #: the same in all rounds of one call
+        self.call_id: str = record.get("call") or os.urandom(16).hex()
+        asked: dict[str, str] = record.get("asked", {})
+        # spec: basic/patterns/mrtr#error-handling -- a response to what was not asked is ignored
+        new = {key: [digest, responses[key]] for key, digest in asked.items()
+               if isinstance(responses.get(key), dict)}
+        #: by key: the digest of a question, and its answer; what was answered once stays so
+        self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
+        #: by turn: the mark of a call of once(), and its result if there is one
+        self.done: dict[str, list[Any]] = dict(record.get("done", {}))
+        #: the questions of this round
         self.requests: Msg = {}
-        self.asked: list[str] = []  # the keys that the handler used in this run
-        self.counted = 0  # how many times this run has used `once`
+        self.claimed: list[str] = []  # the keys that the handler used in this run
+        self.counted = 0  # how many times this run has used once()
         #: state of a handler that makes its rounds by hand
         self.custom: JSON = record.get("custom")
 
-    def name(self, key: str | None, method: str) -> str:
-        """Return the name of the next question of this run."""
-        own = (f"{method.partition('/')[0]}-{n}" for n in itertools.count(len(self.asked) + 1))
-        name = key if key is not None else next(n for n in own if n not in self.asked)
-        if name in self.asked:
+    def claim_key(self, key: str | None, method: str) -> str:
+        """Return the key of the next question: the author's, or its kind and its number."""
+        kind, number = method.partition("/")[0], len(self.claimed) + 1
+        own = (f"{kind}-{n}" for n in itertools.count(number))
+        name = key if key is not None else next(name for name in own if name not in self.claimed)
+        if name in self.claimed:
             raise ValueError(f"the key {name!r} names two questions of one request")
-        self.asked.append(name)
+        self.claimed.append(name)
         return name
 
-    def answer(self, name: str) -> Msg | None:
-        """Return the answer to a question, if there is one."""
-        answer = self.answers.get(name)
-        return answer if isinstance(answer, dict) else None
+    def answer(self, key: str, method: str, params: Msg) -> Msg | None:
+        """Return the answer to this very question, if there is one."""
+        if key not in self.answers:
+            return None
+        digest, answer = self.answers[key]
+        if digest == digest_of(method, params):
+            return dict(answer)
+        logger.warning("the question %r is not that of the round before: it is asked again", key)
+        return None
 
-    def ask(self, name: str, method: str, params: Msg) -> None:
+    def ask(self, key: str, method: str, params: Msg) -> None:
         """Note that a question must be asked, or asked again."""
-        self.answers.pop(name, None)
-        self.requests[name] = {"method": method, "params": params}
+        self.answers.pop(key, None)
+        self.requests[key] = {"method": method, "params": params}
+
+    def once(self, mark: str) -> list[Any]:
+        """Return the record of the next once(): [mark], or [mark, result] if it was computed.
+
+        `mark` says what is called. Raises RPCError if an earlier round called something else here.
+        """
+        self.counted += 1
+        turn = self.done.setdefault(str(self.counted), [mark])
+        if turn[0] != mark:
+            raise RPCError(
+                INTERNAL_ERROR, "the handler took another path than in the round before: "
+                f"its ctx.once() number {self.counted} was {turn[0]}, and now is {mark}",
+            )
+        return turn
 
     def record(self) -> Msg:
         """Return what the next round has to know."""
-        answers = {name: self.answers[name] for name in self.asked if name in self.answers}
-        record: Msg = {"answers": answers, "asked": [*self.requests], "done": self.done}
+        asked = {key: digest_of(**question) for key, question in self.requests.items()}
+        done = {turn: row for turn, row in self.done.items() if len(row) == 2}
+        record: Msg = {"call": self.call_id, "answers": self.answers, "asked": asked, "done": done}
         if self.custom is not None:
             record["custom"] = self.custom
         return record
+
+
+def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
+    """Return what tells one call of once() from another: the function, and a digest of `args`.
+
+    An argument that has no JSON form counts by its type: connections differ from run to run.
+
+    >>> mark_of(len, ["abc"]) == mark_of(len, ["abc"]), mark_of(len, ["abd"])
+    (True, 'builtins.len(2ae93b990b686442)')
+    """
+    named: Any = fn
+    while isinstance(named, functools.partial):
+        named, args = named.func, (*named.args, named.keywords, *args)
+    line = getattr(getattr(named, "__code__", None), "co_firstlineno", 0)
+    named = named if hasattr(named, "__qualname__") else type(named)
+    where = f":{line}" if named.__qualname__.endswith("<lambda>") else ""
+    said = []
+    for value in args:
+        try:
+            said.append(json.dumps(to_json(value), sort_keys=True))
+        except (TypeError, ValueError, RecursionError):
+            said.append(type(value).__qualname__)
+    return f"{named.__module__}.{named.__qualname__}{where}({digest_of('', {'': said})[:16]})"
 
 
 def seal(key: bytes, payload: Msg) -> str:
@@ -4363,28 +4534,29 @@ def digest_of(method: str, params: Msg) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def write_state(ctx: Context, rounds: Rounds) -> str:
-    """Return a requestState: a record that only the same request can bring back, and soon."""
+def write_state(key: bytes, bound: list[str], record: Msg) -> str:
+    """Return a requestState: a record that only the same request can bring back, and soon.
+
+    `bound` says what the same request is: digest_of() it, and whose it is.
+    """
     expires = int(time.time() + STATE_SECONDS)
-    bound = [digest_of(ctx.method, ctx.params), repr(ctx.principal)]
-    payload = {"bound": bound, "expires": expires, "record": rounds.record()}
-    text = seal(ctx.server._state_key, payload)
+    text = seal(key, {"bound": bound, "expires": expires, "record": record})
     if len(text) > MAX_STATE_BYTES:
         raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
     return text
 
 
-def read_state(ctx: Context, text: JSON) -> Msg:
+def read_state(key: bytes, bound: list[str], text: JSON) -> Msg:
     """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
     if text is None:
         return {}
     sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
-    payload = unseal(ctx.server._state_key, text) if sound else None
+    payload = unseal(key, text) if sound else None
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
     # lapsed one, another request's
     if payload is None:
         problem = "not one that this server gave"
-    elif payload["bound"] != [digest_of(ctx.method, ctx.params), repr(ctx.principal)]:
+    elif payload["bound"] != bound:
         problem = "it belongs to another request"
     elif payload["expires"] < time.time():
         problem = "it has expired; begin again"
@@ -4394,58 +4566,115 @@ def read_state(ctx: Context, text: JSON) -> Msg:
     raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
 
 
-async def ask_by_hand(ctx: Context, value: InputRequired) -> None:
-    """Carry out an InputRequired: as a result, or by asking the client here and now."""
+class Question(NamedTuple):
+    """What a handler asks the client."""
+
+    method: str
+    params: Msg
+    #: the author's name for it
+    key: str | None
+    #: seconds for the answer, where it can be waited for
+    timeout: float
+    #: returns the answer as the handler gets it; SchemaError if it is none
+    read: Callable[[Msg], Any]
+
+
+class Asking:
+    """How the questions of a handler reach its client. A Context has one."""
+
+    #: whether a question ends the run, and its answer begins another from the top
+    replays = False
+
+    async def ask(self, question: Question) -> Any:
+        """Return the answer to a question."""
+        raise NotImplementedError
+
+    def turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+        """Return where the result of once(fn, *args) is kept: [mark], or [mark, result]."""
+        return [""]
+
+
+class AskNever(Asking):
+    """The modern era, for methods that cannot end in a question."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+
+    async def ask(self, question: Question) -> Any:
+        """Raise RuntimeError, which says why."""
+        raise RuntimeError(self.problem)
+
+
+class AskByRequest(Asking):
+    """The legacy era: a question is a request to the client, whose answer is awaited."""
+
+    def __init__(self, peer: Peer, send: Send) -> None:
+        self.peer, self.send = peer, send
+
+    async def ask(self, question: Question) -> Any:
+        """Send the question, and wait."""
+        method, params, _, timeout, read = question
+        answer = await self.peer.ask(method, params, self.send, patience=timeout, longest=timeout)
+        return read(answer)
+
+
+class AskInRounds(Asking):
+    """The modern era: the answer comes from an earlier round, or the question ends this run."""
+
+    replays = True
+
+    def __init__(self, rounds: Rounds, run: Run) -> None:
+        self.rounds, self.run = rounds, run
+
+    async def ask(self, question: Question) -> Any:
+        """Return the answer that is there, or end the run."""
+        key = self.rounds.claim_key(question.key, question.method)
+        answer = self.rounds.answer(key, question.method, question.params)
+        if answer is not None:
+            with contextlib.suppress(SchemaError):
+                return question.read(to_json(answer))  # a copy: the record must not change
+        # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
+        self.rounds.ask(key, question.method, question.params)
+        self.run.suspend_soon()
+        await self.run.loop.create_future()  # until the run ends
+
+    def turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+        """Return the record of this turn of once()."""
+        return self.rounds.once(mark_of(fn, args))
+
+
+def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
+    """Return the questions that a handler makes by hand: {key: (method, parameters)}.
+
+    >>> questions_of(InputRequired({"where": {"method": "roots/list"}}))
+    {'where': ('roots/list', {})}
+    """
     questions: dict[str, tuple[str, Msg]] = {}
-    for name, ask in value.requests.items():
+    for key, ask in wanted.requests.items():
         method = ask.get("method") if isinstance(ask, dict) else None
         params = ask.get("params", {} if method == "roots/list" else None) if method else None
         if method not in tuple(ANSWERS) or type(params) is not dict:
             raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-        ctx.check_question(method, params)
-        questions[name] = (method, params)
-    rounds = ctx.rounds()
-    rounds.custom = to_json(value.state)
-    if not ctx.replays:
-        for name, question in questions.items():
-            rounds.answers[name] = await ctx._ask(*question, name, ASK_SECONDS, dict)
-        return
-    rounds.asked = [*rounds.known]
-    for name, question in questions.items():
-        rounds.ask(name, *question)
-    ctx._suspended = True
-    raise asyncio.CancelledError  # as an awaited question ends the run
+        questions[key] = (method, params)
+    return questions
 
 ###############################################################################
-# 14. Server
+# 14. Context
 ###############################################################################
-# Uses sections 1 to 13.
+# Uses sections 1 to 6, 10, 12 and 13.
 #
-#
-# Problem.  Authors have plain functions and want to offer them as tools, resources and prompts, to
-#           clients of any revision, over any transport, without learning the protocol.
-# Rules.    1. A decorator makes a record, puts it into a registry, and gives the function back.
-#           2. Everything that can be computed from a function is computed when it is registered.
-#           3. Handlers never see the era: what they need is in Context, which is made in one
-#              place; asking the client is the other place where the eras differ.
-#           4. A tool that fails is a result with `isError`, for the model to read; a request that
-#              is wrong is an error, for the client. Tracebacks go to the log only.
-#           5. `def` handlers run in threads, `async def` handlers on the loop.
-# Plan.     Content; Form, what to ask a person; Context; the entries Tool, Prompt, ResourceEntry;
-#           Conversation, what the server keeps for one client; Feed and Job, what outlives an
-#           answer; Server, for the author; HANDLERS, one function for each method.
-# Not here. How bytes come and go: sections 20 and 30 register themselves in RUNNERS.
+# Problem.  A handler wants to know of its request, to report while it runs, and to ask the client
+#           for something. It should not see the era, the transport, or which thread it runs in.
+# Rules.    1. The eras meet in two places: where a Context is made, and where it is decided how
+#              questions reach the client (ways_to_ask).
+#           2. Nothing is said for a request after its answer.
+#           3. A `def` handler runs in a worker thread. There, each method of Context waits for the
+#              loop by itself; in an `async def` handler the same method is awaited.
+# Plan.     Context: what it knows, saying, asking, what must not be done twice.
+# Not here. Who makes a Context: section 16. How a function gets one: section 15.
 
-__all__ += ["Server", "Context", "LogHandler"]
+__all__ += ["Context"]
 
-MAX_ARGUMENTS = 1000  # members of one `arguments` object
-MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
-MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
-LOG_RATE = (500, 1.0)  # log messages per session, seconds: the rest is counted and dropped
-PAGE_SIZE = 100  # items of one page of a list
-MAX_TASKS = 1000  # of one server, running or kept for their results
-TASK_TTL_MS = 3_600_000  # for which a task's result is kept
-POLL_MS = 500  # between two looks at a task
 RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
 
 
@@ -4457,6 +4686,12 @@ def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
         return self._on_loop(method(self, *args, **kwargs))
 
     return either
+
+
+def is_async(fn: Any) -> bool:
+    """Return whether a callable gives a coroutine: async def, in a partial, or as a method."""
+    call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
 def _at_level(level: str) -> Callable[..., Any]:
@@ -4477,15 +4712,9 @@ class Context:
     # What most requests never change stands here.
     _meter: ProgressMeter | None = None
     _timer: asyncio.TimerHandle | None = None
-    _over = False
     _rounds: Rounds | None = None
-    #: whether this run was ended to ask; is to be, as soon as nothing forbids it
-    _suspended = _due = False
-    _busy = 0  # functions of once() that are running, and forbid it
-    #: the task of the protocol that this run has become; if it may: what tells that it has
-    _job: Job | None = None
-    _begun: asyncio.Future[Any] | None = None
-    _run: asyncio.Task[Any] | None = None
+    #: how questions reach the client; None until one is asked
+    asking: Asking | None = None
 
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server, self.facts = conversation.server, facts
@@ -4502,42 +4731,43 @@ class Context:
         self.principal, self.headers = exchange.caller.principal, exchange.caller.headers
         #: a stable key of the principal, "" for nobody
         self.owner = exchange.caller.owner
+        if not self.owner and self.principal is not None:
+            self.owner = repr(self.principal)
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
-        self._conversation, self._exchange = conversation, exchange
-        #: what ends with the request: futures of threads, tasks that wait for an answer
-        self._waiting: set[Any] = set()
+        #: for the sections that serve: the client's conversation, the request, this run of it
+        self.conversation, self.exchange = conversation, exchange
+        self.run = Run(exchange, conversation.loop)
         #: tasks whose messages must leave before the answer does
         self._sending: set[asyncio.Task[Any]] = set()
 
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
-        if self._job is not None:
-            return self._job.status == "cancelled"
-        return self._over or self._exchange.state is CANCELLED
+        return self.run.cancelled
 
     def _on_loop(self, coro: Any) -> Any:
         """Return a coroutine on the loop; in another thread, have it run there, and wait."""
-        if threading.get_ident() == self._conversation.thread:
+        if threading.get_ident() == self.conversation.thread:
             return coro
         import concurrent.futures
 
+        waiting = self.run.waiting
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(self.server.threads.blocked())
-                future = asyncio.run_coroutine_threadsafe(coro, self._conversation.loop)
+                future = asyncio.run_coroutine_threadsafe(coro, self.conversation.loop)
             except (RPCError, RuntimeError):  # too many wait; the loop has ended before this thread
                 coro.close()
                 raise
-            self._waiting.add(future)
+            waiting.add(future)
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
                 # Theirs is an Exception: `except Exception` in a handler would go on unanswered.
                 raise asyncio.CancelledError from None
             finally:
-                self._waiting.discard(future)
+                waiting.discard(future)
 
     # Saying.
 
@@ -4550,10 +4780,9 @@ class Context:
         `progress` must grow from call to call. Many calls in a short time are thinned out, but
         the last one always arrives.
         """
-        if self._job is not None:
-            of = f"/{total:g}" if total else ""
-            self._job.change("working", message or f"{progress:g}{of}")
-        token, loop = self.meta.get("progressToken"), self._conversation.loop
+        of = f"/{total:g}" if total else ""
+        self.run.report(message or f"{progress:g}{of}")
+        token, loop = self.meta.get("progressToken"), self.conversation.loop
         if not is_id(token):
             return
         if self._meter is None:
@@ -4574,22 +4803,40 @@ class Context:
     async def _say(self, msg: Msg) -> None:
         # spec: basic/patterns/progress#behavior-requirements -- nothing after the answer, which
         # comes early when the rest is a task
-        if self._exchange.state is RUNNING and not self._over:
+        if self.exchange.state is RUNNING and not self.run.over:
             with contextlib.suppress(ConnectionClosed):  # it asked, and is not there to hear
-                await self._exchange.send(msg)
+                await self.exchange.send(msg)
 
     def _spawn(self, coro: Any) -> None:
         """Send from a task of its own, but before the answer."""
-        task = self._conversation.peer.tasks.spawn(coro)
+        task = self.conversation.peer.tasks.spawn(coro)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
+
+    def say_soon(self, msg: Msg) -> None:
+        """Send a notification before the answer, without waiting until it has left."""
+        self._spawn(self._say(msg))
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether something is yet to be sent before the answer: call flush()."""
+        return bool(self._sending) or self._meter is not None
+
+    async def flush(self) -> None:
+        """Send what was held back."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sending:
+            await asyncio.wait(self._sending)
+        if self._meter is not None:
+            await self._send_progress(self._meter.flush())
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
         """Send a log message, if the client wants its level; `data` is any JSON value."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
-        if self._conversation.wants_log(level, self.facts.log_level):
+        if self.conversation.wants_log(level, self.facts.log_level):
             params = {**without_none(level=level, logger=logger), "data": to_json(data)}
             await self._say(notification("notifications/message", params))
 
@@ -4608,9 +4855,26 @@ class Context:
 
         What is asked before comes in rounds of the request; what is asked after, in the task.
         """
-        if self._begun is not None and self._job is None:
-            self._job = Job(self)
-            _settle(self._begun, None, None)
+        self.run.start_task()
+
+    @_from_threads
+    async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
+        """End the connection that waits for this request; the client comes back for the answer.
+
+        Returns False where that cannot be: outside HTTP, and in revisions without it.
+        spec 2025-11-25: basic/transports#sending-messages-to-the-server
+        """
+        pause = self.exchange.caller.pause
+        return bool(pause and await pause(retry_ms))
+
+    @_from_threads
+    async def read_resource(self, uri: str) -> list[Msg]:
+        """Return the `contents` of one of this server's own resources."""
+        cache = self.cache
+        try:
+            return await self.server.read_resource(self, uri)
+        finally:
+            self.cache = cache  # how long those may be kept says nothing of this request
 
     # Asking.
 
@@ -4673,11 +4937,6 @@ class Context:
         """Return the folders that the client works in: [{"uri", "name"?}]."""
         return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
-    @property
-    def replays(self) -> bool:
-        """Whether a question ends this run, and its answer begins another from the top."""
-        return self.facts.rev.modern and self._job is None
-
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing for what the client did not declare, or its revision has not."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
@@ -4692,16 +4951,26 @@ class Context:
         for capability, known in needed.items():
             check_capability("client", declared if known else {}, capability, rev)
 
+    def ways_to_ask(self) -> Asking:
+        """Return how questions reach the client: by request, or in rounds of this call.
+
+        Here, and where a Context is made, the eras differ.
+        """
+        if self.asking is None:
+            if not self.facts.rev.modern:
+                self.asking = AskByRequest(self.conversation.peer, self.exchange.send)
+            elif self.method in MAY_ASK:
+                self.asking = AskInRounds(self.rounds(), self.run)
+            else:
+                problem = f"in {self.revision} {self.method} cannot ask the client"
+                self.asking = AskNever(problem)
+        return self.asking
+
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float,
         read: Callable[[Msg], Any] | None = None,
     ) -> Any:
-        """Ask the client. Here, and where a Context is made, the eras differ.
-
-        Legacy: a request goes out, and its answer is awaited. Modern: the answer is there from an
-        earlier round, or this run of the handler ends and the question becomes its result. In a
-        task: the client finds the question when it looks.
-        """
+        """Ask the client, and return what `read` makes of the answer."""
         self.check_question(method, params)
         if IN_ONCE.get():
             raise RuntimeError("ask before ctx.once(), not in it: answers are kept by themselves")
@@ -4711,57 +4980,72 @@ class Context:
         if "requestedSchema" in params:
             schema = fit_form(params["requestedSchema"], self.facts.rev)
             params = {**params, "requestedSchema": schema}
-        task = asyncio.current_task()
-        self._waiting.add(task)
+        task, waiting = asyncio.current_task(), self.run.waiting
+        waiting.add(task)
         try:
-            if self.replays:
-                return await self._ask_in_rounds(key, method, params, read)
-            if self._job is not None:
-                return await self._job.ask(key, method, params, read)
-            peer, send = self._conversation.peer, self._exchange.send
-            return read(await peer.ask(method, params, send, patience=timeout, longest=timeout))
+            question = Question(method, params, key, timeout, read)
+            return await self.ways_to_ask().ask(question)
         finally:
-            self._waiting.discard(task)
+            waiting.discard(task)
 
-    async def _ask_in_rounds(
-        self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]
-    ) -> Any:
-        if self.method not in MAY_ASK:
-            raise RuntimeError(f"in {self.revision} {self.method} cannot ask the client")
-        rounds, loop = self.rounds(), self._conversation.loop
-        name = rounds.name(key, method)
-        answer = rounds.answer(name)
-        if answer is not None:
-            with contextlib.suppress(SchemaError):
-                return read(to_json(answer))  # a copy: what the handler changes is not recorded
-        # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
-        rounds.ask(name, method, params)
-        if not self._due:
-            self._due = True
-            # What is asked together, as in a gather, is asked in the same turn of the loop.
-            loop.call_soon(loop.call_soon, self._suspend)
-        await loop.create_future()  # until the run ends
+    async def ask_by_hand(self, wanted: InputRequired) -> None:
+        """Carry out an InputRequired: end this run with it, or ask the client here and now."""
+        questions, rounds = questions_of(wanted), self.rounds()
+        for method, params in questions.values():
+            self.check_question(method, params)
+        rounds.custom = to_json(wanted.state)
+        if not self.ways_to_ask().replays:
+            for key, question in questions.items():
+                rounds.answers[key] = ["", await self._ask(*question, key, ASK_SECONDS, dict)]
+            return
+        for key, question in questions.items():
+            rounds.ask(key, *question)
+        self.run.suspended = True
+        raise asyncio.CancelledError  # as an awaited question ends the run
 
-    def _suspend(self) -> None:
-        """End this run of the handler, as if it were cancelled: its `finally` blocks run."""
-        if not self._over and not self._busy:
-            self._due, self._suspended = False, True
-            self._exchange.task.cancel()
+    # What lasts from round to round.
 
     def rounds(self) -> Rounds:
         """Return what earlier rounds of this request left, checked."""
         if self._rounds is None:
             params = self.params if self.facts.rev.modern else {}
-            responses = params.get("inputResponses")
-            record = read_state(self, params.get("requestState"))
+            responses, text = params.get("inputResponses"), params.get("requestState")
+            record = read_state(self.server.state_key, self._bound(), text)
             self._rounds = Rounds(record, responses if isinstance(responses, dict) else {})
         return self._rounds
 
+    def _bound(self) -> list[str]:
+        """Return what the state of this request belongs to."""
+        return [digest_of(self.method, self.params), self.owner]
+
+    @property
+    def used_rounds(self) -> bool:
+        """Whether the result may depend on what earlier rounds of this request left."""
+        return self._rounds is not None
+
+    def input_required(self) -> Msg:
+        """Return the result of a run that a question has ended."""
+        rounds = self.rounds()
+        asked = without_none(inputRequests=rounds.requests or None)
+        state = write_state(self.server.state_key, self._bound(), rounds.record())
+        return {"resultType": "input_required", **asked, "requestState": state}
+
+    @property
+    def call_id(self) -> str:
+        """A random name of this call, the same in all its rounds, for databases of your own.
+
+        Use it as the key of what must happen once: a client may send one round twice.
+        """
+        return self.rounds().call_id
+
     @property
     def input_responses(self) -> Msg:
-        """The client's answers by name, for handlers that make their rounds by hand."""
-        answers = self.rounds().answers.items()
-        return {name: answer for name, answer in answers if isinstance(answer, dict)}
+        """The client's answers by name, for handlers that make their rounds by hand.
+
+        They answer what this call has asked, and nothing else. But the handler runs again: let
+        `state` of InputRequired say what they were about, and do not find it out again.
+        """
+        return {key: answer for key, (_, answer) in self.rounds().answers.items()}
 
     @property
     def request_state(self) -> JSON:
@@ -4769,87 +5053,52 @@ class Context:
         return self.rounds().custom
 
     def once(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return fn(*args), JSON; `fn`, which must not ask, is called in one round only."""
-        if is_async(fn) or threading.get_ident() == self._conversation.thread:
+        """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
+
+        `fn` must not ask. Raises RPCError if an earlier round called another function here, or
+        the same with other arguments: what `fn` depends on should be in `args`. A client that
+        sends one round twice runs `fn` twice; give it `call_id` to find that out. The client can
+        read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
+        """
+        if is_async(fn) or threading.get_ident() == self.conversation.thread:
             return self._on_loop(self._once(fn, *args))
-        with self._recorded() as (done, turn):  # in this thread: no other may be free
-            if turn not in done:
-                done[turn] = to_json(fn(*args))
-        return to_json(done[turn])
+        turn = self._turn(fn, args)
+        if len(turn) == 1:
+            with self.run.busy_once():  # in this thread: no other may be free
+                turn.append(to_json(fn(*args)))
+        return to_json(turn[1])
 
     async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
-        with self._recorded() as (done, turn):
-            if turn not in done:
-                done[turn] = to_json(await self.server.call(fn, *args))
-        return to_json(done[turn])
+        turn = self._turn(fn, args)
+        if len(turn) == 1:
+            with self.run.busy_once():
+                turn.append(to_json(await self.server.call(fn, *args)))
+        return to_json(turn[1])
 
-    @contextlib.contextmanager
-    def _recorded(self) -> Generator[tuple[Msg, str], None, None]:
-        """Give where a result of once() is kept, and under what name."""
-        done, turn = {}, ""
-        if self.replays and self.method in MAY_ASK and not IN_ONCE.get():  # else it runs but once
-            rounds = self.rounds()
-            rounds.counted += 1
-            done, turn = rounds.done, str(rounds.counted)
-        token = IN_ONCE.set(True)
-        self._busy += 1  # what has begun is recorded before the run ends
-        try:
-            yield done, turn
-        finally:
-            self._busy -= 1
-            IN_ONCE.reset(token)
-            if self._due:
-                self._conversation.loop.call_soon_threadsafe(self._suspend)
-
-    async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
-        """End the connection that waits for this request; the client comes back for the answer.
-
-        Returns False where that cannot be: outside HTTP, and in revisions without it.
-        spec 2025-11-25: basic/transports#sending-messages-to-the-server
-        """
-        pause = self._exchange.caller.pause
-        return bool(pause and await pause(retry_ms))
-
-    @_from_threads
-    async def read_resource(self, uri: str) -> list[Msg]:
-        """Return the `contents` of one of this server's own resources."""
-        cache = self.cache
-        try:
-            return await read_resource(self, uri)
-        finally:
-            self.cache = cache  # how long those may be kept says nothing of this request
-
-    async def _flush(self) -> None:
-        """Send what was held back."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._sending:
-            await asyncio.wait(self._sending)
-        if self._meter is not None:
-            await self._send_progress(self._meter.flush())
-
-    def _end(self) -> None:
-        """Say no more, and end what threads still ask."""
-        self._over = True
-        if self._job is None and self._waiting:
-            self._release()
-
-    def _release(self) -> None:
-        """End what still waits for the client, in threads and in tasks of the handler's own."""
-        for future in list(self._waiting):
-            future.cancel()
+    def _turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+        inside = IN_ONCE.get()  # of another: what that returns is kept
+        return [""] if inside else self.ways_to_ask().turn(fn, args)
 
 
 #: The request that is being served, for log records written on its behalf.
 CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
-#: Whether a function of Context.once() is running.
-IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", default=False)
 
+###############################################################################
+# 15. Registrations
+###############################################################################
+# Uses sections 1 to 4 and 9 to 14.
+#
+# Problem.  Authors have plain functions, and want to offer them as tools, resources and prompts
+#           without learning the protocol.
+# Rules.    1. A decorator makes an entry, puts it into a registry, and gives the function back.
+#           2. Everything that can be computed from a function is computed when it is registered:
+#              its schema, its validator, its converters, and how it is listed.
+#           3. Arguments are checked against the schema that was published, then converted.
+# Plan.     Entry, and its kinds Tool, Prompt and ResourceEntry; Registry; Registrations, the half
+#           of a server that knows what it offers.
+# Not here. The other half, which serves: section 16. The methods that list and call: section 17.
 
-def is_async(fn: Any) -> bool:
-    """Return whether a callable gives a coroutine: async def, in a partial, or as a method."""
-    call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
+MAX_ARGUMENTS = 1000  # members of one `arguments` object
 
 
 class Entry:
@@ -4882,7 +5131,7 @@ class Entry:
         return self.signature.call_args(given, ctx)
 
     async def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Any:
-        """Call the function; once more when what it returned to be asked was asked."""
+        """Call the function; again, after each InputRequired that it returns."""
         for _ in range(MAX_ROUNDS + 1):
             if self.is_async:
                 value = await self.fn(*args, **kwargs)
@@ -4890,7 +5139,7 @@ class Entry:
                 value = await ctx.server.call(self.fn, *args, **kwargs)
             if not isinstance(value, InputRequired):
                 return value
-            await ask_by_hand(ctx, value)
+            await ctx.ask_by_hand(value)
         raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
 
 
@@ -4966,7 +5215,7 @@ class Prompt(Entry):
 
 
 class ResourceEntry(Entry):
-    """A registered resource or resource template; `value` is what has no function."""
+    """A registered resource or resource template; `value` is its function or its contents."""
 
     def __init__(
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
@@ -5059,336 +5308,6 @@ class Registry(dict[str, Any]):
         return entry
 
 
-class Conversation:
-    """What the server keeps for one client: a Peer, and what was agreed."""
-
-    def __init__(
-        self, server: Server, name: str, principal: Any = None, many_clients: bool = False
-    ) -> None:
-        self.server, self.principal = server, principal
-        limit = server.max_in_flight
-        self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
-        self.peer.on_lost = self.end_feeds
-        self.session = self.peer.session
-        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
-        #: where to send what no request caused, once there is such a channel
-        self.announce_to: Send | None = None
-        self.state: dict[str, Any] = {}
-        life = server._lives.get(self.loop)
-        self.lifespan = life.entered.result() if life is not None else None
-        #: methods that were let in, and under which revision and capabilities
-        self._admitted: dict[str, tuple[Revision, Msg]] = {}
-        self._early: dict[str, Msg] = {}  # by capability, until the client is ready to hear it
-        self._requests = Budget(*server.rate_limit) if server.rate_limit else None
-        self._logs, self._dropped_logs = Budget(*LOG_RATE), 0
-
-    async def serve(self, exchange: Exchange) -> Msg:
-        """Answer one request: check that it may be asked, make its Context, run its handler."""
-        server, session, method = self.server, self.session, exchange.method
-        greeting = method in ("initialize", "ping")
-        if exchange.modern:
-            facts = exchange.facts or check_modern_request(exchange.msg)
-            ours = server.capabilities()
-        else:
-            facts = session.facts()
-            ours = session.server_capabilities or server.capabilities()
-            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
-            # line piped into a server has no handshake, and is answered unless we are strict.
-            if session.state is START and server.strict and not greeting:
-                raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-        # Where a Peer has many clients, the endpoint counts them.
-        if self._requests is not None and not greeting and not self.peer.many_clients:
-            if not self._requests.take(self.loop.time()):
-                calls, seconds = server.rate_limit or (0, 0)
-                raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
-        self._admit(exchange, facts.rev, ours)
-        ctx = Context(self, exchange, facts)
-        if "requestState" in exchange.params and facts.rev.modern:
-            ctx.rounds()  # a forged one is refused, whether or not the handler asks
-        step = HANDLERS.get(method, call_custom)
-        for middleware in reversed(server.middlewares):
-            step = functools.partial(middleware, call_next=step)
-        token = CURRENT.set(ctx)
-        answer: Msg = {}
-        try:
-            answer = await step(ctx)
-        except asyncio.CancelledError:
-            # Suspended, it has an answer, which one who piped a line into us still reads.
-            if not ctx._suspended or exchange.state is CANCELLED:
-                raise
-            _uncancel(exchange.task)
-        finally:
-            CURRENT.reset(token)
-            if ctx._sending or ctx._meter is not None:
-                await ctx._flush()
-            ctx._end()
-        if not isinstance(answer, dict):
-            raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
-        return whole_result(ctx, answer) if facts.rev.modern else answer
-
-    def _admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
-        """Refuse a method that the client may not call, or not so; see admit()."""
-        method = exchange.method
-        if self._admitted.get(method) != (rev, ours):
-            admit(method, CLIENT, rev, ours, self.server.methods)
-            self._admitted[method] = rev, ours
-        if method in METHODS:
-            check_params(METHODS[method], exchange.params)
-
-    def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        """Hear a notification of the client, after the requests that came before it."""
-        self.peer.tasks.spawn(self._on_notification(msg, send, caller))
-
-    async def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        if msg["method"] == "notifications/initialized" and self.session.state is not START:
-            self.session.advance(msg["method"])
-            early, self._early = self._early, {}
-            for capability, held in early.items():
-                self.announce(capability, held)
-        listener = self.server.listeners.get(msg["method"])
-        if listener is not None:
-            ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
-            await call_plain(listener, ctx, ctx.params)
-
-    def end_feeds(self) -> None:
-        """End the subscriptions of this client: nothing else would."""
-        for feed in list(self.server.feeds):
-            if feed.ctx._conversation is self:
-                feed.end()
-
-    def wants_log(self, level: str, threshold: str | None) -> bool:
-        """Return whether a log message of this level is to be sent now."""
-        if threshold is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(threshold):
-            return False
-        if not self._logs.take(self.loop.time()):
-            # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-            self._dropped_logs += 1
-            return False
-        if self._dropped_logs:
-            count, self._dropped_logs = self._dropped_logs, 0
-            logger.warning("%d log messages for %s were dropped", count, self.peer.name)
-        return True
-
-    def call_on_loop(self, fn: Callable[..., None], *args: Any) -> None:
-        """Call fn(*args) on this conversation's loop, from any thread."""
-        if threading.get_ident() == self.thread:
-            fn(*args)
-        else:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                self.loop.call_soon_threadsafe(fn, *args)
-
-    def announce(self, capability: str, msg: Msg) -> None:
-        """Send a notification that no request caused, if the client may and wants to hear it."""
-        session, uri = self.session, msg.get("params", {}).get("uri")
-        if session.state is AGREED:
-            self._early[capability] = msg
-        # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
-        elif session.state is READY and declares(session.server_capabilities, capability):
-            if self.announce_to is not None and (uri is None or uri in session.subscriptions):
-                self.peer.tasks.spawn(self.announce_to(msg))
-
-    def forward(self, level: str, msg: Msg, ctx: Context | None) -> None:
-        """Send a record of the program's log."""
-        if self.wants_log(level, self.session.log_level if ctx is None else ctx.facts.log_level):
-            if ctx is None or ctx.cancelled:
-                self.announce("logging", msg)
-            else:
-                ctx._spawn(ctx._say(msg))
-
-
-#: Which announcement a subscriber gets for which field of its filter.
-#: spec: basic/patterns/subscriptions#notification-filter
-FILTERS = {
-    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
-    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
-    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
-    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
-    "taskIds": ("notifications/tasks", "extensions"),
-}
-
-
-class Feed:
-    """One subscriptions/listen: announcements on their way to a modern client."""
-
-    def __init__(self, ctx: Context) -> None:
-        self.ctx, asked = ctx, ctx.params["notifications"]
-        names = {"type": ["array", "null"], "items": {"type": "string"},
-                 "maxItems": MAX_SUBSCRIPTIONS}  # fmt: skip
-        fields: Msg = dict.fromkeys(FILTERS, {"type": ["boolean", "null"]})
-        fields.update(resourceSubscriptions=names, taskIds=names)
-        schema = {"properties": {"notifications": {"properties": fields}}}
-        compile_schema(schema).check({"notifications": asked})
-        if "taskIds" in asked:
-            knows_tasks(ctx)
-            ids = asked["taskIds"] or ()
-            asked = {**asked, "taskIds": [job_id for job_id in ids if job_of(ctx, job_id)]}
-        ours = ctx.server.capabilities()
-        #: the part of the filter that is honoured
-        self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
-                       if asked.get(name) and declares(ours, capability)}  # fmt: skip
-        self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
-        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
-        self.waiting: dict[tuple[str, Any], Msg] = {}
-        self.ended, self.wake = False, asyncio.Event()
-
-    def put(self, msg: Msg) -> None:
-        """Take an announcement."""
-        params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
-        name = params.get("uri", params.get("taskId"))
-        if wanted is True or name in wanted:
-            self.waiting[msg["method"], name] = params
-            self.wake.set()
-
-    def end(self) -> None:
-        """End the subscription with a result, as a server that stops does."""
-        self.ended = True
-        self.wake.set()
-
-    async def run(self) -> None:
-        """Send what is announced, until end()."""
-        while self.waiting or not self.ended:
-            await self.wake.wait()
-            self.wake.clear()
-            while self.waiting:
-                key = next(iter(self.waiting))
-                await self.send(key[0], self.waiting.pop(key))
-
-    async def send(self, method: str, params: Msg) -> None:
-        """Send a notification, marked as belonging to this subscription."""
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
-        await self.ctx._exchange.send(notification(method, {**params, "_meta": meta}))
-
-
-def timestamp() -> str:
-    """Return the time of day as ISO 8601 has it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-class Job:
-    """A tool call that has become a task: its client has a handle, and comes back to look.
-
-    spec: basic/versioning#extension-negotiation; the extension io.modelcontextprotocol/tasks
-    """
-
-    known = False  # whether the client has seen how it ended
-
-    def __init__(self, ctx: Context) -> None:
-        jobs, now = ctx.server.jobs, time.time()
-        for old in [job for job in jobs.values() if job.expires < now]:
-            old.cancel()
-            del jobs[old.id]
-        if len(jobs) >= MAX_TASKS:
-            ended = [job for job in jobs.values() if job.ctx is None]
-            if not ended:
-                raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running")
-            # The oldest gives way, and first one whose client knows how it ended.
-            del jobs[min(ended, key=lambda job: not job.known).id]
-        self.server, self.principal = ctx.server, ctx.principal
-        self.ctx: Context | None = ctx  # until it ends: a request may be large
-        self.id: str = os.urandom(16).hex()
-        self.status, self.message = "working", ""
-        self.created = self.updated = timestamp()
-        self.expires: float = now + TASK_TTL_MS / 1000
-        self.outcome: Msg = {}  # "result" or "error", once there is one
-        self.requests: Msg = {}  # questions without an answer
-        self.answers: dict[str, asyncio.Future[Any]] = {}
-        jobs[self.id] = self
-
-    def change(self, status: str, message: str = "", **outcome: Msg) -> None:
-        """Note a new status, and tell those who listen; what has ended does not change."""
-        if self.status in ("working", "input_required"):
-            if status == "working" and self.requests:
-                status = "input_required"
-            self.status, self.message, self.outcome = status, message, outcome
-            self.updated = timestamp()
-            if status not in ("working", "input_required"):
-                self.ctx = None
-            told = notification("notifications/tasks", self.details())
-            self.server._tell("extensions", told)
-
-    def details(self, begun: bool = False) -> Msg:
-        """Return the task with what it asks, or what came of it; without, when it has `begun`."""
-        task = without_none(
-            taskId=self.id, status=self.status, statusMessage=self.message or None,
-            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
-            pollIntervalMs=POLL_MS,
-        )
-        asked = {"inputRequests": {**self.requests}} if self.status == "input_required" else {}
-        return task if begun else {**task, **asked, **self.outcome}
-
-    async def ask(
-        self, key: str | None, method: str, params: Msg, read: Callable[[Msg], Any]
-    ) -> Any:
-        """Ask the client, which finds the question when it looks, until the answer is right."""
-        while True:
-            name = key or method
-            while name in self.answers:  # a name must never stand for two questions of one task
-                name = f"{name}-{len(self.answers) + 1}"
-            waiter = self.answers[name] = asyncio.get_running_loop().create_future()
-            self.requests[name] = {"method": method, "params": params}
-            self.change("input_required")
-            answer = await waiter
-            with contextlib.suppress(SchemaError):
-                return read(answer)
-
-    def update(self, responses: Msg) -> None:
-        """Take answers; those that nobody waits for are ignored."""
-        for name, answer in responses.items():
-            if name in self.requests and isinstance(answer, dict):
-                del self.requests[name]
-                _settle(self.answers[name], answer, None)
-        if not self.requests:
-            self.change("working")
-
-    def cancel(self) -> None:
-        """End the task, if it has not ended."""
-        ctx = self.ctx
-        self.change("cancelled")
-        if ctx is not None and ctx._run is not None:
-            ctx._run.cancel()
-
-
-class Life:
-    """A lifespan that is open: a task of its own enters it and leaves it, as some demand."""
-
-    def __init__(self, server: Server) -> None:
-        self.users, self.tasks, self.leave = 0, Tasks(), asyncio.Event()
-        self.entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.task = asyncio.ensure_future(self._live(server))
-        if server._bus is not None and not server._lives:
-            server._origin = os.urandom(8).hex()  # here: processes may be forked after __init__
-            self.tasks.spawn(server._hear_bus())
-
-    async def _live(self, server: Server) -> None:
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                manager = server._lifespan and server._lifespan(server)
-                value = await stack.enter_async_context(manager) if manager else None
-                _settle(self.entered, value, None)
-                await self.leave.wait()
-        except Exception as exc:
-            if self.entered.done():
-                raise
-            _settle(self.entered, None, exc)  # raised by whoever waits for it
-
-    async def close(self) -> None:
-        """Leave the lifespan; what it raises meanwhile is raised here."""
-        await self.tasks.close()
-        self.leave.set()
-        if not self.entered.done():
-            self.task.cancel()
-        await asyncio.wait({self.task})
-        if not self.task.cancelled():
-            self.task.result()
-
-
-#: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
-#: server, a callable to report the URL (or None) to when it is ready, and options.
-RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
-#: What Server.http() and Server.asgi make: classes that take the server and options.
-ENGINES: dict[str, Callable[..., Any]] = {}
-
-
 class Route(NamedTuple):
     """A page beside the MCP endpoint."""
 
@@ -5396,74 +5315,35 @@ class Route(NamedTuple):
     public: bool
 
 
-class Server:
-    """An MCP server: register functions with its decorators, then run() it.
+async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
+    """Call a function with as many of the values as it takes, and ctx if it wants it."""
+    parameters = parameters_of(fn, Context)
+    named = {p.name: value for p, value in zip(parameters.values, values)}
+    args, kwargs = parameters.call_args(named, ctx)
+    return await ctx.server.call(fn, *args, **kwargs)
 
-    `lifespan(server)` is an async context manager around the serving; what it yields is
-    `ctx.lifespan`. `strict` refuses requests before the handshake. `mask_errors` hides the text
-    of exceptions that are not ToolError. `call_sync(fn)` awaits the result of fn(), where a host
-    wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
-    are declared besides those that follow from what is registered when a client comes. `ttl_ms`
-    and `cache_scope` ("public", "private"), for all or by method, say how long and by whom results
-    may be kept. `state_key` signs what travels between the rounds of a request. `bus` carries
-    announcements from process to process; replicas share both. It is an async iterator of events,
-    and has publish(event), which is called from any thread and does not block. An event is a dict
-    that JSON can say; one that comes back to the server it is from is skipped.
-    """
 
-    def __init__(
-        self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
-        description: str | None = None, icons: Sequence[Msg] | None = None,
-        website_url: str | None = None, instructions: str | None = None,
-        lifespan: Callable[[Server], Any] | None = None, strict: bool = False,
-        mask_errors: bool = False, page_size: int = PAGE_SIZE,
-        call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
-        rate_limit: tuple[int, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
-        threads: int = TOOL_THREADS, capabilities: Msg | None = None,
-        ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
-        state_key: str | bytes | None = None, bus: Any = None,
-    ) -> None:
-        self.name, self.instructions = name, instructions
-        about = without_none(
-            title=title, description=description, icons=icons, websiteUrl=website_url
-        )
-        self.info = {"name": name, "version": version, **about}
-        self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
-        self.page_size, self.max_in_flight = page_size, max_in_flight
-        self.extra_capabilities = capabilities or {}
-        #: by method, how long and by whom its results may be kept
-        self.hints: dict[str, Msg] = {}
-        for method in CACHEABLE:
-            ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
-            scope = cache_scope
-            if isinstance(scope, Mapping):
-                scope = scope.get(method, "private")
-            self.hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
-        key = os.urandom(32) if state_key is None else state_key
-        if not key:
-            raise ValueError("state_key is empty: anybody could sign with it")
-        self._state_key = key.encode() if isinstance(key, str) else key
-        self.tools = Registry("tool", Tool, self.tools_changed)
-        self.prompts = Registry("prompt", Prompt, self.prompts_changed)
-        self.resources = Registry("resource", ResourceEntry, self.resources_changed)
-        self.templates = Registry("resource template", ResourceEntry, self.resources_changed)
+class Registrations:
+    """What a server offers: tools, prompts, resources, completions, and methods of its own."""
+
+    def __init__(self, capabilities: Msg | None = None) -> None:
+        changed = functools.partial(functools.partial, self.list_changed)
+        self.tools = Registry("tool", Tool, changed("tools"))
+        self.prompts = Registry("prompt", Prompt, changed("prompts"))
+        self.resources = Registry("resource", ResourceEntry, changed("resources"))
+        self.templates = Registry("resource template", ResourceEntry, changed("resources"))
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.methods: dict[str, Callable[..., Any]] = {}
         self.listeners: dict[str, Callable[..., Any]] = {}
         self.middlewares: list[Callable[..., Any]] = []
         self.routes: dict[tuple[str, str], Route] = {}
-        self.conversations: set[Conversation] = set()
-        self.feeds: set[Feed] = set()
-        self.jobs: dict[str, Job] = {}
-        #: the lifespan that is open on a loop: what it holds (connections, say) belongs to the loop
-        self._lives: dict[asyncio.AbstractEventLoop, Life] = {}
+        self.extra_capabilities = capabilities or {}
         self._capabilities: Msg | None = None  # as long as nothing is registered or removed
         self._offered: Msg = {}  # those that were ever asked for
-        self._lifespan, self._bus, self._origin = lifespan, bus, ""
-        self.threads = Threads(threads)
-        self._call_sync = call_sync or self._in_thread
 
-    # Registering.
+    def list_changed(self, kind: str) -> None:
+        """Hear that something of a kind ("tools", "prompts", "resources") came or went."""
+        self._capabilities = None  # made again when they are asked for
 
     def tool(self, fn: Any = None, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
@@ -5541,55 +5421,6 @@ class Server:
         self.middlewares.append(fn)
         return fn
 
-    # Announcing; from any thread.
-
-    def tools_changed(self) -> None:
-        """Tell the clients that listen that the list of tools changed."""
-        self._list_changed("tools")
-
-    def prompts_changed(self) -> None:
-        """Tell the clients that listen that the list of prompts changed."""
-        self._list_changed("prompts")
-
-    def resources_changed(self) -> None:
-        """Tell the clients that listen that the list of resources or templates changed."""
-        self._list_changed("resources")
-
-    def resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource that it changed."""
-        msg = notification("notifications/resources/updated", {"uri": uri})
-        self._announce("resources.subscribe", msg)
-
-    def _list_changed(self, kind: str) -> None:
-        self._capabilities = None  # made again when they are asked for
-        msg = notification(f"notifications/{kind}/list_changed")
-        self._announce(f"{kind}.listChanged", msg)
-
-    def _announce(self, capability: str, msg: Msg) -> None:
-        self._tell(capability, msg)  # not by way of the bus, which may be out of order
-        if self._bus is not None and self._lives:  # before, nobody here has been told of any
-            self._bus.publish({"from": self._origin, "capability": capability, "msg": msg})
-
-    def _tell(self, capability: str, msg: Msg) -> None:
-        for conversation in list(self.conversations):
-            conversation.call_on_loop(conversation.announce, capability, msg)
-        for feed in list(self.feeds):
-            feed.ctx._conversation.call_on_loop(feed.put, msg)
-
-    async def _hear_bus(self) -> None:
-        async for event in self._bus:
-            try:
-                if event["from"] != self._origin:
-                    self._tell(event["capability"], event["msg"])
-            except Exception as exc:  # another version of us may speak otherwise
-                logger.warning("the bus brought what is no event of ours: %r", exc)
-
-    def log_handler(self, level: int = logging.INFO) -> LogHandler:
-        """Return a logging.Handler that forwards a program's own log records to the clients."""
-        return LogHandler(self, level)
-
-    # Serving.
-
     def capabilities(self) -> Msg:
         """Return what this server offers, as `initialize` declares it."""
         if self._capabilities is None:
@@ -5605,6 +5436,401 @@ class Server:
             now = without_none(logging={}, extensions={TASKS: {}} if tasks else None)
             self._capabilities = {**now, **self._offered, **self.extra_capabilities}
         return self._capabilities
+
+    def find_resource(self, uri: str, rev: Revision) -> tuple[ResourceEntry, Msg]:
+        """Return what is registered for a URI, and the variables of its template in it."""
+        if uri in self.resources:
+            return self.resources[uri], {}
+        for entry in list(self.templates.values()):
+            found = entry.template.match(uri)
+            if found is not None:
+                return entry, found
+        # spec 2025-11-25: server/resources#error-handling
+        code = rev.resource_not_found
+        raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
+
+    async def read_resource(self, ctx: Context, uri: str) -> list[Msg]:
+        """Return the `contents` of a resource; RPCError if there is none at this URI."""
+        entry, found = self.find_resource(uri, ctx.facts.rev)
+        value, ctx.cache = entry.value, entry.cache
+        if entry.fn is not None:
+            value = await entry.call(ctx, *entry.bind(found, ctx))
+        return contents_of(uri, value, entry.definition.get("mimeType"))
+
+
+def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
+    table[key] = value
+    return value
+
+###############################################################################
+# 16. Server
+###############################################################################
+# Uses sections 1 to 8, 12, 14 and 15.
+#
+# Problem.  What was registered is to be served: to clients of any revision, many at a time, over
+#           any transport, in a loop or a thread of the author's choice.
+# Rules.    1. Handlers never see the era: what they need is in Context, which is made in one place.
+#           2. A request is checked before its handler runs: may the client call this, how often,
+#              with these parameters?
+#           3. A lifespan is open as long as somebody serves on its loop.
+#           4. Announcements may come from any thread.
+# Plan.     HANDLERS; Conversation, what the server keeps for one client; Life; Server, for the
+#           author; ServerThread.
+# Not here. How bytes come and go: sections 20 and 30 register themselves in RUNNERS and ENGINES.
+
+__all__ += ["Server", "LogHandler"]
+
+LOG_RATE = (500, 1.0)  # log messages per session, seconds: the rest is counted and dropped
+PAGE_SIZE = 100  # items of one page of a list
+
+#: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
+HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
+
+
+def handles(*methods: str) -> Callable[[Any], Any]:
+    """Make a function the one that answers these methods."""
+
+    def enter(fn: Any) -> Any:
+        HANDLERS.update(dict.fromkeys(methods, fn))
+        return fn
+
+    return enter
+
+
+async def call_custom(ctx: Context) -> Msg:
+    """Answer a method of the author's own."""
+    answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
+    return answer
+
+
+def whole_result(ctx: Context, answer: Msg) -> Msg:
+    """Return a modern result whole: its type, who made it, how long it may be kept."""
+    if ctx.run.suspended:
+        answer = ctx.input_required()
+    else:
+        answer = {"resultType": "complete", **answer}
+        if ctx.method in CACHEABLE and answer["resultType"] == "complete":
+            # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
+            once = {"ttlMs": 0} if ctx.used_rounds else {}
+            answer = {**ctx.server.hints[ctx.method], **ctx.cache, **once, **answer}
+    # spec: basic/index#_meta -- serverInfo "in every result's _meta"
+    answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
+    return answer
+
+
+class Conversation:
+    """What the server keeps for one client: a Peer, and what was agreed."""
+
+    def __init__(
+        self, server: Server, name: str, principal: Any = None, many_clients: bool = False
+    ) -> None:
+        self.server, self.principal = server, principal
+        limit = server.max_in_flight
+        self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
+        self.peer.on_lost = self.end_feeds
+        self.session = self.peer.session
+        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
+        #: where to send what no request caused, once there is such a channel
+        self.announce_to: Send | None = None
+        self.state: dict[str, Any] = {}
+        life = server.lives.get(self.loop)
+        self.lifespan = life.entered.result() if life is not None else None
+        #: methods that were let in, and under which revision and capabilities
+        self._admitted: dict[str, tuple[Revision, Msg]] = {}
+        self._early: dict[str, Msg] = {}  # by capability, until the client is ready to hear it
+        self._requests = Budget(*server.rate_limit) if server.rate_limit else None
+        self._logs, self._dropped_logs = Budget(*LOG_RATE), 0
+
+    async def serve(self, exchange: Exchange) -> Msg:
+        """Answer one request: check that it may be asked, make its Context, run its handler."""
+        server, session, method = self.server, self.session, exchange.method
+        greeting = method in ("initialize", "ping")
+        if exchange.modern:
+            facts = exchange.facts or check_modern_request(exchange.msg)
+            ours = server.capabilities()
+        else:
+            facts = session.facts()
+            ours = session.server_capabilities or server.capabilities()
+            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
+            # line piped into a server has no handshake, and is answered unless we are strict.
+            if session.state is START and server.strict and not greeting:
+                raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
+        # Where a Peer has many clients, the endpoint counts them.
+        if self._requests is not None and not greeting and not self.peer.many_clients:
+            if not self._requests.take(self.loop.time()):
+                calls, seconds = server.rate_limit or (0, 0)
+                raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds")
+        self._admit(exchange, facts.rev, ours)
+        ctx = Context(self, exchange, facts)
+        if "requestState" in exchange.params and facts.rev.modern:
+            ctx.rounds()  # a forged one is refused, whether or not the handler asks
+        step = HANDLERS.get(method, call_custom)
+        for middleware in reversed(server.middlewares):
+            step = functools.partial(middleware, call_next=step)
+        token = CURRENT.set(ctx)
+        answer: Msg = {}
+        try:
+            answer = await step(ctx)
+        except asyncio.CancelledError:
+            # A run that a question has ended has an answer. It is sent even if the input has ended:
+            # a line piped into a server has a reader.
+            if not ctx.run.suspended or exchange.state is CANCELLED:
+                raise
+            _uncancel(exchange.task)
+        finally:
+            CURRENT.reset(token)
+            if ctx.holds_back:
+                await ctx.flush()
+            ctx.run.end()
+        if not isinstance(answer, dict):
+            raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
+        return whole_result(ctx, answer) if facts.rev.modern else answer
+
+    def _admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
+        """Refuse a method that the client may not call, or not so; see admit()."""
+        method = exchange.method
+        if self._admitted.get(method) != (rev, ours):
+            admit(method, CLIENT, rev, ours, self.server.methods)
+            self._admitted[method] = rev, ours
+        if method in METHODS:
+            check_params(METHODS[method], exchange.params)
+
+    def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+        """Hear a notification of the client, after the requests that came before it."""
+        self.peer.tasks.spawn(self._on_notification(msg, send, caller))
+
+    async def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+        if msg["method"] == "notifications/initialized" and self.session.state is not START:
+            self.session.advance(msg["method"])
+            early, self._early = self._early, {}
+            for capability, held in early.items():
+                self.announce(capability, held)
+        listener = self.server.listeners.get(msg["method"])
+        if listener is not None:
+            ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
+            await call_plain(listener, ctx, ctx.params)
+
+    def end_feeds(self) -> None:
+        """End the subscriptions of this client: nothing else would."""
+        for feed in list(self.server.feeds):
+            if feed.ctx.conversation is self:
+                feed.end()
+
+    def wants_log(self, level: str, threshold: str | None) -> bool:
+        """Return whether a log message of this level is to be sent now."""
+        if threshold is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(threshold):
+            return False
+        if not self._logs.take(self.loop.time()):
+            # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
+            self._dropped_logs += 1
+            return False
+        if self._dropped_logs:
+            count, self._dropped_logs = self._dropped_logs, 0
+            logger.warning("%d log messages for %s were dropped", count, self.peer.name)
+        return True
+
+    def call_on_loop(self, fn: Callable[..., None], *args: Any) -> None:
+        """Call fn(*args) on this conversation's loop, from any thread."""
+        if threading.get_ident() == self.thread:
+            fn(*args)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(fn, *args)
+
+    def announce(self, capability: str, msg: Msg) -> None:
+        """Send a notification that no request caused, if the client may and wants to hear it."""
+        session, uri = self.session, msg.get("params", {}).get("uri")
+        if session.state is AGREED:
+            self._early[capability] = msg
+        # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
+        elif session.state is READY and declares(session.server_capabilities, capability):
+            if self.announce_to is not None and (uri is None or uri in session.subscriptions):
+                self.peer.tasks.spawn(self.announce_to(msg))
+
+    def forward(self, level: str, msg: Msg, ctx: Context | None) -> None:
+        """Send a record of the program's log."""
+        if self.wants_log(level, self.session.log_level if ctx is None else ctx.facts.log_level):
+            if ctx is None or ctx.cancelled:
+                self.announce("logging", msg)
+            else:
+                ctx.say_soon(msg)
+
+
+class Life:
+    """A lifespan that is open: a task of its own enters it and leaves it, as some demand."""
+
+    def __init__(self, server: Server) -> None:
+        self.users, self.tasks, self.leave = 0, Tasks(), asyncio.Event()
+        self.entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.task = asyncio.ensure_future(self._live(server))
+        if server.bus is not None and not server.lives:
+            server.origin = os.urandom(8).hex()  # here: processes may be forked after __init__
+            self.tasks.spawn(server.hear_bus())
+
+    async def _live(self, server: Server) -> None:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                manager = server.lifespan and server.lifespan(server)
+                value = await stack.enter_async_context(manager) if manager else None
+                _settle(self.entered, value, None)
+                await self.leave.wait()
+        except Exception as exc:
+            if self.entered.done():
+                raise
+            _settle(self.entered, None, exc)  # raised by whoever waits for it
+
+    async def close(self) -> None:
+        """Leave the lifespan; what it raises meanwhile is raised here."""
+        await self.tasks.close()
+        self.leave.set()
+        if not self.entered.done():
+            self.task.cancel()
+        await asyncio.wait({self.task})
+        if not self.task.cancelled():
+            self.task.result()
+
+
+#: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
+#: server, a callable to report the URL (or None) to when it is ready, and options.
+RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
+#: What Server.http() and Server.asgi make: classes that take the server and options.
+ENGINES: dict[str, Callable[..., Any]] = {}
+
+
+class LogHandler(logging.Handler):
+    """Forward log records to the clients; make one with Server.log_handler().
+
+    A record written on behalf of a request goes to that request's client, others go to all.
+    """
+
+    def __init__(self, server: Server, level: int = logging.INFO) -> None:
+        super().__init__(level)
+        self.server = server
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one record; never raises, never blocks."""
+        if record.name.split(".")[0] == "mcp_lite":
+            return  # what we log about sending must not be sent
+        try:
+            steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
+            level = next(level for number, level in steps if record.levelno >= number)
+            params = {"level": level, "logger": record.name, "data": self.format(record)}
+            msg = notification("notifications/message", params)
+            ctx = CURRENT.get(None)
+            ctx = ctx if ctx is not None and ctx.server is self.server else None
+            for conversation in [ctx.conversation] if ctx else list(self.server.conversations):
+                conversation.call_on_loop(conversation.forward, level, msg, ctx)
+        except Exception:
+            self.handleError(record)
+
+
+class Server(Registrations):
+    """An MCP server: register functions with its decorators, then run() it.
+
+    `lifespan(server)` is an async context manager around the serving; what it yields is
+    `ctx.lifespan`. `strict` refuses requests before the handshake. `mask_errors` hides the text
+    of exceptions that are not ToolError. `call_sync(fn)` awaits the result of fn(), where a host
+    wants its functions to run. `rate_limit` is (requests, seconds) per session. `capabilities`
+    are declared besides those that follow from what is registered when a client comes. `ttl_ms`
+    and `cache_scope` ("public", "private"), for all or by method, say how long and by whom results
+    may be kept. `state_key` signs what travels between the rounds of a request. `bus` carries
+    announcements from process to process; replicas share both. It is an async iterator of events,
+    and has publish(event), which is called from any thread and does not block. An event is a dict
+    that JSON can say; one that comes back to the server it is from is skipped.
+    """
+
+    def __init__(
+        self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
+        description: str | None = None, icons: Sequence[Msg] | None = None,
+        website_url: str | None = None, instructions: str | None = None,
+        lifespan: Callable[[Server], Any] | None = None, strict: bool = False,
+        mask_errors: bool = False, page_size: int = PAGE_SIZE,
+        call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+        rate_limit: tuple[int, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
+        threads: int = TOOL_THREADS, capabilities: Msg | None = None,
+        ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
+        state_key: str | bytes | None = None, bus: Any = None,
+    ) -> None:
+        super().__init__(capabilities)
+        self.name, self.instructions = name, instructions
+        about = without_none(
+            title=title, description=description, icons=icons, websiteUrl=website_url
+        )
+        self.info = {"name": name, "version": version, **about}
+        self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
+        self.page_size, self.max_in_flight = page_size, max_in_flight
+        #: by method, how long and by whom its results may be kept
+        self.hints: dict[str, Msg] = {}
+        for method in CACHEABLE:
+            ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
+            scope = cache_scope
+            if isinstance(scope, Mapping):
+                scope = scope.get(method, "private")
+            self.hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
+        key = os.urandom(32) if state_key is None else state_key
+        if not key:
+            raise ValueError("state_key is empty: anybody could sign with it")
+        self.state_key = key.encode() if isinstance(key, str) else key
+        self.conversations: set[Conversation] = set()
+        self.feeds: set[Feed] = set()
+        self.jobs: dict[str, Job] = {}
+        #: the lifespan that is open on a loop: what it holds (connections, say) belongs to the loop
+        self.lives: dict[asyncio.AbstractEventLoop, Life] = {}
+        self.lifespan, self.bus, self.origin = lifespan, bus, ""
+        self.threads = Threads(threads)
+        self._call_sync = call_sync or self._in_thread
+
+    # Announcing; from any thread.
+
+    def tools_changed(self) -> None:
+        """Tell the clients that listen that the list of tools changed."""
+        self.list_changed("tools")
+
+    def prompts_changed(self) -> None:
+        """Tell the clients that listen that the list of prompts changed."""
+        self.list_changed("prompts")
+
+    def resources_changed(self) -> None:
+        """Tell the clients that listen that the list of resources or templates changed."""
+        self.list_changed("resources")
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource that it changed."""
+        msg = notification("notifications/resources/updated", {"uri": uri})
+        self._announce("resources.subscribe", msg)
+
+    def list_changed(self, kind: str) -> None:
+        """Announce that a list has changed."""
+        super().list_changed(kind)
+        msg = notification(f"notifications/{kind}/list_changed")
+        self._announce(f"{kind}.listChanged", msg)
+
+    def _announce(self, capability: str, msg: Msg) -> None:
+        self.tell(capability, msg)  # not by way of the bus, which may be out of order
+        if self.bus is not None and self.lives:  # before, nobody here has been told of any
+            self.bus.publish({"from": self.origin, "capability": capability, "msg": msg})
+
+    def tell(self, capability: str, msg: Msg) -> None:
+        """Pass an announcement on to the clients of this process."""
+        for conversation in list(self.conversations):
+            conversation.call_on_loop(conversation.announce, capability, msg)
+        for feed in list(self.feeds):
+            feed.ctx.conversation.call_on_loop(feed.put, msg)
+
+    async def hear_bus(self) -> None:
+        """Pass on what other processes announce."""
+        async for event in self.bus:
+            try:
+                if event["from"] != self.origin:
+                    self.tell(event["capability"], event["msg"])
+            except Exception as exc:  # another version of us may speak otherwise
+                logger.warning("the bus brought what is no event of ours: %r", exc)
+
+    def log_handler(self, level: int = logging.INFO) -> LogHandler:
+        """Return a logging.Handler that forwards a program's own log records to the clients."""
+        return LogHandler(self, level)
+
+    # Serving.
 
     async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
@@ -5622,9 +5848,9 @@ class Server:
     async def lifespan_open(self) -> AsyncIterator[None]:
         """Hold the lifespan open; the first to come opens it, the last to go closes it."""
         loop = asyncio.get_running_loop()
-        if loop not in self._lives:
-            self._lives[loop] = Life(self)
-        life = self._lives[loop]
+        if loop not in self.lives:
+            self.lives[loop] = Life(self)
+        life = self.lives[loop]
         life.users += 1
         try:
             await asyncio.shield(life.entered)
@@ -5632,8 +5858,8 @@ class Server:
         finally:
             life.users -= 1
             if not life.users:
-                del self._lives[loop]
-                if not self._lives:
+                del self.lives[loop]
+                if not self.lives:
                     self.threads.close()
                 await life.close()
 
@@ -5702,11 +5928,6 @@ class Server:
         return ServerThread(self, transport, options)
 
 
-def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
-    table[key] = value
-    return value
-
-
 class ServerThread:
     """A server that runs in a thread of its own."""
 
@@ -5745,82 +5966,28 @@ class ServerThread:
             self._stop()
             self._thread.join(timeout)
 
+###############################################################################
+# 17. Handlers
+###############################################################################
+# Uses sections 1 to 4, 6, 9, 12, 15 and 16.
+#
+# Problem.  Each method of the protocol has its answer.
+# Rules.    1. One function answers a method; it finds its parameters checked, and returns the
+#              result as every revision knows it.
+#           2. A tool that fails is a result with `isError`, for the model to read. A request that
+#              is wrong is an error, for the client. Tracebacks go to the log only.
+#           3. A list is told in pages. The list may change between two pages: what stays in it is
+#              told exactly once.
+# Plan.     The handshake; pages and lists; calling, reading, completing; announcements.
+# Not here. Methods of the extension for tasks: section 18.
 
-class LogHandler(logging.Handler):
-    """Forward log records to the clients; make one with Server.log_handler().
-
-    A record written on behalf of a request goes to that request's client, others go to all.
-    """
-
-    def __init__(self, server: Server, level: int = logging.INFO) -> None:
-        super().__init__(level)
-        self.server = server
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send one record; never raises, never blocks."""
-        if record.name.split(".")[0] == "mcp_lite":
-            return  # what we log about sending must not be sent
-        try:
-            steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
-            level = next(level for number, level in steps if record.levelno >= number)
-            params = {"level": level, "logger": record.name, "data": self.format(record)}
-            msg = notification("notifications/message", params)
-            ctx = CURRENT.get(None)
-            ctx = ctx if ctx is not None and ctx.server is self.server else None
-            for conversation in [ctx._conversation] if ctx else list(self.server.conversations):
-                conversation.call_on_loop(conversation.forward, level, msg, ctx)
-        except Exception:
-            self.handleError(record)
-
-
-#: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
-HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
-
-
-def handles(*methods: str) -> Callable[[Any], Any]:
-    """Make a function the one that answers these methods."""
-
-    def enter(fn: Any) -> Any:
-        HANDLERS.update(dict.fromkeys(methods, fn))
-        return fn
-
-    return enter
-
-
-async def call_custom(ctx: Context) -> Msg:
-    """Answer a method of the author's own."""
-    answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
-    return answer
-
-
-async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
-    """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    parameters = parameters_of(fn, Context)
-    named = {p.name: value for p, value in zip(parameters.values, values)}
-    args, kwargs = parameters.call_args(named, ctx)
-    return await ctx.server.call(fn, *args, **kwargs)
-
-
-def whole_result(ctx: Context, answer: Msg) -> Msg:
-    """Return a modern result whole: its type, who made it, how long it may be kept."""
-    rounds = ctx._rounds
-    if rounds is not None and ctx._suspended:
-        asked = without_none(inputRequests=rounds.requests or None)
-        answer = {"resultType": "input_required", **asked, "requestState": write_state(ctx, rounds)}
-    else:
-        answer = {"resultType": "complete", **answer}
-        if ctx.method in CACHEABLE and answer["resultType"] == "complete":
-            # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
-            once = {"ttlMs": 0} if rounds is not None else {}
-            answer = {**ctx.server.hints[ctx.method], **ctx.cache, **once, **answer}
-    # spec: basic/index#_meta -- serverInfo "in every result's _meta"
-    answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
-    return answer
+MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
+MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
 
 
 @handles("initialize")
 async def initialize(ctx: Context) -> Msg:
-    server, session, params = ctx.server, ctx._conversation.session, ctx.params
+    server, session, params = ctx.server, ctx.conversation.session, ctx.params
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
     session.advance("initialize")
@@ -5843,281 +6010,6 @@ async def ping(ctx: Context) -> Msg:
 async def discover(ctx: Context) -> Msg:
     answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.capabilities()}
     return {**answer, **without_none(instructions=ctx.server.instructions)}
-
-
-@handles("subscriptions/listen")
-async def listen(ctx: Context) -> Msg:
-    """Send announcements until the client cancels, or the server stops."""
-    feed = Feed(ctx)
-    ctx.server.feeds.add(feed)
-    try:
-        # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
-        agreed = {"notifications": feed.wanted}
-        await feed.send("notifications/subscriptions/acknowledged", agreed)
-        await feed.run()
-    finally:
-        ctx.server.feeds.discard(feed)
-    # spec: basic/patterns/subscriptions#graceful-closure
-    return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
-
-
-#: From the methods that list to (what of Server, the key of the result, the kind in FIELDS).
-LISTED = {
-    "tools/list": ("tools", "tools", "Tool"),
-    "resources/list": ("resources", "resources", "Resource"),
-    "resources/templates/list": ("templates", "resourceTemplates", "Resource"),
-    "prompts/list": ("prompts", "prompts", "Prompt"),
-}
-
-
-@handles(*LISTED)
-async def list_entries(ctx: Context) -> Msg:
-    registry, key, kind = LISTED[ctx.method]
-    entries = list(getattr(ctx.server, registry).values())
-    listed = [(entry.serial, entry.definition) for entry in entries]
-    items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
-    items = [fit_definition(kind, item, ctx.facts.rev) for item in items]
-    return {key: items, **without_none(nextCursor=cursor)}
-
-
-def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
-    """Return what is listed as `rev` knows it, with what it holds."""
-    item = strip_unknown(kind, item, rev)
-    if "arguments" in item:
-        arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
-        item = {**item, "arguments": arguments}
-    if "annotations" in item:
-        item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
-    return item
-
-
-@handles("tools/call")
-async def call_tool(ctx: Context) -> Msg:
-    tool: Tool = ctx.server.tools.find(ctx.params["name"])
-    rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
-    try:
-        args, kwargs = tool.bind(given, ctx)
-    except SchemaError as exc:
-        # spec: server/tools#error-handling -- input validation errors are the model's to
-        # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
-        if not rev.input_errors_as_results:
-            raise
-        return failure_of(tool, ctx, ToolError(str(exc)))
-    if tool.task and rev.modern:
-        return await run_as_task(tool, ctx, args, kwargs)
-    return await run_tool(tool, ctx, args, kwargs)
-
-
-async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
-    """Return the CallToolResult of a call with checked arguments."""
-    rev = ctx.facts.rev
-    try:
-        value = await tool.call(ctx, args, kwargs)
-    except (Exception, SystemExit) as exc:
-        return failure_of(tool, ctx, exc)
-    try:
-        answer = strip_unknown("CallToolResult", tool.result(value), rev)
-    except SchemaError as exc:
-        problem = f"tool {tool.name!r} broke its output schema: {exc}"
-        raise RPCError(INTERNAL_ERROR, problem) from exc
-    if rev.rich_content:
-        return answer
-    return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
-
-
-def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
-    """Return the result of a tool that raised; raise what is an error of the protocol."""
-    if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern):
-        raise exc
-    text = str(exc) or type(exc).__name__
-    if not isinstance(exc, (ToolError, CapabilityMissing)):
-        # What this library raises, as when the client refuses a question, is no bug of the tool.
-        trace = None if isinstance(exc, MCPError) else exc
-        logger.error("tool %r failed: %r", tool.name, exc, exc_info=trace)
-        text = f"the tool {tool.name!r} failed" if ctx.server.mask_errors else text
-    # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
-    return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
-    """Run a tool as a task if the client supports them, else as any tool."""
-    if not knows_tasks(ctx, required=tool.task == "required"):
-        return await run_tool(tool, ctx, args, kwargs)
-    loop = ctx._conversation.loop
-    ctx._begun = begun = loop.create_future()
-    if tool.task != "manual":
-        await ctx.start_task()
-    call = keep_outcome(ctx, run_tool(tool, ctx, args, kwargs))
-    ctx._run = run = ctx.server._lives[loop].tasks.spawn(call)
-    try:
-        await asyncio.wait([run, begun], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if ctx._job is None:
-            run.cancel()
-            await asyncio.wait([run])
-    if ctx._job is not None:
-        return {"resultType": "task", **ctx._job.details(begun=True)}
-    outcome = run.result()
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome  # type: ignore[no-any-return]
-
-
-async def keep_outcome(ctx: Context, call: Awaitable[Msg]) -> Msg | Exception:
-    """Await a call; what comes of it is returned, and kept by the task if it has become one."""
-    try:
-        result = await call
-        if ctx._job is not None:
-            ctx._job.change("completed", result=result)
-        return result
-    except asyncio.CancelledError:
-        if ctx._job is not None:
-            ctx._job.change("cancelled")
-        raise
-    except Exception as exc:
-        if ctx._job is not None:
-            problem = wire_error(exc)
-            ctx._job.change("failed", problem["message"], error=problem)
-            if not isinstance(exc, MCPError):
-                logger.error("the task %s failed", ctx._job.id, exc_info=exc)
-        return exc
-    finally:
-        ctx._release()
-
-
-def knows_tasks(ctx: Context, required: bool = True) -> bool:
-    """Return whether the client declared the extension; RPCError -32021 if that is required."""
-    extensions = ctx.client_capabilities.get("extensions")
-    known = isinstance(extensions, dict) and TASKS in extensions
-    if required and not known:
-        data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-        problem = f"the client did not declare the extension {TASKS}"
-        raise RPCError(MISSING_CAPABILITY, problem, data)
-    return known
-
-
-def job_of(ctx: Context, job_id: str) -> Job | None:
-    """Return a task, which is nobody's business but its principal's."""
-    job = ctx.server.jobs.get(job_id)
-    known = job is not None and job.principal == ctx.principal and job.expires >= time.time()
-    return job if known else None
-
-
-@handles("tasks/get", "tasks/update", "tasks/cancel")
-async def tend_task(ctx: Context) -> Msg:
-    """Look at a task, give it answers, or end it."""
-    knows_tasks(ctx)
-    job = job_of(ctx, ctx.params["taskId"])
-    if job is None:
-        raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
-    if ctx.method == "tasks/get":
-        job.known = job.ctx is None
-        return job.details()
-    if ctx.method == "tasks/update":
-        job.update(ctx.params["inputResponses"])
-    else:
-        job.cancel()
-    return {}
-
-
-@handles("prompts/get")
-async def get_prompt(ctx: Context) -> Msg:
-    prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
-    answer = await prompt.call(ctx, *prompt.bind(ctx.params.get("arguments", {}), ctx))
-    if not isinstance(answer, dict) or "messages" not in answer:
-        about = without_none(description=prompt.definition.get("description"))
-        answer = {**about, "messages": answer}
-    return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
-
-
-@handles("resources/read")
-async def get_resource(ctx: Context) -> Msg:
-    contents = await read_resource(ctx, ctx.params["uri"])
-    return {"contents": [strip_unknown("Contents", item, ctx.facts.rev) for item in contents]}
-
-
-async def read_resource(ctx: Context, uri: str) -> list[Msg]:
-    """Return the `contents` of a resource; RPCError if there is none at this URI."""
-    entry, found = find_resource(ctx, uri)
-    value, ctx.cache = entry.value, entry.cache
-    if entry.fn is not None:
-        value = await entry.call(ctx, *entry.bind(found, ctx))
-    return contents_of(uri, value, entry.definition.get("mimeType"))
-
-
-def find_resource(ctx: Context, uri: str) -> tuple[ResourceEntry, Msg]:
-    """Return what is registered for a URI, and the variables of its template in it."""
-    if uri in ctx.server.resources:
-        return ctx.server.resources[uri], {}
-    for entry in list(ctx.server.templates.values()):
-        found = entry.template.match(uri)
-        if found is not None:
-            return entry, found
-    # spec 2025-11-25: server/resources#error-handling
-    code = ctx.facts.rev.resource_not_found
-    raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
-
-
-@handles("resources/subscribe", "resources/unsubscribe")
-async def subscribe(ctx: Context) -> Msg:
-    """Note what a legacy client wants to hear of, and does not any more."""
-    uri, wanted = ctx.params["uri"], ctx._conversation.session.subscriptions
-    if ctx.method == "resources/unsubscribe":
-        wanted.discard(uri)
-        return {}
-    find_resource(ctx, uri)
-    if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
-        raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-    wanted.add(uri)
-    return {}
-
-
-@handles("logging/setLevel")
-async def set_level(ctx: Context) -> Msg:
-    level = ctx.params["level"]
-    if level not in LOG_LEVELS:
-        raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
-    ctx._conversation.session.log_level = level
-    return {}
-
-
-@handles("completion/complete")
-async def complete(ctx: Context) -> Msg:
-    ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
-    name, value = argument.get("name"), argument.get("value")
-    if not isinstance(name, str) or not isinstance(value, str):
-        raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
-    if ref.get("type") == "ref/prompt":
-        entry = server.prompts.find(str(ref.get("name")))
-    elif ref.get("type") == "ref/resource":
-        uri = str(ref.get("uri"))
-        entry = server.templates.get(uri) or server.resources.find(uri)
-    else:
-        raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-    values = await completions_of(ctx, entry, name, value)
-    # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
-    more = len(values) > MAX_COMPLETIONS
-    found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
-    return {"completion": found}
-
-
-async def completions_of(ctx: Context, entry: Entry, name: str, value: str) -> list[str]:
-    """Return all that an argument may become: the author's function knows, or its schema."""
-    fn = ctx.server.completions.get((entry.name, name))
-    if fn is not None:
-        known = ctx.params.get("context", {}).get("arguments")
-        found = await call_plain(fn, ctx, value, known if isinstance(known, dict) else {})
-        return [str(item) for item in found or ()]
-    field = entry.schema["properties"].get(name, {}) if entry.fn else {}
-    return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
-
-
-def choices_of(schema: Msg) -> list[str]:
-    """Return the texts of the values that a schema names one by one; none if it names none."""
-    if schema.get("type") == "boolean":
-        return ["true", "false"]
-    choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
-    return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
 
 
 def encode_cursor(kind: str, serial: int) -> str:
@@ -6160,6 +6052,502 @@ def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list
     rest = list(itertools.islice((row for row in items if row[0] > after), size + 1))
     following = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
     return [item for _, item in rest[:size]], following
+
+
+#: From the methods that list to (what of Server, the key of the result, the kind in FIELDS).
+LISTED = {
+    "tools/list": ("tools", "tools", "Tool"),
+    "resources/list": ("resources", "resources", "Resource"),
+    "resources/templates/list": ("templates", "resourceTemplates", "Resource"),
+    "prompts/list": ("prompts", "prompts", "Prompt"),
+}
+
+
+@handles(*LISTED)
+async def list_entries(ctx: Context) -> Msg:
+    registry, key, kind = LISTED[ctx.method]
+    entries = list(getattr(ctx.server, registry).values())
+    listed = [(entry.serial, entry.definition) for entry in entries]
+    items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
+    items = [fit_definition(kind, item, ctx.facts.rev) for item in items]
+    return {key: items, **without_none(nextCursor=cursor)}
+
+
+def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
+    """Return what is listed as `rev` knows it, with what it holds."""
+    item = strip_unknown(kind, item, rev)
+    if "arguments" in item:
+        arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
+        item = {**item, "arguments": arguments}
+    if "annotations" in item:
+        item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
+    return item
+
+
+#: From the `task` of a tool to the function that runs it, where section 18 has one.
+TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {}
+
+
+@handles("tools/call")
+async def call_tool(ctx: Context) -> Msg:
+    tool: Tool = ctx.server.tools.find(ctx.params["name"])
+    rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
+    try:
+        args, kwargs = tool.bind(given, ctx)
+    except SchemaError as exc:
+        # spec: server/tools#error-handling -- input validation errors are the model's to
+        # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
+        if not rev.input_errors_as_results:
+            raise
+        return failure_of(tool, ctx, ToolError(str(exc)))
+    return await TOOL_RUNNERS.get(tool.task, run_tool)(tool, ctx, args, kwargs)
+
+
+async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
+    """Return the CallToolResult of a call with checked arguments."""
+    rev = ctx.facts.rev
+    try:
+        value = await tool.call(ctx, args, kwargs)
+    except (Exception, SystemExit) as exc:
+        return failure_of(tool, ctx, exc)
+    try:
+        answer = strip_unknown("CallToolResult", tool.result(value), rev)
+    except SchemaError as exc:
+        problem = f"tool {tool.name!r} broke its output schema: {exc}"
+        raise RPCError(INTERNAL_ERROR, problem) from exc
+    if rev.rich_content:
+        return answer
+    return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
+
+
+def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
+    """Return the result of a tool that raised; raise what is an error of the protocol."""
+    if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern):
+        raise exc
+    text = str(exc) or type(exc).__name__
+    if not isinstance(exc, (ToolError, CapabilityMissing)):
+        # What this library raises, as when the client refuses a question, is no bug of the tool.
+        trace = None if isinstance(exc, MCPError) else exc
+        logger.error("tool %r failed: %r", tool.name, exc, exc_info=trace)
+        text = f"the tool {tool.name!r} failed" if ctx.server.mask_errors else text
+    # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+@handles("prompts/get")
+async def get_prompt(ctx: Context) -> Msg:
+    prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
+    answer = await prompt.call(ctx, *prompt.bind(ctx.params.get("arguments", {}), ctx))
+    if not isinstance(answer, dict) or "messages" not in answer:
+        about = without_none(description=prompt.definition.get("description"))
+        answer = {**about, "messages": answer}
+    return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
+
+
+@handles("resources/read")
+async def get_resource(ctx: Context) -> Msg:
+    contents = await ctx.server.read_resource(ctx, ctx.params["uri"])
+    return {"contents": [strip_unknown("Contents", item, ctx.facts.rev) for item in contents]}
+
+
+@handles("completion/complete")
+async def complete(ctx: Context) -> Msg:
+    ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
+    name, value = argument.get("name"), argument.get("value")
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
+    if ref.get("type") == "ref/prompt":
+        entry = server.prompts.find(str(ref.get("name")))
+    elif ref.get("type") == "ref/resource":
+        uri = str(ref.get("uri"))
+        entry = server.templates.get(uri) or server.resources.find(uri)
+    else:
+        raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
+    values = await completions_of(ctx, entry, name, value)
+    # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
+    more = len(values) > MAX_COMPLETIONS
+    found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
+    return {"completion": found}
+
+
+async def completions_of(ctx: Context, entry: Entry, name: str, value: str) -> list[str]:
+    """Return all that an argument may become: the author's function knows, or its schema."""
+    fn = ctx.server.completions.get((entry.name, name))
+    if fn is not None:
+        known = ctx.params.get("context", {}).get("arguments")
+        found = await call_plain(fn, ctx, value, known if isinstance(known, dict) else {})
+        return [str(item) for item in found or ()]
+    field = entry.schema["properties"].get(name, {}) if entry.fn else {}
+    return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
+
+
+def choices_of(schema: Msg) -> list[str]:
+    """Return the texts of the values that a schema names one by one; none if it names none."""
+    if schema.get("type") == "boolean":
+        return ["true", "false"]
+    choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
+    return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
+
+
+#: Which announcement a subscriber gets for which field of its filter.
+#: spec: basic/patterns/subscriptions#notification-filter
+FILTERS = {
+    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
+    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
+    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
+    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
+    "taskIds": ("notifications/tasks", "extensions"),
+}
+
+
+#: What later sections have to say about a field of the filter: the part of it that a client gets.
+FILTER_CHECKS: dict[str, Callable[[Context, Any], Any]] = {}
+
+
+class Feed:
+    """One subscriptions/listen: announcements on their way to a modern client."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx, asked = ctx, ctx.params["notifications"]
+        names = {"type": ["array", "null"], "items": {"type": "string"},
+                 "maxItems": MAX_SUBSCRIPTIONS}  # fmt: skip
+        fields: Msg = dict.fromkeys(FILTERS, {"type": ["boolean", "null"]})
+        fields.update(resourceSubscriptions=names, taskIds=names)
+        schema = {"properties": {"notifications": {"properties": fields}}}
+        compile_schema(schema).check({"notifications": asked})
+        for name in asked.keys() & FILTER_CHECKS.keys():
+            asked = {**asked, name: FILTER_CHECKS[name](ctx, asked[name])}
+        ours = ctx.server.capabilities()
+        #: the part of the filter that is honoured
+        self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
+                       if asked.get(name) and declares(ours, capability)}  # fmt: skip
+        self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
+        #: what is to be sent; the same thing said twice is said once, so a slow reader costs little
+        self.waiting: dict[tuple[str, Any], Msg] = {}
+        self.ended, self.wake = False, asyncio.Event()
+
+    def put(self, msg: Msg) -> None:
+        """Take an announcement."""
+        params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
+        name = params.get("uri", params.get("taskId"))
+        if wanted is True or name in wanted:
+            self.waiting[msg["method"], name] = params
+            self.wake.set()
+
+    def end(self) -> None:
+        """End the subscription with a result, as a server that stops does."""
+        self.ended = True
+        self.wake.set()
+
+    async def run(self) -> None:
+        """Send what is announced, until end()."""
+        while self.waiting or not self.ended:
+            await self.wake.wait()
+            self.wake.clear()
+            while self.waiting:
+                key = next(iter(self.waiting))
+                await self.send(key[0], self.waiting.pop(key))
+
+    async def send(self, method: str, params: Msg) -> None:
+        """Send a notification, marked as belonging to this subscription."""
+        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
+        await self.ctx.exchange.send(notification(method, {**params, "_meta": meta}))
+
+
+@handles("subscriptions/listen")
+async def listen(ctx: Context) -> Msg:
+    """Send announcements until the client cancels, or the server stops."""
+    feed = Feed(ctx)
+    ctx.server.feeds.add(feed)
+    try:
+        # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
+        agreed = {"notifications": feed.wanted}
+        await feed.send("notifications/subscriptions/acknowledged", agreed)
+        await feed.run()
+    finally:
+        ctx.server.feeds.discard(feed)
+    # spec: basic/patterns/subscriptions#graceful-closure
+    return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
+
+
+@handles("resources/subscribe", "resources/unsubscribe")
+async def subscribe(ctx: Context) -> Msg:
+    """Note what a legacy client wants to hear of, and does not any more."""
+    uri, wanted = ctx.params["uri"], ctx.conversation.session.subscriptions
+    if ctx.method == "resources/unsubscribe":
+        wanted.discard(uri)
+        return {}
+    ctx.server.find_resource(uri, ctx.facts.rev)
+    if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+        raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+    wanted.add(uri)
+    return {}
+
+
+@handles("logging/setLevel")
+async def set_level(ctx: Context) -> Msg:
+    level = ctx.params["level"]
+    if level not in LOG_LEVELS:
+        raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
+    ctx.conversation.session.log_level = level
+    return {}
+
+###############################################################################
+# 18. Tasks, the extension
+###############################################################################
+# Uses sections 1 to 3, 7, 12, 13, 16 and 17.
+#
+# Problem.  Some tools run for minutes or days. No request should be open for so long.
+# Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
+#              to look (tasks/get), to answer questions (tasks/update) or to end it (tasks/cancel).
+#           2. A tool says whether it may be a task, the client whether it knows tasks.
+#           3. A task is nobody's business but its principal's.
+#           4. What has ended does not change. Its result is kept for a time, and so many of them.
+# Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
+# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 17 carry them.
+#
+# spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
+
+MAX_TASKS = 1000  # of one server, running or kept for their results
+TASK_TTL_MS = 3_600_000  # for which a task's result is kept
+POLL_MS = 500  # between two looks at a task
+
+
+def timestamp() -> str:
+    """Return the time of day as ISO 8601 has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class Job(Asking):
+    """A tool call that has become a task: its client has a handle, and comes back to look."""
+
+    known = False  # whether the client has seen how it ended
+
+    def __init__(self, run: TaskRun) -> None:
+        ctx = run.ctx
+        self.server, self.owner = ctx.server, ctx.owner
+        self._make_room(self.server.jobs)
+        self.run: TaskRun | None = run  # until it ends: a request may be large
+        self.id: str = os.urandom(16).hex()
+        self.status, self.message = "working", ""
+        self.created = self.updated = timestamp()
+        self.expires: float = time.time() + TASK_TTL_MS / 1000
+        self.outcome: Msg = {}  # "result" or "error", once there is one
+        self.requests: Msg = {}  # questions without an answer
+        self.waiters: dict[str, asyncio.Future[Any]] = {}  # for their answers
+        self.named: set[str] = set()  # the names of all its questions
+        self.server.jobs[self.id] = self
+
+    def _make_room(self, jobs: dict[str, Job]) -> None:
+        now = time.time()
+        for old in [job for job in jobs.values() if job.expires < now]:
+            old.cancel()
+            del jobs[old.id]
+        if len(jobs) >= MAX_TASKS:
+            ended = [job for job in jobs.values() if job.run is None]
+            if not ended:
+                raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running")
+            # The oldest gives way, and first one whose client knows how it ended.
+            del jobs[min(ended, key=lambda job: not job.known).id]
+
+    def change(self, status: str, message: str = "", **outcome: Msg) -> None:
+        """Note a new status, and tell those who listen; what has ended does not change."""
+        if self.status in ("working", "input_required"):
+            if status == "working" and self.requests:
+                status = "input_required"
+            self.status, self.message, self.outcome = status, message, outcome
+            self.updated = timestamp()
+            if status not in ("working", "input_required"):
+                self.run = None
+            told = notification("notifications/tasks", self.details())
+            self.server.tell("extensions", told)
+
+    def details(self, begun: bool = False) -> Msg:
+        """Return the task with what it asks, or what came of it; without, when it has `begun`."""
+        task = without_none(
+            taskId=self.id, status=self.status, statusMessage=self.message or None,
+            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
+            pollIntervalMs=POLL_MS,
+        )
+        asked = {"inputRequests": {**self.requests}} if self.status == "input_required" else {}
+        return task if begun else {**task, **asked, **self.outcome}
+
+    async def ask(self, question: Question) -> Any:
+        """Ask the client, which finds the question when it looks, until the answer is right.
+
+        Raises RequestTimeout. A question that nobody waits for any more is not asked any more.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + question.timeout
+        while True:
+            name = question.key or question.method
+            while name in self.named:  # a name must never stand for two questions of one task
+                name = f"{name}-{len(self.named) + 1}"
+            self.named.add(name)
+            waiter = self.waiters[name] = loop.create_future()
+            self.requests[name] = {"method": question.method, "params": question.params}
+            self.change("input_required")
+            try:
+                answer = await asyncio.wait_for(waiter, deadline - loop.time())
+            except asyncio.TimeoutError:
+                waited = f"within {question.timeout:g} seconds"
+                problem = f"the client did not answer {question.method} {waited}"
+                raise RequestTimeout(problem) from None
+            finally:
+                self._withdraw(name)
+            with contextlib.suppress(SchemaError):
+                return question.read(answer)
+
+    def _withdraw(self, name: str) -> None:
+        """Ask a question no longer."""
+        self.waiters.pop(name, None)
+        if self.requests.pop(name, None) is not None and not self.requests:
+            self.change("working")
+
+    def update(self, responses: Msg) -> None:
+        """Take answers; those that nobody waits for are ignored."""
+        for name, answer in responses.items():
+            if name in self.requests and isinstance(answer, dict):
+                waiter = self.waiters[name]
+                self._withdraw(name)
+                _settle(waiter, answer, None)
+
+    def cancel(self) -> None:
+        """End the task, if it has not ended."""
+        run = self.run
+        self.change("cancelled")
+        if run is not None and run.call is not None:
+            run.call.cancel()
+
+
+class TaskRun(Run):
+    """The run of a tool that may become a task, and then outlives the answer to its request."""
+
+    __slots__ = ("ctx", "begun", "job", "call")
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx.exchange, ctx.run.loop)
+        self.waiting = ctx.run.waiting
+        self.ctx: Context = ctx
+        #: settled when it has become a task
+        self.begun: asyncio.Future[Any] = self.loop.create_future()
+        self.job: Job | None = None
+        #: the task of asyncio in which the tool runs
+        self.call: asyncio.Task[Msg | Exception] | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody wants the result any more."""
+        return super().cancelled if self.job is None else self.job.status == "cancelled"
+
+    def report(self, text: str) -> None:
+        """Show whoever looks at the task how far it is."""
+        if self.job is not None:
+            self.job.change("working", text)
+
+    def start_task(self) -> None:
+        """Become a task: the request is answered now, and questions wait in the task."""
+        if self.job is None:
+            self.job = self.ctx.asking = Job(self)
+            _settle(self.begun, None, None)
+
+    def end(self) -> None:
+        """Say no more for the request; a task goes on."""
+        self.over = True
+        if self.job is None:
+            self.release()
+
+    async def keep_outcome(self, call: Awaitable[Msg]) -> Msg | Exception:
+        """Await a call; what comes of it is returned, and kept by the task if it is one."""
+        try:
+            result = await call
+            if self.job is not None:
+                self.job.change("completed", result=result)
+            return result
+        except asyncio.CancelledError:
+            if self.job is not None:
+                self.job.change("cancelled")
+            raise
+        except Exception as exc:
+            if self.job is not None:
+                problem = wire_error(exc)
+                self.job.change("failed", problem["message"], error=problem)
+                if not isinstance(exc, MCPError):
+                    logger.error("the task %s failed", self.job.id, exc_info=exc)
+            return exc
+        finally:
+            self.release()
+
+
+async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
+    """Run a tool as a task if the client supports them, else as any tool."""
+    required = tool.task == "required"
+    if not ctx.facts.rev.modern or not knows_tasks(ctx, required):
+        return await run_tool(tool, ctx, args, kwargs)
+    run = ctx.run = TaskRun(ctx)
+    if tool.task != "manual":
+        run.start_task()
+    call = run.keep_outcome(run_tool(tool, ctx, args, kwargs))
+    run.call = ctx.server.lives[run.loop].tasks.spawn(call)
+    try:
+        await asyncio.wait([run.call, run.begun], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if run.job is None:
+            run.call.cancel()
+            await asyncio.wait([run.call])
+    if run.job is not None:
+        return {"resultType": "task", **run.job.details(begun=True)}
+    outcome = run.call.result()
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+TOOL_RUNNERS.update(dict.fromkeys((True, "required", "manual"), run_as_task))
+
+
+def knows_tasks(ctx: Context, required: bool = True) -> bool:
+    """Return whether the client declared the extension; RPCError -32021 if that is required."""
+    extensions = ctx.client_capabilities.get("extensions")
+    known = isinstance(extensions, dict) and TASKS in extensions
+    if required and not known:
+        data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        problem = f"the client did not declare the extension {TASKS}"
+        raise RPCError(MISSING_CAPABILITY, problem, data)
+    return known
+
+
+def job_of(ctx: Context, job_id: str) -> Job | None:
+    """Return a task, which is nobody's business but its principal's."""
+    job = ctx.server.jobs.get(job_id)
+    known = job is not None and job.owner == ctx.owner and job.expires >= time.time()
+    return job if known else None
+
+
+def own_tasks(ctx: Context, job_ids: list[str] | None) -> list[str]:
+    """Return those of the tasks that a client may hear of."""
+    knows_tasks(ctx)
+    return [job_id for job_id in job_ids or () if job_of(ctx, job_id)]
+
+
+FILTER_CHECKS["taskIds"] = own_tasks
+
+
+@handles("tasks/get", "tasks/update", "tasks/cancel")
+async def serve_task(ctx: Context) -> Msg:
+    """Look at a task, give it answers, or end it."""
+    knows_tasks(ctx)
+    job = job_of(ctx, ctx.params["taskId"])
+    if job is None:
+        raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
+    if ctx.method == "tasks/get":
+        job.known = job.run is None
+        return job.details()
+    if ctx.method == "tasks/update":
+        job.update(ctx.params["inputResponses"])
+    else:
+        job.cancel()
+    return {}
 
 # =============================================================================
 # Part IV. stdio
@@ -6555,7 +6943,7 @@ class LineTransport(Transport):
 ###############################################################################
 # 20. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 14 and 19.
+# Uses sections 1 to 3, 7, 16 and 19.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -6717,7 +7105,7 @@ RUNNERS["stdio"] = serve_stdio
 ###############################################################################
 # 21. Client
 ###############################################################################
-# Uses sections 1 to 10 and 12 to 14.
+# Uses sections 1 to 10 and 12 to 18.
 #
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
@@ -8813,7 +9201,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 26. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 14 and 24.
+# Pure. Uses sections 1, 2, 4, 6, 15 and 24.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -9705,7 +10093,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 28. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 14, 25 and 26.
+# Uses sections 1 to 3, 5, 7, 14, 16, 25 and 26.
 #
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
@@ -10441,7 +10829,7 @@ async def _nowhere(msg: Msg) -> None:
 ###############################################################################
 # 30. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 20, 26, 27 and 29.
+# Uses sections 1 to 3, 7, 16, 20, 26, 27 and 29.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
@@ -11725,7 +12113,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 38. Verbs
 ###############################################################################
-# Uses sections 1 to 8, 12, 14, 21 and 37.
+# Uses sections 1 to 8, 12, 16, 21 and 37.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.

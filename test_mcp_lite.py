@@ -4914,7 +4914,7 @@ class TestTemplates:
 
 
 ###############################################################################
-# T14. Server
+# T17. Handlers
 ###############################################################################
 
 
@@ -9107,7 +9107,7 @@ def demo():
     @app.tool
     async def count(to: int, ctx: m.Context) -> int:
         for number in range(1, to + 1):
-            await ctx._exchange.send(m.notification("acme/n", {"n": number}))
+            await ctx.exchange.send(m.notification("acme/n", {"n": number}))
         return to
 
     @app.tool
@@ -13247,7 +13247,7 @@ class TestLink:
 
             @app.tool
             async def ping_back(ctx: m.Context) -> str:
-                peer, send = ctx._conversation.peer, ctx._exchange.send
+                peer, send = ctx.conversation.peer, ctx.exchange.send
                 assert await peer.ask("ping", None, send) == {}
                 return "pong"
 
@@ -19329,11 +19329,11 @@ class TestListening:
             async with m.Client(app) as c, c.listen(tools=True, uris=["note://a"]) as changes:
                 app.tools_changed()
                 found = [await changes.__anext__()]
-                while not app._bus.queue.empty():
+                while not app.bus.queue.empty():
                     await asyncio.sleep(0)
                 theirs = m.notification("notifications/resources/updated", {"uri": "note://a"})
                 event = {"from": "x", "capability": "resources.subscribe", "msg": theirs}
-                app._bus.queue.put_nowait(event)
+                app.bus.queue.put_nowait(event)
                 return [*found, await changes.__anext__()]
 
         methods = [msg["method"] for msg in run(go())]
@@ -19842,7 +19842,7 @@ class TestTheTasksExtension:
                 for _ in range(3):
                     made.append((await way.ask(self.begin("quick")))["result"]["taskId"])
                     await eventually(lambda: app.jobs[made[-1]].status == "completed")
-                    assert app.jobs[made[-1]].ctx is None  # with its request, which may be large
+                    assert app.jobs[made[-1]].run is None  # with its request, which may be large
                 await way.ask(self.get(made[1]))
                 for gone in (made[1], made[0]):
                     assert "result" in await way.ask(self.begin("quick"))
