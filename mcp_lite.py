@@ -4934,7 +4934,7 @@ class Context:
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
-        """Return the folders that the client works in: [{"uri", "name"?}]."""
+        """Return the folders that the client works in: [{"uri", "name"?}]; spec: client/roots."""
         return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
     def check_question(self, method: str, params: Msg) -> None:
