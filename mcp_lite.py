@@ -9588,7 +9588,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 ###############################################################################
 # 27. Connections
 ###############################################################################
-# Uses sections 1 to 3, 7, 21, 23, 24 and 26.
+# Uses sections 1 to 3, 7, 19, 21, 24 and 26.
 #
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
