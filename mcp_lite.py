@@ -4997,7 +4997,8 @@ class Context:
         rounds.custom = to_json(wanted.state)
         if not self.ways_to_ask().replays:
             for key, question in questions.items():
-                rounds.answers[key] = ["", await self._ask(*question, key, ASK_SECONDS, dict)]
+                answer = await self._ask(*question, key, ASK_SECONDS, dict)
+                rounds.answers[key] = [digest_of(*question), answer]
             return
         for key, question in questions.items():
             rounds.ask(key, *question)
@@ -5043,10 +5044,16 @@ class Context:
     def input_responses(self) -> Msg:
         """The client's answers by name, for handlers that make their rounds by hand.
 
-        They answer what this call has asked, and nothing else. But the handler runs again: let
-        `state` of InputRequired say what they were about, and do not find it out again.
+        They answer what this call has asked, and nothing else. But what the handler would ask now
+        may be another question: answer_to() compares, or `state` of InputRequired says what the
+        question was about.
         """
         return {key: answer for key, (_, answer) in self.rounds().answers.items()}
+
+    def answer_to(self, key: str, request: Msg) -> Msg | None:
+        """Return the answer to this very request of an InputRequired, or None if there is none."""
+        ((_, question),) = questions_of(InputRequired({key: request})).items()
+        return self.rounds().answer(key, *question)
 
     @property
     def request_state(self) -> JSON:

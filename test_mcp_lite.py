@@ -18916,6 +18916,334 @@ class TestSuspending:
         assert len(answered) <= 17
 
 
+class TestConsent:
+    """An answer counts only for the question that it was given to, whatever door it comes by."""
+
+    def app(self, files):
+        """Return a server that offers to delete the first file, in every way that can ask."""
+        app = m.Server(state_key="a key that is long enough")
+        app.deleted = []
+
+        def delete(name):
+            app.deleted.append(name)
+            files.remove(name)
+            return f"deleted {name}"
+
+        async def first(ctx, key=None):
+            name = min(files)
+            answer = await ctx.elicit(f"Delete {name}?", key=key)
+            return delete(name) if answer.action == "accept" else "kept"
+
+        @app.tool
+        async def by_order(ctx: m.Context) -> str:
+            return await first(ctx)
+
+        @app.tool
+        async def by_key(ctx: m.Context) -> str:
+            return await first(ctx, "confirm")
+
+        @app.tool
+        def in_a_thread(ctx: m.Context) -> str:
+            name = min(files)
+            answer = ctx.elicit(f"Delete {name}?")
+            return delete(name) if answer.action == "accept" else "kept"
+
+        @app.tool
+        async def by_hand(ctx: m.Context) -> str:
+            name = min(files)
+            ask = {"method": "elicitation/create", "params": {
+                "mode": "form", "message": f"Delete {name}?",
+                "requestedSchema": {"type": "object", "properties": {}}}}  # fmt: skip
+            answer = ctx.answer_to("confirm", ask)
+            if answer is None:
+                return m.InputRequired({"confirm": ask})
+            return delete(name) if answer["action"] == "accept" else "kept"
+
+        @app.prompt
+        async def in_a_prompt(ctx: m.Context) -> str:
+            return await first(ctx)
+
+        @app.resource("file://first")
+        async def in_a_resource(ctx: m.Context) -> str:
+            return await first(ctx)
+
+        return app
+
+    WAYS = ["by_order", "by_key", "in_a_thread", "by_hand", "in_a_prompt", "in_a_resource"]
+
+    @staticmethod
+    def asking(way):
+        if way == "in_a_prompt":
+            return stateless(1, "prompts/get", ANYTHING, name=way, arguments={})
+        if way == "in_a_resource":
+            return stateless(1, "resources/read", ANYTHING, uri="file://first")
+        return calling(1, way)
+
+    @staticmethod
+    def question(answer):
+        ((key, asked),) = answer["result"]["inputRequests"].items()
+        return key, asked["params"]["message"]
+
+    @each_door
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_yes_to_one_file_deletes_no_other(self, door, way):
+        files = {"a.txt", "b.txt"}
+
+        async def go():
+            app = self.app(files)
+            async with door(app) as entry:
+                ask = self.asking(way)
+                first = await entry.ask(ask)
+                key, text = self.question(first)
+                assert text == "Delete a.txt?"
+                files.add("0-important.txt")
+                second = await entry.ask(again(ask, 2, first, {key: {"action": "accept"}}))
+                assert self.question(second) == (key, "Delete 0-important.txt?")
+                assert app.deleted == []
+                # Without an answer it is asked again, with one it is done.
+                third = await entry.ask(again(ask, 3, second))
+                assert self.question(third) == (key, "Delete 0-important.txt?")
+                last = await entry.ask(again(ask, 4, third, {key: {"action": "accept"}}))
+                assert last["result"]["resultType"] == "complete"
+                return app.deleted
+
+        assert run(go()) == ["0-important.txt"]
+
+    @each_door
+    @pytest.mark.parametrize("way", WAYS)
+    def test_an_answer_to_what_was_never_asked_is_no_answer(self, door, way):
+        """A client that skips the first round has no state, and so has not been asked."""
+
+        async def go():
+            app = self.app({"a.txt"})
+            async with door(app) as entry:
+                ask = self.asking(way)
+                key = self.question(await entry.ask(ask))[0]
+                ask["params"]["inputResponses"] = {key: {"action": "accept"}}
+                assert self.question(await entry.ask(ask)) == (key, "Delete a.txt?")
+                return app.deleted
+
+        assert run(go()) == []
+
+    @each_door
+    def test_a_yes_in_a_gather_counts_only_for_its_own_question(self, door):
+        app, names, deleted = m.Server(), ["a", "b"], []
+
+        @app.tool
+        async def clean(ctx: m.Context) -> str:
+            chosen = names[:2]
+            answers = await asyncio.gather(*(ctx.elicit(f"Delete {name}?") for name in chosen))
+            deleted.extend(n for n, answer in zip(chosen, answers) if answer.action == "accept")
+            return " ".join(deleted)
+
+        async def go():
+            async with door(app) as entry:
+                ask = calling(1, "clean")
+                first = await entry.ask(ask)
+                names.insert(0, "0")  # now the first question is about 0, the second about a
+                yes_no = {"elicitation-1": {"action": "accept"}, "elicitation-2": {"action": "decline"}}
+                second = await entry.ask(again(ask, 2, first, yes_no))
+                asked = second["result"]["inputRequests"].items()
+                assert [(key, each["params"]["message"]) for key, each in asked] == [
+                    ("elicitation-1", "Delete 0?"), ("elicitation-2", "Delete a?")]  # fmt: skip
+                no = dict.fromkeys(("elicitation-1", "elicitation-2"), {"action": "decline"})
+                assert said(await entry.ask(again(ask, 3, second, no))) == ""
+
+        run(go())
+        assert deleted == []
+
+    def test_another_form_or_another_kind_of_question_is_another_question(self):
+        app, runs = m.Server(), []
+        asks = [("Pay?", bool), ("Pay?", int), ("Pay 10?", int)]
+
+        @app.tool
+        async def pay(ctx: m.Context) -> str:
+            runs.append(1)
+            if len(runs) > len(asks):
+                return str(await ctx.roots(key="k"))
+            text, kind = asks[len(runs) - 1]
+            return f"paid {(await ctx.elicit(text, kind, key='k')).data}"
+
+        async def go():
+            async with Pipe(app) as way:
+                ask, answer = calling(1, "pay"), None
+                for number, value in enumerate((None, True, 1, 10), 2):
+                    responses = {} if value is None else {"k": accept(value=value)}
+                    answer = await way.ask(again(ask, number, answer, responses) if answer else ask)
+                    assert list(answer["result"]["inputRequests"]) == ["k"]
+                return answer["result"]["inputRequests"]["k"]["method"]
+
+        assert run(go()) == "roots/list"
+
+    def test_a_question_that_changes_in_every_round_is_said_to_the_author(self, caplog):
+        app, times = m.Server(), itertools.count()
+
+        @app.tool
+        async def hurry(ctx: m.Context) -> str:
+            return (await ctx.elicit(f"Now, at {next(times)}?")).action
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = calling(1, "hurry")
+                first = await way.ask(ask)
+                await way.ask(again(ask, 2, first, {"elicitation-1": {"action": "accept"}}))
+
+        run(go())
+        assert "the question 'elicitation-1' is not that of the round before" in caplog.text
+
+    @pytest.mark.parametrize("revision", [STATELESS, SESSIONS])
+    def test_an_answer_by_hand_is_found_by_its_question(self, revision):
+        files = {"a.txt"}
+
+        async def go():
+            app = self.app(files)
+            async with m.Client(app, revision=revision, elicit=lambda *a: {}) as c:
+                return await c.call("by_hand"), app.deleted
+
+        assert run(go()) == ("deleted a.txt", ["a.txt"])
+
+
+def charge(amount, *rest):
+    return {"charged": amount}
+
+
+def refund(amount):
+    return {"refunded": amount}
+
+
+class TestOnceBelongs:
+    """What once() recorded belongs to a function and its arguments; `call_id` to a call."""
+
+    @staticmethod
+    def app(calls):
+        """Return a server whose tool makes the n-th of `calls` in its n-th run, and then asks."""
+        app = m.Server(state_key="a key that is long enough")
+        app.found = []
+
+        @app.tool
+        async def pay(ctx: m.Context) -> str:
+            fn, args = calls[min(len(app.found), len(calls) - 1)]
+            app.found.append(None)
+            app.found[-1] = await ctx.once(fn, *args)
+            return (await ctx.elicit("Sure?")).action
+
+        @app.tool
+        def pay_in_a_thread(ctx: m.Context) -> str:
+            fn, args = calls[min(len(app.found), len(calls) - 1)]
+            app.found.append(None)
+            app.found[-1] = ctx.once(fn, *args)
+            return ctx.elicit("Sure?").action
+
+        return app
+
+    async def second_round(self, door, calls, tool):
+        app = self.app(calls)
+        async with door(app) as way:
+            ask = calling(1, tool)
+            first = await way.ask(ask)
+            yes = {"elicitation-1": {"action": "accept"}}
+            return app.found, await way.ask(again(ask, 2, first, yes))
+
+    OTHER_PATHS = {
+        "another function": [(charge, [10]), (refund, [10])],
+        "other arguments": [(charge, [10]), (charge, [1000])],
+        "more arguments": [(charge, [10]), (charge, [10, None])],
+        "a partial": [(charge, [10]), (functools.partial(charge, 10), [])][:1]
+        + [(functools.partial(charge, 11), [])],
+        "a lambda": [(lambda: charge(10), []),
+                     (lambda: refund(10), [])],
+        "keywords": [(functools.partial(dict, a=1), []), (functools.partial(dict, a=2), [])],
+    }  # fmt: skip
+
+    @each_door
+    @pytest.mark.parametrize("tool", ["pay", "pay_in_a_thread"])
+    @pytest.mark.parametrize("calls", OTHER_PATHS.values(), ids=OTHER_PATHS)
+    def test_another_call_at_its_place_is_an_error(self, door, tool, calls):
+        found, answer = run(self.second_round(door, calls, tool))
+        assert "the handler took another path than in the round before" in answer["error"]["message"]
+        assert problem(answer) == -32603 and found[1] is None
+
+    SAME = {
+        "a number": (charge, [10]), "a date": (str, [datetime.date(2020, 1, 2)]),
+        "a set": (len, [{1, 2}]), "no arguments": (list, []),
+        "a partial": (functools.partial(charge, 10), [3]),
+        "a callable object": (operator.itemgetter(0), [["x"]]), "a method": ("x".upper, []),
+        "a connection": (charge, [10, object()]),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("tool", ["pay", "pay_in_a_thread"])
+    @pytest.mark.parametrize("call", SAME.values(), ids=SAME)
+    def test_the_same_call_is_answered_from_the_record(self, tool, call):
+        found, answer = run(self.second_round(Pipe, [call], tool))
+        assert said(answer) == "accept" and found[0] == found[1] is not None
+
+    def test_a_turn_that_was_skipped_does_not_get_the_result_of_another(self):
+        app, skip = m.Server(), []
+
+        @app.tool
+        async def both(ctx: m.Context) -> str:
+            if not skip:
+                await ctx.once(charge, 1)
+            skip.append(1)
+            found = await ctx.once(refund, 2)
+            return f"{found} {await ctx.elicit('?')}"
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = calling(1, "both")
+                first = await way.ask(ask)
+                yes = {"elicitation-1": {"action": "accept"}}
+                return (await way.ask(again(ask, 2, first, yes)))["error"]["message"]
+
+        text = run(go())
+        assert "its ctx.once() number 1 was test_mcp_lite.charge(" in text
+        assert "and now is test_mcp_lite.refund(" in text
+
+    @each_door
+    def test_call_id_is_the_same_in_all_rounds_and_for_a_round_sent_twice(self, door):
+        app, ids = m.Server(state_key="a key that is long enough"), []
+
+        @app.tool
+        async def pay(ctx: m.Context) -> str:
+            if ids:  # not looked at in the first round: it is the same all the same
+                ids.append(ctx.call_id)
+            else:
+                ids.append(None)
+            await ctx.elicit("Sure?")
+            await ctx.elicit("Really?")
+            return ctx.call_id
+
+        async def go():
+            async with door(app) as way:
+                ask = calling(1, "pay")
+                first = await way.ask(ask)
+                retry = again(ask, 2, first, {"elicitation-1": {"action": "accept"}})
+                second = await way.ask(retry)
+                retry2 = again(ask, 3, second, {"elicitation-2": {"action": "accept"}})
+                texts = [said(await way.ask({**retry2, "id": number})) for number in (3, 4)]
+                await way.ask(calling(5, "pay"))
+                return texts
+
+        texts = run(go())
+        assert texts[0] == texts[1] and {*ids[1:4]} == {texts[0]} and len(texts[0]) == 32
+        assert len(ids) == 5 and ids[4] != texts[0]
+
+    @pytest.mark.parametrize("revision", [STATELESS, SESSIONS])
+    def test_every_call_has_a_call_id_of_its_own(self, revision):
+        app = m.Server()
+
+        @app.tool
+        async def which(ctx: m.Context) -> str:
+            assert ctx.call_id == ctx.call_id
+            return ctx.call_id
+
+        async def go():
+            async with m.Client(app, revision=revision) as c:
+                return {await c.call("which") for _ in range(5)}
+
+        assert len(run(go())) == 5
+
+
 class TestRoundsByHand:
     """`return InputRequired({...}, state=...)`, for whoever wants to see the rounds."""
 
