@@ -1852,6 +1852,11 @@ class Transport:
     name = "peer"
     #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
+    #: told that announcements may have been missed, and whether the session is gone as well;
+    #: set by the Client
+    interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
+    #: whether the channel goes on when the server at its other end is started again
+    outlives_server = False
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
@@ -7134,6 +7139,9 @@ MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 i
 MAX_CACHED = 1000  # results that a client keeps
 MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
+RETRY_SECONDS = 1.0  # at least, between two attempts to open a stream again, in the long run
+FREE_RETRIES = 5  # attempts that may follow each other sooner, if the server says so
+STEADY_SECONDS = 5.0  # for which a stream stands that was worth opening, though nothing came
 STALL_SECONDS = 30.0  # for a peer to take what we write
 PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks
 
@@ -7231,6 +7239,40 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
 
 async def _maybe_await(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
+
+
+async def value_from(source: Any) -> Any:
+    """Return a value as it is, or what a function, plain or async, gives when it is called."""
+    return await _maybe_await(source() if callable(source) else source)
+
+
+class Pace:
+    """How long to wait before something that ended is opened again: never less than told.
+
+    Where nothing came, each wait is twice the last. Where something came, a few may follow each
+    other as fast as the server says; in the long run it is once a second.
+
+    >>> pace = Pace()
+    >>> [pace.wait(0, good=True, now=10.0) for _ in range(6)]
+    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    >>> [pace.wait(None, good=False, now=99.0) for _ in range(6)]
+    [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    """
+
+    def __init__(self) -> None:
+        self.due = float("-inf")  # one that came every second would come now
+        self.failures = 0  # in a row
+
+    def wait(self, told_ms: int | None, good: bool, now: float) -> float:
+        """Return for how many seconds; `good` says that something came."""
+        self.failures = 0 if good else self.failures + 1
+        told_ms = RETRY_MS if told_ms is None else told_ms
+        self.due = max(self.due, now - FREE_RETRIES * RETRY_SECONDS) + RETRY_SECONDS
+        least = max(0.0, self.due - now)
+        if self.failures:
+            doubled = max(told_ms, RETRY_MS) / 1000 * 2 ** min(self.failures, 16)
+            least = max(least, min(doubled, STALL_SECONDS))
+        return max(told_ms / 1000, least)
 
 
 class Cache:
@@ -8086,7 +8128,7 @@ class Client:
         return await ASKED[method](self, callback, params)
 
     async def _answer_roots(self, roots: Any, params: Msg) -> Msg:
-        found = await _maybe_await(roots() if callable(roots) else roots) or ()
+        found = await value_from(roots) or ()
         rev = self.peer.session.rev
         return {"roots": [strip_unknown("Root", root_of(root), rev) for root in found]}
 
@@ -8470,6 +8512,7 @@ CONNECTORS.append(connect_stdio)
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
 MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
 MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
+MAX_INTERIM = 16  # interim answers before the real one; 100 and 103 come once or twice
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
 MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
@@ -8947,7 +8990,11 @@ class ResponseDecoder(HTTPDecoder):
 
     def _grammar(self) -> Generator[None, None, None]:
         head = ResponseHead(100, "", (1, 1), {})
+        interim = -1
         while head.status < 200:
+            interim += 1
+            if interim > MAX_INTERIM:
+                raise LimitExceeded(f"more than {MAX_INTERIM} interim answers")
             block = yield from self._head()
             if not block:
                 raise ProtocolError("the connection ended before the answer")
@@ -11129,6 +11176,7 @@ MAX_REDIRECTS = 5  # of one request, and only within the origin
 CONNECT_SECONDS = 10.0  # to reach a server
 HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
 REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
+LOOK_SECONDS = 1.0  # of idleness, after which the loop has to look at the socket first
 
 
 def client_ssl(ssl: Any) -> Any:
@@ -11140,6 +11188,21 @@ def client_ssl(ssl: Any) -> Any:
 
 #: The two ends of a stream connection.
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def is_quiet(reader: asyncio.StreamReader) -> bool:
+    """Return whether nothing has come, and nothing ended, while nobody was reading.
+
+    A first step into read() comes back at once with what is there, or else waits. If it waits, it
+    is ended, which leaves no trace; what it has read is lost with its connection.
+    """
+    reading = reader.read(1)
+    try:
+        reading.send(None)
+    except (StopIteration, OSError):
+        return False
+    reading.close()
+    return True
 
 
 class HTTPAnswer:
@@ -11279,14 +11342,14 @@ class HTTPClient:
         now = asyncio.get_running_loop().time()
         while self.idle:
             since, (reader, writer) = self.idle.pop()
-            if now - since > 1:
-                # What the server closed meanwhile is found out before anything is sent on it: the
-                # loop looks at the socket once, and tells the reader in its next round.
+            if now - since > LOOK_SECONDS:
+                # A connection that the server has closed is found out before anything is sent on
+                # it: the loop looks at the socket once, and tells the reader in its next round.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
             # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
-            spoilt = reader.at_eof() or reader._buffer  # type: ignore[attr-defined]
-            if not spoilt and not writer.is_closing() and now - since < REUSE_SECONDS:
+            usable = not writer.is_closing() and now - since < REUSE_SECONDS
+            if usable and is_quiet(reader):
                 return reader, writer
             writer.close()
         try:
@@ -11404,12 +11467,55 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
-# Rules.    1. A stream that was cut is taken up again after its last event, where the revision can.
+# Rules.    1. A stream that was cut is taken up again after its last event, if the revision can.
 #           2. Each request is answered or failed, whatever becomes of its connection.
-# Plan.     HTTPTransport, and its connector.
+#           3. A server that is down is not hammered. Whatever it says, a stream that ends at once,
+#              each time, costs about one request a second at most, and fewer where nothing comes.
+# Plan.     EventReader, one stream of events; Authorizer; HTTPTransport, and its connector.
 # Not here. Shaking hands again when the session is gone: the Client does that.
 
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
+
+
+class EventReader:
+    """The events of one answer, as they come. It begins where an earlier one was cut."""
+
+    def __init__(self, answer: HTTPAnswer, earlier: EventReader | None = None) -> None:
+        self.answer = answer
+        self.decoder = SSEDecoder(earlier.last_id if earlier else "")
+        self.decoder.retry_ms = earlier.retry_ms if earlier else None
+        self.found: deque[Event] = deque()
+        self.since = asyncio.get_running_loop().time()
+        self.fruitful = False  # has it brought anything
+
+    @property
+    def last_id(self) -> str:
+        """The id of the last event, for Last-Event-ID."""
+        return self.decoder.last_id
+
+    @property
+    def retry_ms(self) -> int | None:
+        """How long the server asks us to wait before the stream is opened again."""
+        return self.decoder.retry_ms
+
+    async def next(self) -> Event | None:
+        """Return the next event; None when the stream has ended or was cut."""
+        while not self.found:
+            try:
+                data = await self.answer.piece()
+            except ConnectionClosed:
+                return None
+            if not data:
+                return None
+            before = self.last_id
+            self.found += self.decoder.feed(data)
+            self.fruitful = self.fruitful or bool(self.found) or self.last_id != before
+        return self.found.popleft()
+
+    def was_good(self) -> bool:
+        """Return whether the stream brought anything, or at least stood for a while."""
+        stood = asyncio.get_running_loop().time() - self.since
+        return self.fruitful or stood >= STEADY_SECONDS
 
 
 class Authorizer:
@@ -11470,19 +11576,21 @@ class HTTPTransport(Transport):
     """The client's end: every message is a POST, answers come as JSON or events.
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
-    is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `auth` says how to
-    log in: section 35.
+    is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
+    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 35.
     """
 
+    outlives_server = True
+
     def __init__(
-        self, url: str, *, headers: Any = None, ssl: Any = None, uds: str | None = None,
-        auth: Any = None,
+        self, url: str, *, headers: Any = None, token: Any = None, ssl: Any = None,
+        uds: str | None = None, auth: Any = None,
     ) -> None:  # fmt: skip
         self.url = parse_url(url)
         self.name = url
         self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
-        self._headers = headers
+        self._headers, self._token = headers, token
         self.auth = authorizer_of(self, auth)
         self.session_id: str | None = None
         self.rev: Revision | None = None
@@ -11497,7 +11605,7 @@ class HTTPTransport(Transport):
         self._room: asyncio.Future[Any] | None = None
         self._listener: asyncio.Task[Any] | None = None
         self._closing: asyncio.Task[Any] | None = None
-        self._messages_url: str | None = None  # of the first revision's transport
+        self._messages_target: str | None = None  # of the first revision's transport
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
         self._reason = "closed the connection"
 
@@ -11553,7 +11661,7 @@ class HTTPTransport(Transport):
         except Exception as exc:
             problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
             problem.__cause__ = exc.__cause__ if problem is exc else exc
-            for req_id in asked:
+            for req_id in ids:  # those that are not answered by now
                 self.failed(req_id, problem)
         finally:
             for req_id in asked:
@@ -11572,8 +11680,10 @@ class HTTPTransport(Transport):
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
-        own = self._headers() if callable(self._headers) else self._headers
-        out = {name.lower(): value for name, value in ((await _maybe_await(own)) or {}).items()}
+        own, token = await value_from(self._headers), await value_from(self._token)
+        out = {name.lower(): value for name, value in (own or {}).items()}
+        if token is not None:
+            out["authorization"] = f"Bearer {token}"  # RFC 6750 §2.1
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
         if self.rev is not None and self.rev.version_header:
             out[VERSION_HEADER] = self.rev.name
@@ -11590,7 +11700,7 @@ class HTTPTransport(Transport):
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
-        target = self._messages_url or self.url.target
+        target = self._messages_target or self.url.target
         answer = await self.auth.send(self, "POST", target, headers, encode(msg), None)
         try:
             status = answer.head.status
@@ -11604,7 +11714,7 @@ class HTTPTransport(Transport):
                 raise await self._problem(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
-            if ids and self._messages_url is None:
+            if ids and self._messages_target is None:
                 await self._read_answer(answer, ids)
             else:
                 with contextlib.suppress(asyncio.TimeoutError):  # it says nothing, or ought to
@@ -11645,59 +11755,67 @@ class HTTPTransport(Transport):
             what = f"{kind or 'no content type'}: {first_line(await answer.body())}"
             raise ConnectionClosed(f"{answer.url} answered with {what}")
         else:
-            events = SSEDecoder()
-            await self._read_events(answer, events, ids)
-            attempt = 0
-            # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
-            # via Last-Event-ID are not supported", any more
-            modern = self.rev is not None and self.rev.modern
-            while ids and sendable(events.last_id) and attempt < MAX_RESUMES and not modern:
-                before = events.last_id
-                events = await self._resume(events, ids, attempt)
-                attempt = attempt + 1 if events.last_id == before else 0
+            await self._read_stream(EventReader(answer), ids)
         if ids:
             raise ConnectionClosed(f"{answer.url} ended its answer without a response")
 
-    async def _resume(self, events: SSEDecoder, ids: set[ReqId], attempt: int) -> SSEDecoder:
-        """Take a stream up again after its last event; return the decoder of what came."""
-        # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
-        # respect the retry field"
-        await asyncio.sleep(wait_seconds(events, attempt))
-        again = SSEDecoder(events.last_id)
-        again.retry_ms = events.retry_ms
-        headers = await self.fields(accept=EVENT_TYPE, last_event_id=events.last_id)
+    async def _read_stream(self, events: EventReader, ids: set[ReqId]) -> None:
+        """Read events until `ids` are answered; take the stream up again where it was cut."""
+        clock, pace, failures = asyncio.get_running_loop().time, Pace(), 0
+        await self._read_events(events, ids)
+        # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
+        # via Last-Event-ID are not supported", any more
+        modern = self.rev is not None and self.rev.modern
+        while ids and sendable(events.last_id) and failures < MAX_RESUMES and not modern:
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
+            # respect the retry field"
+            await asyncio.sleep(pace.wait(events.retry_ms, failures == 0, clock()))
+            before = events.last_id
+            events = await self._resume(events, ids)
+            failures = failures + 1 if events.last_id == before else 0
+
+    async def _resume(self, events: EventReader, ids: set[ReqId]) -> EventReader:
+        """Take a stream up again after its last event; return how far it came."""
+        problem: MCPError | None = None
+        with contextlib.suppress(ConnectionClosed):  # the server may be there the next time
+            async with self._get(events.last_id, HEADERS_SECONDS) as answer:
+                if answer.head.status == 200:
+                    events = EventReader(answer, events)
+                    await self._read_events(events, ids)
+                else:
+                    problem = await self._problem(answer)
+        if problem is not None:
+            raise problem
+        return events
+
+    @contextlib.asynccontextmanager
+    async def _get(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:
+        """Ask for a stream of events, those after the event with `last_id`."""
+        headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
+        answer = await self.auth.send(self, "GET", self.url.target, headers, b"", patience)
         try:
-            answer = await self.auth.send(self, "GET", self.url.target, headers)
-        except ConnectionClosed:
-            return again
-        try:
-            if answer.head.status != 200:
-                raise await self._problem(answer)
-            await self._read_events(answer, again, ids)
+            yield answer
         finally:
             answer.close()
-        return again
 
-    async def _read_events(
-        self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
-    ) -> None:
+    async def _read_events(self, events: EventReader, ids: set[ReqId] | None) -> None:
         """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
         while ids is None or ids:
-            try:
-                data = await answer.piece()
-            except ConnectionClosed:
+            event = await events.next()
+            if event is None:
                 return
-            if not data:
-                return
-            for event in events.feed(data):
-                if event.event == "message" and event.data:
-                    await self._take(event.data.encode(), ids)
+            if event.event == "message" and event.data:
+                await self._take(event.data.encode(), ids)
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
         msg = decode(data)
-        await self._deliver(msg)
-        for item in msg if isinstance(msg, list) else [msg]:
+        items = msg if isinstance(msg, list) else [msg]
+        # Some servers answer with an array whatever the revision: its messages are taken singly.
+        singly = self.rev is not None and not self.rev.batching
+        for item in items if singly else [msg]:
+            await self._deliver(item)
+        for item in items:
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
 
@@ -11707,75 +11825,104 @@ class HTTPTransport(Transport):
         """Open the standalone stream; messages may need it, so its head is waited for a moment."""
         if self._listener is not None:
             self._listener.cancel()
-        if self._messages_url is None:
+        if self._messages_target is None:
             opened = asyncio.get_running_loop().create_future()
             self._listener = self.tasks.spawn(self._listen(opened))
             await asyncio.wait([opened, self._listener], timeout=LISTEN_SECONDS,
                                return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
 
     async def _listen(self, opened: asyncio.Future[Any]) -> None:
-        events, failures = SSEDecoder(), 0
-        while failures < MAX_RESUMES:
+        """Keep the standalone stream open, for as long as the server has one."""
+        clock, pace = asyncio.get_running_loop().time, Pace()
+        events: EventReader | None = None
+        listening = True
+        while listening and not self.closed:  # before 3.12, wait_for() may swallow a cancellation
+            before = events
             try:
-                again = await self._listen_once(events, opened)
-                if again is None:
-                    return
-                events, failures = again, 0
+                async with self._get(events.last_id if events else "", None) as answer:
+                    if answer.head.status == 200:
+                        _settle(opened, None, None)
+                        events = EventReader(answer, before)
+                        await self._read_events(events, None)
+                    else:
+                        listening = self._may_come_back(answer.head, before)
+            except AuthError as exc:
+                logger.warning("%s announces nothing any more: %s", self.url, exc)
+                listening = False
             except MCPError as exc:
                 logger.info("the standalone stream failed: %s", exc)
-                failures += 1
             _settle(opened, None, None)
-            if self.closed:  # before 3.12, wait_for() may swallow a cancellation
-                return
-            await asyncio.sleep(wait_seconds(events, failures))
+            if listening:
+                good = events is not None and events is not before and events.was_good()
+                retry_ms = events.retry_ms if events else None
+                await asyncio.sleep(pace.wait(retry_ms, good, clock()))
 
-    async def _listen_once(
-        self, events: SSEDecoder, opened: asyncio.Future[Any]
-    ) -> SSEDecoder | None:
-        """Read the stream until it ends, and return how far it came; None if there is none."""
-        headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(events.last_id))
-        again = SSEDecoder(events.last_id)
-        again.retry_ms = events.retry_ms
-        answer = await self.auth.send(self, "GET", self.url.target, headers, b"", None)
-        try:
-            status = answer.head.status
-            if status == 400 and events.last_id:  # what we have not seen is no longer kept
-                again.last_id = ""
-                return again
-            if status in (409, 429) or status >= 500:
-                raise await self._problem(answer)
-            # 405: the server has no such stream; 400, 404: nor has this one, or the session is over
-            if status != 200:
-                return None
-            _settle(opened, None, None)
-            await self._read_events(answer, again, None)
-            return again
-        finally:
-            answer.close()
+    def _may_come_back(self, head: ResponseHead, events: EventReader | None) -> bool:
+        """Return whether to ask for the standalone stream again, when it was refused.
+
+        `events` is how far it came, if it was ever there.
+        """
+        if is_passing(head.status):
+            return True
+        if events is None:  # the server has no such stream, and says so, mostly by 405
+            return False
+        if head.status == 400 and events.last_id:  # what we have not seen is no longer kept
+            events.decoder.last_id = ""
+            self.interrupted(False)
+            return True
+        if head.status == 404 and self.session_id is not None:
+            # spec 2025-11-25: basic/transports#session-management -- the session is over
+            self.interrupted(True)
+        else:
+            problem = f"status {head.status} {head.reason}".rstrip()
+            logger.warning("%s announces nothing any more: %s", self.url, problem)
+        return False
 
     # HTTP+SSE, the transport of the first revision.
 
     async def _fall_back(self, msg: Msg | list[Msg]) -> bool:
         """Try the first revision's transport; return whether the server speaks it."""
-        if self._messages_url is not None:
-            return False
-        headers = await self.fields(accept=EVENT_TYPE)
-        try:
-            answer = await self.auth.send(self, "GET", self.url.target, headers)
-        except ConnectionClosed:
-            return False
-        kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
-        if answer.head.status != 200 or kind != EVENT_TYPE:
-            answer.close()
+        if self._messages_target is not None:
             return False
         found = asyncio.get_running_loop().create_future()
-        self.tasks.spawn(self._read_pair(answer, found))
+        reading = self.tasks.spawn(self._read_pair(found))
         try:
-            self._messages_url = await asyncio.wait_for(found, CONNECT_SECONDS)
+            self._messages_target = await asyncio.wait_for(found, CONNECT_SECONDS)
         except asyncio.TimeoutError:
+            reading.cancel()
             raise ConnectionClosed(f"{self.url} sent no endpoint event") from None
+        if self._messages_target is None:
+            return False
         await self._post(msg, set())
         return True
+
+    async def _read_pair(self, found: asyncio.Future[Any]) -> None:
+        """Read the one stream on which everything comes, until it ends.
+
+        `found` gets the target for what we say; None if the server has no such stream.
+        """
+        reached = False
+        try:
+            async with self._get("", HEADERS_SECONDS) as answer:
+                kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
+                if answer.head.status != 200 or kind != EVENT_TYPE:
+                    return
+                reached, events = True, EventReader(answer)
+                while (event := await events.next()) is not None:
+                    await self._hear_pair(event, found)
+                self._reason = "ended its stream"
+        except (MCPError, ValueError) as exc:
+            if reached:
+                self._reason = f"sent a stream that cannot be read: {exc}"
+            elif isinstance(exc, AuthError):
+                _settle(found, None, exc)
+        finally:
+            if found.done():
+                self._end()
+            elif reached:
+                found.set_exception(ConnectionClosed(f"{self.url} {self._reason}"))
+            else:
+                found.set_result(None)
 
     async def _hear_pair(self, event: Event, found: asyncio.Future[Any]) -> None:
         from urllib.parse import urljoin
@@ -11787,23 +11934,6 @@ class HTTPTransport(Transport):
             _settle(found, where.target, None)
         elif event.event == "message" and event.data:
             await self._deliver(event.data.encode())
-
-    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
-        """Read the one stream on which everything comes, until it ends."""
-        events = SSEDecoder()
-        try:
-            while data := await answer.piece():
-                for event in events.feed(data):
-                    await self._hear_pair(event, found)
-            self._reason = "ended its stream"
-        except (MCPError, ValueError) as exc:
-            self._reason = f"sent a stream that cannot be read: {exc}"
-        finally:
-            answer.close()
-            if found.done():
-                self._end()
-            else:
-                found.set_exception(ConnectionClosed(f"{self.url} {self._reason}"))
 
     # The end.
 
@@ -11856,11 +11986,13 @@ def is_opening(msg: Msg | list[Msg]) -> bool:
     return isinstance(msg, dict) and msg.get("method") == "initialize"
 
 
-def wait_seconds(events: SSEDecoder, failures: int) -> float:
-    """Return how long to wait before a stream is taken up again: never less than we were told."""
-    wait_ms = RETRY_MS if events.retry_ms is None else events.retry_ms
-    backoff = min(max(wait_ms, RETRY_MS) / 1000 * 2**failures, STALL_SECONDS)
-    return max(wait_ms / 1000, backoff) if failures else wait_ms / 1000
+def is_passing(status: int) -> bool:
+    """Return whether a status speaks of a trouble that will pass: too much, or not now.
+
+    >>> [status for status in (200, 400, 404, 405, 409, 429, 503) if is_passing(status)]
+    [409, 429, 503]
+    """
+    return status in (409, 429) or status >= 500
 
 
 def sendable(event_id: str) -> str | None:

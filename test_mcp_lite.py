@@ -6727,11 +6727,16 @@ class TestLimits:
         decoder.feed(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999999\r\n\r\nx")
         assert sys.getsizeof(decoder.buffer) < 1000
 
-    def test_many_interim_answers_leave_nothing_behind(self):
+    def test_interim_answers_come_a_few_times_and_not_without_end(self):
+        interim, final = b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 204 \r\n\r\n"
         decoder = m.ResponseDecoder("GET")
-        for _ in range(10_000):
-            assert decoder.feed(b"HTTP/1.1 102 Processing\r\n\r\n") == []
+        for _ in range(m.MAX_INTERIM):
+            assert decoder.feed(interim) == []
         assert decoder.head is None and not decoder.buffer
+        assert decoder.feed(final) == [] and decoder.head.status == 204
+        decoder = m.ResponseDecoder("GET")
+        with pytest.raises(m.LimitExceeded, match="more than 16 interim answers"):
+            decoder.feed(interim * (m.MAX_INTERIM + 1) + final)
 
     @pytest.mark.parametrize("text", ['"' * 50_000, '"\\' * 50_000, ",;" * 50_000, "\\" * 50_000])
     def test_hostile_values_cost_linear_time(self, text):
@@ -11291,7 +11296,7 @@ class TestClientOverHTTP:
             async def headers(self, method, ask):
                 if not self.asked:
                     self.asked = self.transport.waits_for_person = True
-                    over = asyncio.get_running_loop().time() + 0.05
+                    over = asyncio.get_running_loop().time() + 0.6
                     await until(lambda: asyncio.get_running_loop().time() > over)
                     self.transport.waits_for_person = False
                 return {}
@@ -11304,7 +11309,7 @@ class TestClientOverHTTP:
         async def on_call(wire, head, msg):
             wire.send(http_answer(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": {}})))
 
-        talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=0.02)
+        talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=0.4)
 
     def test_headers_that_cannot_be_had_fail_the_request_at_once(self):
         async def on_call(wire, head, msg):
@@ -11489,12 +11494,108 @@ class TestClientOverHTTP:
 
     def test_the_wait_before_a_stream_is_taken_up_is_never_shorter_than_told(self):
         """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-        events = m.SSEDecoder()
-        assert [m.wait_seconds(events, n) for n in (0, 1, 2, 10)] == [1, 2, 4, m.STALL_SECONDS]
-        events.retry_ms = 60_000
-        assert [m.wait_seconds(events, n) for n in (0, 1, 10)] == [60, 60, 60]
-        events.retry_ms = 0  # may be meant for once, and not for a server that is in trouble
-        assert [m.wait_seconds(events, n) for n in (0, 1)] == [0, 2]
+        pace = m.Pace()
+        waits = [pace.wait(None, good, 0) for good in (True, False, False, *[False] * 9)]
+        assert waits[:4] == [1, 2, 4, 8] and waits[-1] == m.STALL_SECONDS
+        assert [pace.wait(60_000, good, 99) for good in (True, False, False)] == [60, 60, 60]
+        pace = m.Pace()  # 0 may be meant for once, and not for a server that is in trouble
+        assert [pace.wait(0, good, 0) for good in (True, False)] == [0, 2]
+
+    def test_however_often_a_stream_is_opened_again_it_is_once_a_second_in_the_long_run(self):
+        """attack 4: `retry: 0`, and an event each time"""
+        pace, now, attempts = m.Pace(), 0.0, 0
+        while now < 60:
+            now += pace.wait(0, True, now)
+            attempts += 1
+        assert 60 <= attempts <= 60 + m.FREE_RETRIES
+
+    @pytest.mark.parametrize("stream", [b"", b"id: a\ndata:\n\n"], ids=["empty", "an event"])
+    def test_a_stream_that_always_ends_at_once_is_not_opened_without_pause(self, stream):
+        """attack 4: 29,523 GETs in three seconds"""
+
+        async def on_get(wire, head):
+            gets.append(wire)
+            wire.send(framed("text/event-stream", b"retry: 0\n\n" + stream))
+
+        async def on_call(wire, head, msg):
+            wire.send(http_answer(json.dumps(msg)))
+
+        async def work(client):
+            for _ in range(100):
+                await client.ping()
+            assert 1 <= len(gets) <= 1 + m.FREE_RETRIES
+
+        gets = []
+        talk(Scripted(on_call, on_get=on_get), work)
+
+    def test_an_array_holds_the_answer_though_the_revision_has_no_batches(self):
+        async def on_call(wire, head, msg):
+            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"n": 5}}
+            if msg["method"] == "acme/json":
+                wire.send(framed("application/json", json.dumps([answer]).encode()))
+            else:
+                wire.send(framed("text/event-stream", sse([answer])))
+
+        async def work(client):
+            for method in ("acme/json", "acme/events"):
+                assert await client.request(method) == {"n": 5}
+
+        talk(Scripted(on_call), work)
+
+    def test_an_array_without_the_answer_fails_at_once(self):
+        async def on_call(wire, head, msg):
+            wire.send(framed("application/json", b'[{"jsonrpc":"2.0","id":99,"result":{}}]'))
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match="without a response"):
+                await client.request("acme/x")
+
+        talk(Scripted(on_call), work)
+
+    @pytest.mark.parametrize("garbage", [b"data: {\n\n", b"data: [1,\n\n", b"\xff\xfe\n\n"])
+    def test_garbage_after_the_answer_does_not_fail_the_call(self, garbage):
+        async def on_call(wire, head, msg):
+            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"n": 5}}
+            wire.send(framed("text/event-stream", sse(answer) + garbage))
+
+        async def work(client):
+            assert await client.request("acme/x") == {"n": 5}
+
+        talk(Scripted(on_call), work)
+
+    def test_the_wait_that_a_server_asked_for_holds_from_the_second_reconnection_on(self):
+        """mutants 10717"""
+
+        async def on_get(wire, head):
+            gets.append(time.monotonic())
+            if len(gets) == 1:
+                wire.send(framed("text/event-stream", b"retry: 30\nid: a\ndata:\n\n"))
+            elif len(gets) < 4:
+                wire.send(framed("text/event-stream", b"id: a\ndata:\n\n"))
+            else:
+                wire.send(STREAM)
+                await wire.reader.read()
+
+        gets = []
+        talk(Scripted(None, on_get=on_get), lambda client: until(lambda: len(gets) == 4))
+        waits = [b - a for a, b in zip(gets, gets[1:])]
+        assert all(0.025 <= wait < 0.9 for wait in waits), waits  # not the 1 s of our own
+
+    @pytest.mark.parametrize("how", ["text", "function", "async"])
+    def test_a_token_is_sent_with_every_request(self, how):
+        """newcomer-production 20"""
+
+        async def later():
+            return "s3cret"
+
+        given = {"text": "s3cret", "function": lambda: "s3cret", "async": later}[how]
+
+        async def on_call(wire, head, msg):
+            wire.send(http_answer(json.dumps(msg)))
+
+        script = Scripted(on_call)
+        talk(script, lambda client: client.ping(), token=given)
+        assert {headers["authorization"] for _, headers, _ in script.seen} == {"Bearer s3cret"}
 
     def test_an_id_that_no_header_can_carry_is_not_sent(self):
         assert [m.sendable(text) for text in ("a-1", "", "a\x01b", "a\tb", "\x7f")] == [
@@ -11520,7 +11621,7 @@ class TestClientOverHTTP:
             await eventually(lambda: told and client.transport.http.idle)
             told[0].set()
             idle = client.transport.http.idle
-            await eventually(lambda: any(reader._buffer for _, (reader, _) in idle))
+            await eventually(lambda: not all(m.is_quiet(reader) for _, (reader, _) in idle))
             assert await client.request("acme/second") == {"t": "right"}
 
         talk(Scripted(on_call), work)
