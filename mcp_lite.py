@@ -11463,7 +11463,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 32. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 3, 7, 8, 14, 21, 24 to 27 and 31.
+# Uses sections 1 to 3, 7, 8, 21, 24 to 27 and 31.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -11471,7 +11471,8 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 #           2. Each request is answered or failed, whatever becomes of its connection.
 #           3. A server that is down is not hammered. Whatever it says, a stream that ends at once,
 #              each time, costs about one request a second at most, and fewer where nothing comes.
-# Plan.     EventReader, one stream of events; Authorizer; HTTPTransport, and its connector.
+# Plan.     EventReader, one stream of events; Authorizer; StandaloneStream; HTTPTransport, and
+#           its connector.
 # Not here. Shaking hands again when the session is gone: the Client does that.
 
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
@@ -11572,6 +11573,78 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     return made or Authorizer()
 
 
+class StandaloneStream:
+    """The stream on which a legacy server says what belongs to no request of ours."""
+
+    def __init__(self, transport: HTTPTransport) -> None:
+        self.transport = transport
+        self.listening: asyncio.Task[Any] | None = None
+
+    async def begin(self) -> None:
+        """Open the stream; messages may need it, so its head is waited for a moment."""
+        if self.listening is not None:
+            self.listening.cancel()
+        opened = asyncio.get_running_loop().create_future()
+        self.listening = self.transport.tasks.spawn(self._listen(opened))
+        await asyncio.wait([opened, self.listening], timeout=LISTEN_SECONDS,
+                           return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+
+    async def _listen(self, opened: asyncio.Future[Any]) -> None:
+        """Keep the stream open, for as long as the server has one."""
+        clock, pace = asyncio.get_running_loop().time, Pace()
+        events: EventReader | None = None
+        goes_on = True
+        # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
+        while goes_on and not self.transport.closed:
+            before = events
+            try:
+                events, goes_on = await self._listen_once(events, opened)
+            except AuthError as exc:
+                logger.warning("%s announces nothing any more: %s", self.transport.url, exc)
+                goes_on = False
+            except MCPError as exc:
+                logger.info("the standalone stream failed: %s", exc)
+            _settle(opened, None, None)
+            if goes_on:
+                good = events is not None and events is not before and events.was_good()
+                retry_ms = events.retry_ms if events else None
+                await asyncio.sleep(pace.wait(retry_ms, good, clock()))
+
+    async def _listen_once(
+        self, before: EventReader | None, opened: asyncio.Future[Any]
+    ) -> tuple[EventReader | None, bool]:
+        """Read the stream until it ends; return how far it came, and whether there is more."""
+        transport = self.transport
+        async with transport.get_stream(before.last_id if before else "", None) as answer:
+            if answer.head.status != 200:
+                return before, self._may_come_back(answer.head, before)
+            _settle(opened, None, None)
+            events = EventReader(answer, before)
+            await transport.read_events(events, None)
+            return events, True
+
+    def _may_come_back(self, head: ResponseHead, events: EventReader | None) -> bool:
+        """Return whether to ask for the stream again, when it was refused.
+
+        `events` is how far it came, if it was ever there.
+        """
+        if is_passing(head.status):
+            return True
+        if events is None:  # the server has no such stream, and says so, mostly by 405
+            return False
+        if head.status == 400 and events.last_id:  # the events that we have not seen are lost
+            events.decoder.last_id = ""
+            self.transport.interrupted(False)
+            return True
+        if head.status == 404 and self.transport.session_id is not None:
+            # spec 2025-11-25: basic/transports#session-management -- the session is over
+            self.transport.interrupted(True)
+        else:
+            problem = f"status {head.status} {head.reason}".rstrip()
+            logger.warning("%s announces nothing any more: %s", self.transport.url, problem)
+        return False
+
+
 class HTTPTransport(Transport):
     """The client's end: every message is a POST, answers come as JSON or events.
 
@@ -11603,7 +11676,7 @@ class HTTPTransport(Transport):
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
         self._sleeper: asyncio.Future[Any] | None = None
         self._room: asyncio.Future[Any] | None = None
-        self._listener: asyncio.Task[Any] | None = None
+        self._standalone = StandaloneStream(self)
         self._closing: asyncio.Task[Any] | None = None
         self._messages_target: str | None = None  # of the first revision's transport
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
@@ -11639,7 +11712,8 @@ class HTTPTransport(Transport):
         if not ids:
             await self._tell(msg)
             if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
-                await self._begin_listening()
+                if self._messages_target is None:
+                    await self._standalone.begin()
             return
         task = self.tasks.spawn(self._exchange(msg, ids))
         if not task.done():
@@ -11762,7 +11836,7 @@ class HTTPTransport(Transport):
     async def _read_stream(self, events: EventReader, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut."""
         clock, pace, failures = asyncio.get_running_loop().time, Pace(), 0
-        await self._read_events(events, ids)
+        await self.read_events(events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
         # via Last-Event-ID are not supported", any more
         modern = self.rev is not None and self.rev.modern
@@ -11778,10 +11852,10 @@ class HTTPTransport(Transport):
         """Take a stream up again after its last event; return how far it came."""
         problem: MCPError | None = None
         with contextlib.suppress(ConnectionClosed):  # the server may be there the next time
-            async with self._get(events.last_id, HEADERS_SECONDS) as answer:
+            async with self.get_stream(events.last_id, HEADERS_SECONDS) as answer:
                 if answer.head.status == 200:
                     events = EventReader(answer, events)
-                    await self._read_events(events, ids)
+                    await self.read_events(events, ids)
                 else:
                     problem = await self._problem(answer)
         if problem is not None:
@@ -11789,7 +11863,7 @@ class HTTPTransport(Transport):
         return events
 
     @contextlib.asynccontextmanager
-    async def _get(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:
+    async def get_stream(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:
         """Ask for a stream of events, those after the event with `last_id`."""
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
         answer = await self.auth.send(self, "GET", self.url.target, headers, b"", patience)
@@ -11798,7 +11872,7 @@ class HTTPTransport(Transport):
         finally:
             answer.close()
 
-    async def _read_events(self, events: EventReader, ids: set[ReqId] | None) -> None:
+    async def read_events(self, events: EventReader, ids: set[ReqId] | None) -> None:
         """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
         while ids is None or ids:
             event = await events.next()
@@ -11818,65 +11892,6 @@ class HTTPTransport(Transport):
         for item in items:
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
-
-    # The standalone stream.
-
-    async def _begin_listening(self) -> None:
-        """Open the standalone stream; messages may need it, so its head is waited for a moment."""
-        if self._listener is not None:
-            self._listener.cancel()
-        if self._messages_target is None:
-            opened = asyncio.get_running_loop().create_future()
-            self._listener = self.tasks.spawn(self._listen(opened))
-            await asyncio.wait([opened, self._listener], timeout=LISTEN_SECONDS,
-                               return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
-
-    async def _listen(self, opened: asyncio.Future[Any]) -> None:
-        """Keep the standalone stream open, for as long as the server has one."""
-        clock, pace = asyncio.get_running_loop().time, Pace()
-        events: EventReader | None = None
-        listening = True
-        while listening and not self.closed:  # before 3.12, wait_for() may swallow a cancellation
-            before = events
-            try:
-                async with self._get(events.last_id if events else "", None) as answer:
-                    if answer.head.status == 200:
-                        _settle(opened, None, None)
-                        events = EventReader(answer, before)
-                        await self._read_events(events, None)
-                    else:
-                        listening = self._may_come_back(answer.head, before)
-            except AuthError as exc:
-                logger.warning("%s announces nothing any more: %s", self.url, exc)
-                listening = False
-            except MCPError as exc:
-                logger.info("the standalone stream failed: %s", exc)
-            _settle(opened, None, None)
-            if listening:
-                good = events is not None and events is not before and events.was_good()
-                retry_ms = events.retry_ms if events else None
-                await asyncio.sleep(pace.wait(retry_ms, good, clock()))
-
-    def _may_come_back(self, head: ResponseHead, events: EventReader | None) -> bool:
-        """Return whether to ask for the standalone stream again, when it was refused.
-
-        `events` is how far it came, if it was ever there.
-        """
-        if is_passing(head.status):
-            return True
-        if events is None:  # the server has no such stream, and says so, mostly by 405
-            return False
-        if head.status == 400 and events.last_id:  # what we have not seen is no longer kept
-            events.decoder.last_id = ""
-            self.interrupted(False)
-            return True
-        if head.status == 404 and self.session_id is not None:
-            # spec 2025-11-25: basic/transports#session-management -- the session is over
-            self.interrupted(True)
-        else:
-            problem = f"status {head.status} {head.reason}".rstrip()
-            logger.warning("%s announces nothing any more: %s", self.url, problem)
-        return False
 
     # HTTP+SSE, the transport of the first revision.
 
@@ -11903,7 +11918,7 @@ class HTTPTransport(Transport):
         """
         reached = False
         try:
-            async with self._get("", HEADERS_SECONDS) as answer:
+            async with self.get_stream("", HEADERS_SECONDS) as answer:
                 kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
                 if answer.head.status != 200 or kind != EVENT_TYPE:
                     return
