@@ -110,6 +110,9 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     30  Engines
     31  HTTP client
     32  Streamable HTTP, the client's end
+    Part VII  Authorization
+    33  OAuth rules
+    34  Keys and tokens
     Part VIII The command line
     37  Showing
     38  Verbs
@@ -12028,6 +12031,1145 @@ def connect_http(target: Any, options: Msg) -> Transport | None:
 
 
 CONNECTORS.insert(0, connect_http)
+
+# =============================================================================
+# Part VII. Authorization
+# =============================================================================
+
+###############################################################################
+# 33. OAuth rules
+###############################################################################
+# Pure. Uses sections 1 and 2.
+#
+# Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
+#           one that is good for nothing else, and let nobody lead it astray on the way.
+# Rules.    1. A document counts only if it names what it was asked for: the metadata of a resource
+#              name the resource, the metadata of an authorization server name the issuer.
+#           2. Every URL is https, or http to this machine. None is used that did not pass here.
+#           3. Names are compared as they are, without any folding; the one exception says why.
+#           4. An answer that anybody could have sent to us is no answer: `state` and `iss` decide
+#              before anything else in it is looked at.
+#           5. Every refusal names the field, the value and what was expected.
+# Plan.     In the order of a login: the challenge and what follows from it; metadata of the
+#           resource; metadata of the authorization server; scope; registration; the request that
+#           a browser carries, and its answer; the token request, and its answer.
+# Not here. Fetching, waiting and keeping: section 35. Signatures: section 34. The server's side:
+#           section 36.
+#
+# The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
+# for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
+
+MAX_TOKEN_BYTES = 8192  # an access token: it goes into a header, and heads end at 32 KiB
+MAX_SCOPE_CHARS = 2000  # all scopes together; they go into a URL, and many servers take 8 KiB
+LONGEST_LIFE_SECONDS = 10 * 365 * 86400  # of a token, whatever the server says
+REFRESH_SECONDS = 30  # before a token expires it is refreshed; a tenth of its life if that is less
+MAX_SAID_CHARS = 200  # of a server's own words in an error of ours: a sentence
+
+ACCESS_TOKEN = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")  # no quotes, no commas
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
+AUTH_PARAM = re.compile(
+    rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
+)
+AUTH_SCHEME = re.compile(rf"({TOKEN})(?: +([\w.~+/-]+=*)(?=[ \t]*(?:,|$)))?(?=[ \t,]|$)", re.ASCII)
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+SERVER_METADATA = "/.well-known/oauth-authorization-server"
+OPENID_METADATA = "/.well-known/openid-configuration"
+
+# The challenge.
+
+
+class Challenge(NamedTuple):
+    """One way to be let in, of those that a 401 or a 403 offers. RFC 9110 §11.3"""
+
+    scheme: str  # lowercase
+    params: dict[str, str]  # names lowercase; `token68`, if the scheme takes such a text
+
+
+def parse_challenges(text: str) -> list[Challenge]:
+    """Return the challenges of a WWW-Authenticate field, up to what is not one. RFC 9110 §11.6.1
+
+    >>> parse_challenges('Basic realm="a, Bearer b=c", bearer Scope = "x y", error=e')[1]
+    Challenge(scheme='bearer', params={'scope': 'x y', 'error': 'e'})
+    >>> parse_challenges("Negotiate abc==")
+    [Challenge(scheme='negotiate', params={'token68': 'abc=='})]
+    """
+    found: list[Challenge] = []
+    at = 0
+    while True:
+        while at < len(text) and text[at] in " \t,":
+            at += 1
+        param = AUTH_PARAM.match(text, at) if found else None
+        if param is not None:
+            quoted = re.sub(r"\\(.)", r"\1", param[3] or "")
+            found[-1].params.setdefault(param[1].lower(), param[2] or quoted)
+            at = param.end()
+            continue
+        scheme = AUTH_SCHEME.match(text, at)
+        if scheme is None:  # the end, or something that nobody can read
+            return found
+        found.append(Challenge(scheme[1].lower(), {"token68": scheme[2]} if scheme[2] else {}))
+        at = scheme.end()
+
+
+def our_challenge(text: str) -> Challenge:
+    """Return the challenge that we act upon: Bearer, else DPoP; an empty Bearer if there is none.
+
+    >>> our_challenge('DPoP algs="ES256", Bearer scope="a"')
+    Challenge(scheme='bearer', params={'scope': 'a'})
+    """
+    challenges = parse_challenges(text)
+    for scheme in ("bearer", "dpop"):
+        for challenge in challenges:
+            if challenge.scheme == scheme:
+                return challenge
+    return Challenge("bearer", {})
+
+
+#: What is done about a refused request: by status, `error`, and whether it carried a token. The
+#: first step of a row that is possible, and not used up for this request, is taken.
+#: spec: basic/authorization/index#error-handling
+STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
+    (401, "", False): ("log in",),
+    (401, "", True): ("repeat", "refresh", "log in"),
+    (401, "use_dpop_nonce", True): ("nonce", "repeat", "refresh", "log in"),
+    (403, "insufficient_scope", False): ("log in",),
+    (403, "insufficient_scope", True): ("step up",),
+}
+#: How often, for one request; spec: basic/authorization/index#step-up-authorization-flow -- "no
+#: more than a few times"
+STEP_LIMITS = {"nonce": 1, "repeat": 1, "refresh": 1, "log in": 1, "step up": 2}
+
+
+def next_step(
+    status: int, error: str, token: bool, possible: Iterable[str], steps: Sequence[str]
+) -> str:
+    """Return what to do about a refusal, "" for nothing: see STEPS.
+
+    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], [])
+    'refresh'
+    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], ["refresh", "log in"])
+    ''
+    """
+    row = STEPS.get((status, error, token)) or STEPS.get((status, "", token), ())
+    for step in row:
+        if step in possible and steps.count(step) < STEP_LIMITS[step]:
+            return step
+    return ""
+
+
+# URLs.
+
+
+def show(value: JSON) -> str:
+    r"""Return a value of the other side for an error message: one line, bounded, no controls.
+
+    >>> show("a\x1b[2J\nb"), show(7)
+    ('"a\\u001b[2J\\nb"', '7')
+    """
+    return json.dumps(value, default=str)[:MAX_SAID_CHARS]
+
+
+def oauth_url(value: JSON, what: str) -> URL:
+    """Return a URL that a document or a user named, as `what`; AuthError if it must not be used.
+
+    spec: basic/authorization/security-considerations#communication-security
+
+    >>> str(oauth_url("https://As.example/token?a=b", "token_endpoint"))
+    'https://as.example/token?a=b'
+    >>> oauth_url("http://as.example/token", "token_endpoint")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: token_endpoint is "http://as.example/token": it must begin with https://
+    """
+    try:
+        url = parse_url(value if isinstance(value, str) else "")
+    except ValueError as exc:
+        raise AuthError(f"{what} is {show(value)}: {exc}") from None
+    if url.scheme != "https" and not is_loopback(url.host):
+        raise AuthError(f"{what} is {show(value)}: it must begin with https://")
+    return url._replace(authority=url.authority.lower(), host=url.host.lower())
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address belongs to the Internet, not to a machine or a network in it.
+
+    >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
+    (True, False, False)
+    """
+    from ipaddress import IPv6Address, ip_address
+
+    found: Any = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address):
+        # What these carry is where the packets go in the end.
+        inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
+        if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
+            inner = ip_address(int(found) & 0xFFFFFFFF)
+        found = inner or found
+    return bool(found.is_global and not found.is_multicast)
+
+
+# The metadata of the resource. RFC 9728
+
+
+def resource_metadata_urls(server: URL) -> list[str]:
+    """Return where a server's metadata are, if its challenge names no place. RFC 9728 §3.1
+
+    >>> resource_metadata_urls(parse_url("https://a.example/mcp"))[0]
+    'https://a.example/.well-known/oauth-protected-resource/mcp'
+    """
+    root = f"{server.scheme}://{server.authority}{RESOURCE_METADATA}"
+    rest = server.target[1:] if server.target[:2] in ("/", "/?") else server.target
+    # spec: basic/authorization/authorization-server-discovery
+    # #protected-resource-metadata-discovery-requirements -- the path form, then the root form
+    return [root + rest, root] if rest else [root]
+
+
+def covers(resource: URL, server: URL) -> bool:
+    """Return whether a resource is the server's URL, or a parent of it on the same origin.
+
+    RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too.
+
+    >>> covers(parse_url("https://a.example"), parse_url("https://a.example/mcp"))
+    True
+    >>> covers(parse_url("https://a.example/mcp"), parse_url("https://a.example/mcp2"))
+    False
+    """
+    if (resource.scheme, resource.host.lower(), resource.port) != (
+        server.scheme, server.host.lower(), server.port,
+    ):  # fmt: skip
+        return False
+    if "?" in resource.target:
+        return resource.target == server.target
+    path = server.target.partition("?")[0]
+    return f"{path.rstrip('/')}/".startswith(f"{resource.target.rstrip('/')}/")
+
+
+class ProtectedResource(NamedTuple):
+    """What is known of the server that wants a token. RFC 9728 §2"""
+
+    resource: str | None  # the name of it that requests carry; None where they carry none
+    issuers: list[str]
+    scopes: list[str]
+    dpop: bool  # tokens must be bound to a key of ours
+
+
+def read_protected(doc: JSON, server: URL, where: str) -> ProtectedResource:
+    """Check the metadata of a resource, found at `where`; AuthError if they must not be used.
+
+    >>> read_protected({"resource": "https://evil.example", "authorization_servers": []},
+    ...               parse_url("https://a.example/mcp"), "https://a.example/x")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: https://a.example/x: resource is "https://evil.example", not https://a.example/mcp
+    """
+    doc = doc if isinstance(doc, dict) else {}
+    resource = doc.get("resource")
+    # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
+    if not covers(oauth_url(resource, f"{where}: resource"), server):
+        raise AuthError(f"{where}: resource is {show(resource)}, not {server}")
+    issuers = strings(doc, "authorization_servers")
+    if not issuers:
+        raise AuthError(f"{where}: authorization_servers names none")
+    bound = doc.get("dpop_bound_access_tokens_required") is True
+    return ProtectedResource(str(resource), issuers, strings(doc, "scopes_supported"), bound)
+
+
+def strings(doc: Msg, name: str) -> list[str]:
+    """Return a member that is a list of strings, without what is none.
+
+    >>> strings({"a": ["x", 1, "x"]}, "a"), strings({}, "a")
+    (['x'], [])
+    """
+    value = doc.get(name)
+    items = value if isinstance(value, list) else []
+    return list(dict.fromkeys(item for item in items if isinstance(item, str)))
+
+
+# The metadata of the authorization server. RFC 8414, OpenID Connect Discovery 1.0
+
+
+def server_metadata_urls(issuer: str) -> list[str]:
+    """Return where the metadata of an issuer are, in the order in which to look.
+
+    spec: basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
+
+    >>> for url in server_metadata_urls("https://as.example/tenant1"): print(url)
+    https://as.example/.well-known/oauth-authorization-server/tenant1
+    https://as.example/.well-known/openid-configuration/tenant1
+    https://as.example/tenant1/.well-known/openid-configuration
+    """
+    url = oauth_url(issuer, "the issuer")
+    if "?" in url.target:  # RFC 8414 §2; a fragment was refused already
+        raise AuthError(f"the issuer is {show(issuer)}: it must have no query")
+    root, path = f"{url.scheme}://{url.authority}", url.target.rstrip("/")
+    found = [root + SERVER_METADATA + path, root + OPENID_METADATA + path]
+    return [*found, root + path + OPENID_METADATA] if path else found
+
+
+def same_issuer(given: JSON, asked: str) -> bool:
+    """Return whether metadata name the issuer that they were asked of.
+
+    They must be identical. RFC 8414 §3.3. We let one slash pass at the end of an issuer without a
+    path: Google's servers publish `https://accounts.google.com/` as the resource's issuer and
+    name themselves without the slash; others do the reverse; and both forms have the same
+    well-known URL, so that no other document could be meant. Nowhere else is this done.
+
+    >>> same_issuer("https://a.example", "https://a.example/")
+    True
+    >>> same_issuer("https://a.example/t/", "https://a.example/t")
+    False
+    """
+    if given == asked:
+        return True
+    if not isinstance(given, str) or not re.fullmatch(r"https?://[^/]+/?", given):
+        return False
+    return given.rstrip("/") == asked.rstrip("/")
+
+
+def read_server_metadata(doc: JSON, issuer: str, where: str) -> Msg:
+    """Check the metadata of an authorization server and return them; AuthError if they are wrong.
+
+    >>> read_server_metadata({"issuer": "https://b.example"}, "https://a.example", "https://a.example/x")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: https://a.example/x: issuer is "https://b.example", not https://a.example
+    """
+    found: Msg = doc if isinstance(doc, dict) else {}
+    if not same_issuer(found.get("issuer"), issuer):
+        raise AuthError(f"{where}: issuer is {show(found.get('issuer'))}, not {issuer}")
+    for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
+                 "revocation_endpoint", "jwks_uri"):  # fmt: skip
+        if found.get(name) is not None:
+            oauth_url(found[name], f"{where}: {name}")
+    return found
+
+
+def default_server(server: URL) -> Msg:
+    """Return what a server without any metadata is taken to be: its own authorization server.
+
+    spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
+
+    >>> default_server(parse_url("https://a.example/mcp"))["token_endpoint"]
+    'https://a.example/token'
+    """
+    root = f"{server.scheme}://{server.authority}"
+    return {
+        "issuer": root,
+        "authorization_endpoint": root + "/authorize",
+        "token_endpoint": root + "/token",
+        "registration_endpoint": root + "/register",
+        # That revision requires PKCE of everybody, so nobody announces it.
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none", *SECRET_METHODS],
+    }
+
+
+# Scope.
+
+
+def wanted_scope(
+    challenge: Challenge, resource: ProtectedResource, server: Msg,
+    chosen: Sequence[str] | None = None, before: str = "",
+) -> str:  # fmt: skip
+    """Return the scope to ask for, "" for none: the user's choice, the challenge's, or all.
+
+    What was asked for `before` stays in it, so that more is never less.
+    spec: basic/authorization/index#scope-selection-strategy
+
+    >>> resource = ProtectedResource(None, [], ["c"], False)
+    >>> wanted_scope(Challenge("bearer", {"scope": "b"}), resource, {}, before="a b")
+    'a b'
+    >>> wanted_scope(Challenge("bearer", {}), resource, {"scopes_supported": ["offline_access"]})
+    'c offline_access'
+    """
+    named = challenge.params.get("scope", "").split()
+    scopes = [*before.split(), *(chosen or ()), *named]
+    if chosen is None and not named and not before:
+        scopes = [scope for scope in resource.scopes if scope != "offline_access"]
+    # spec: basic/authorization/index#refresh-tokens -- only if the authorization server lists it
+    if "offline_access" in strings(server, "scopes_supported") and chosen is None:
+        scopes.append("offline_access")
+    text = " ".join(dict.fromkeys(scope for scope in scopes if SCOPE.fullmatch(scope)))
+    if len(text) > MAX_SCOPE_CHARS:
+        raise AuthError(f"{resource.resource} wants {len(text)} characters of scopes: name some")
+    return text
+
+
+# Registration. RFC 7591
+
+SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+
+
+def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
+    """Return what registers us as a client: a program on somebody's machine.
+
+    >>> registration({}, "x", "http://127.0.0.1:1/callback", "")["application_type"]
+    'native'
+    """
+    methods = strings(server, "token_endpoint_auth_methods_supported") or ["none"]
+    can = [method for method in ("none", *SECRET_METHODS) if method in methods]
+    url = parse_url(redirect_uri)
+    doc = {
+        "client_name": name,
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": can[0] if can else methods[0],
+        # spec: basic/authorization/client-registration
+        # #application-type-and-redirect-uri-constraints
+        "application_type": "native" if is_loopback(url.host) else "web",
+    }
+    return {**doc, "scope": scope} if scope else doc
+
+
+def read_client(doc: JSON, asked: Msg, where: str) -> Msg:
+    """Check the answer to a registration: what we are from now on. RFC 7591 §3.2.1
+
+    >>> read_client({"client_id": "c"}, {"token_endpoint_auth_method": "none"}, "x")
+    {'client_id': 'c', 'token_endpoint_auth_method': 'none'}
+    """
+    doc = doc if isinstance(doc, dict) else {}
+    keep: Msg = {"client_id": doc.get("client_id")}
+    if not isinstance(keep["client_id"], str) or not keep["client_id"]:
+        raise AuthError(f"{where}: client_id is {show(keep['client_id'])}, not a name")
+    secret, until = doc.get("client_secret"), doc.get("client_secret_expires_at")
+    if isinstance(secret, str) and secret:
+        keep["client_secret"] = secret
+    if isinstance(until, (int, float)) and until > 0:  # 0 is never
+        keep["client_secret_expires_at"] = until
+    method = doc.get("token_endpoint_auth_method", asked.get("token_endpoint_auth_method"))
+    if method in SECRET_METHODS and "client_secret" not in keep:
+        raise AuthError(f"{where}: token_endpoint_auth_method is {method}, without client_secret")
+    return {**keep, "token_endpoint_auth_method": method}
+
+
+# The authorization request, and its answer. RFC 6749 §4.1, RFC 7636, RFC 8707, RFC 9207
+
+
+def base64url(data: bytes) -> str:
+    """Return data in the alphabet of URLs, without padding. RFC 7515 §2
+
+    >>> base64url(bytes([3, 236, 255, 224, 193]))
+    'A-z_4ME'
+    """
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def code_challenge(verifier: str) -> str:
+    """Return what tells nothing of a verifier, and proves it later. RFC 7636 §4.2
+
+    >>> code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+    'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+    """
+    from hashlib import sha256
+
+    return base64url(sha256(verifier.encode()).digest())
+
+
+def check_pkce(server: Msg, assume: bool) -> None:
+    """Raise AuthError if a server does not say that it checks the proof.
+
+    spec: basic/authorization/security-considerations#authorization-code-protection -- "MUST refuse"
+
+    >>> check_pkce({"code_challenge_methods_supported": ["S256"]}, False)
+    """
+    methods = strings(server, "code_challenge_methods_supported")
+    if "S256" not in methods and not (assume and not methods):
+        raise AuthError(
+            f"{server['issuer']}: code_challenge_methods_supported is {show(methods)}, without "
+            "S256: a code could be stolen. If you know that it checks PKCE: OAuth(assume_pkce=True)"
+        )
+
+
+def authorization_url(server: Msg, params: Mapping[str, str], extra: Mapping[str, str]) -> str:
+    """Return what a browser opens: made of parts that were parsed, of characters that are safe.
+
+    >>> authorization_url({"authorization_endpoint": "https://a.example/?x='"}, {"b": "c d"}, {})
+    'https://a.example/?x=%27&b=c+d'
+    """
+    from urllib.parse import parse_qsl, quote, urlencode
+
+    url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
+    path, _, query = url.target.partition("?")
+    taken = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
+    twice = [name for name in (*taken, *extra) if name in params]
+    if twice:
+        raise AuthError(f"{url}: {twice[0]} is given already, in authorization_endpoint or extra=")
+    query = "&".join(filter(None, (query, urlencode({**params, **extra}))))
+    # CVE-2025-6514 -- whatever opens it must see no quote, no blank, and no option
+    return quote(f"{url.scheme}://{url.authority}{path}?{query}", safe="%/?:@!&*+,;=~[]")
+
+
+#: Whether `iss` must be compared with the recorded issuer: by whether the server announces it
+#: (authorization_response_iss_parameter_supported), and whether it was sent.
+#: spec: basic/authorization/index#authorization-response-validation
+ISS = {
+    (True, True): "compare",
+    (True, False): "reject",
+    (False, True): "compare",
+    (False, False): "go on",
+}
+
+
+def read_query(query: str) -> dict[str, str]:
+    """Return the parameters of a redirect; ValueError if one is there twice.
+
+    >>> read_query("code=a%20b&state=c")
+    {'code': 'a b', 'state': 'c'}
+    """
+    from urllib.parse import parse_qsl
+
+    pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=20)
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a parameter is there twice")
+    return dict(pairs)
+
+
+def is_answer(params: Mapping[str, str], state: str) -> bool:
+    """Return whether a redirect answers the request that had this state.
+
+    >>> is_answer({"state": "abc"}, "abc"), is_answer({}, "abc")
+    (True, False)
+    """
+    from hmac import compare_digest
+
+    return compare_digest(params.get("state", "").encode(), state.encode())
+
+
+def code_of(params: Mapping[str, str], server: Msg) -> str:
+    """Return the code of an answer whose state was right; AuthError if it has none for us.
+
+    >>> code_of({"code": "x", "iss": "https://evil.example"}, {"issuer": "https://a.example"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: the redirect comes from another server: iss is "https://evil.example", not https://a.example
+    """
+    issuer, given = server["issuer"], params.get("iss")
+    promised = server.get("authorization_response_iss_parameter_supported") is True
+    rule = ISS[promised, given is not None]
+    if rule == "reject":
+        raise AuthError(f"the redirect has no iss, which {issuer} promises to send")
+    if rule == "compare" and given != issuer:
+        text = f"the redirect comes from another server: iss is {show(given)}, not {issuer}"
+        raise AuthError(text)
+    if "error" in params:
+        raise AuthError(f"{issuer} refused: {said(params)}")
+    if not params.get("code"):
+        raise AuthError(f"{issuer} sent neither a code nor an error")
+    return params["code"]
+
+
+def said(doc: Mapping[str, Any]) -> str:
+    """Return what an error of OAuth says: its code, and the description if there is one.
+
+    >>> said({"error": "access_denied", "error_description": "not today"})
+    '"access_denied", "not today"'
+    """
+    words = [doc.get("error"), doc.get("error_description")]
+    return ", ".join(show(word) for word in words if isinstance(word, str)) or "without a reason"
+
+
+# The token request, and its answer. RFC 6749 §3.2, §5
+
+
+def client_credentials(client: Msg, server: Msg) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the headers and the form fields by which a client says who it is.
+
+    A client that was not told how takes the first way that the server lists and it can go.
+    RFC 8414 §2 -- a server that lists none takes client_secret_basic. RFC 6749 §2.3.1
+
+    >>> client_credentials({"client_id": "a b", "client_secret": "c:d"}, {})[0]
+    {'authorization': 'Basic YStiOmMlM0Fk'}
+    """
+    from urllib.parse import quote_plus
+
+    id, secret = client["client_id"], client.get("client_secret") or ""
+    known = strings(server, "token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+    can = SECRET_METHODS if secret else ("none",)
+    fitting = [method for method in known if method in can]
+    method = client.get("token_endpoint_auth_method") or (fitting or can)[0]
+    if method == "client_secret_basic":
+        # Nothing of it in the form as well: strict servers take that for two ways at once.
+        pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
+        return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, {}
+    if method == "client_secret_post":
+        return {}, {"client_id": id, "client_secret": secret}
+    if method == "none":
+        return {}, {"client_id": id}
+    raise AuthError(f"{server.get('issuer')}: token_endpoint_auth_method is {show(method)}: we "
+                    "know none, client_secret_basic and client_secret_post")  # fmt: skip
+
+
+def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg:
+    """Check a token answer and return what is kept of it, with an absolute expiry. RFC 6749 §5.1
+
+    >>> doc = {"access_token": "t", "token_type": "bearer", "expires_in": "60"}
+    >>> read_token(doc, 1000, "a", False, "x")["expires_at"]
+    1060
+    """
+    doc = doc if isinstance(doc, dict) else {}
+    token, kind = doc.get("access_token"), doc.get("token_type")
+    if not isinstance(token, str) or not ACCESS_TOKEN.fullmatch(token):
+        raise AuthError(f"{where}: access_token is not a text that a header can carry")
+    if len(token) > MAX_TOKEN_BYTES:
+        raise AuthError(f"{where}: access_token is longer than {MAX_TOKEN_BYTES} bytes")
+    kinds = {"bearer": "Bearer", **({"dpop": "DPoP"} if dpop else {})}
+    # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
+    if not isinstance(kind, str) or kind.lower() not in kinds:
+        raise AuthError(f"{where}: token_type is {show(kind)}, not {' or '.join(kinds.values())}")
+    given = doc.get("scope")
+    kept: Msg = {"access_token": token, "token_type": kinds[kind.lower()],
+            "scope": given if isinstance(given, str) and given else scope}  # fmt: skip
+    refresh, life = doc.get("refresh_token"), doc.get("expires_in")
+    if isinstance(refresh, str) and refresh:
+        kept["refresh_token"] = refresh
+    if isinstance(life, str) and re.fullmatch("[0-9]{1,12}", life):
+        life = int(life)
+    if isinstance(life, (int, float)) and life is not True and life is not False:
+        life = min(max(life, 0), LONGEST_LIFE_SECONDS)
+        kept["expires_at"] = now + life
+        kept["refresh_at"] = now + life - min(REFRESH_SECONDS, life / 10)
+    return kept
+
+###############################################################################
+# 34. Keys and tokens
+###############################################################################
+# Pure. Uses sections 1 and 2.
+#
+# Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
+#           hashes in the standard library.
+# Rules.    1. A token is believed in one order: its form, the algorithm (from our list, fitting the
+#              key), the signature, then what it says. RFC 8725 §3
+#           2. Nothing is done because a token says so: no key that it brings, no address that it
+#              names, no algorithm that we did not choose.
+#           3. Random numbers come from the caller. Those of signatures follow from key and message,
+#              so that bad luck cannot give the key away. RFC 6979
+#           4. Python's integers are not constant-time: how long they take tells something of their
+#              size. So a key that signs here is a client's own. It signs a few times in an hour, on
+#              its own machine, nothing that somebody else chose. Whoever can measure that, closely
+#              and often, could read the key from memory. Signatures that are only verified hold no
+#              secret. A server that signs for others needs a real library: pass a function to it.
+# Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
+# Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
+#           Fetching keys: section 36. RFC 7515, 7517, 7518 and 7519 give all names here.
+
+MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
+MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
+MAX_KEYS_TRIED = 10  # for a token that does not say which key
+LEEWAY_SECONDS = 30.0  # that clocks may differ by
+
+# Numbers and bytes.
+
+HASHES = {"256": "sha256", "384": "sha384", "512": "sha512"}
+
+
+def from_base64url(text: JSON, what: str = "the token") -> bytes:
+    """Return what base64url() was given; AuthError for anything else. RFC 7515 §2
+
+    >>> from_base64url("A-z_4ME").hex()
+    '03ecffe0c1'
+    """
+    if isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9_-]*", text) and len(text) % 4 != 1:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        if base64url(data) == text:  # the bits that no byte needs are zero: one form, not four
+            return data
+    raise AuthError(f"{what} is not base64url")
+
+
+def digest(bits: str, *parts: bytes) -> bytes:
+    """Return the SHA-2 hash of some bytes: by "256", "384" or "512".
+
+    >>> digest("256", b"abc").hex()[:8]
+    'ba7816bf'
+    """
+    import hashlib
+
+    return hashlib.new(HASHES[bits], b"".join(parts)).digest()
+
+
+# P-256, also called prime256v1 or secp256r1. FIPS 186-4 §D.1.2.3
+
+P = 2**256 - 2**224 + 2**192 + 2**96 - 1
+N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # points of the curve
+B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = x^3 - 3x + B
+#: A point (X : Y : Z) is x = X / Z^2, y = Y / Z^3, which spares divisions; Z = 0 is infinity.
+Point = tuple[int, int, int]
+G: Point = (
+    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
+    1,
+)
+INFINITY: Point = (1, 1, 0)
+
+
+def _double(point: Point) -> Point:
+    x, y, z = point
+    yy = y * y % P
+    s, m = 4 * x * yy % P, 3 * (x - z * z) * (x + z * z) % P
+    xx = (m * m - 2 * s) % P
+    return xx, (m * (s - xx) - 8 * yy * yy) % P, 2 * y * z % P
+
+
+def _add(one: Point, two: Point) -> Point:
+    if not one[2] or not two[2]:
+        return two if not one[2] else one
+    (x1, y1, z1), (x2, y2, z2) = one, two
+    a, b = z1 * z1 % P, z2 * z2 % P
+    u1, s1 = x1 * b % P, y1 * z2 * b % P
+    h, r = (x2 * a - u1) % P, (y2 * z1 * a - s1) % P
+    if not h:
+        return INFINITY if r else _double(one)
+    hh = h * h % P
+    hhh, v = h * hh % P, u1 * hh % P
+    x3 = (r * r - hhh - 2 * v) % P
+    return x3, (r * (v - x3) - s1 * hhh) % P, z1 * z2 * h % P
+
+
+def _affine(point: Point) -> tuple[int, int]:
+    inverse = pow(point[2], -1, P)
+    return point[0] * inverse**2 % P, point[1] * inverse**3 % P
+
+
+def _multiply(k: int) -> tuple[int, int]:
+    """Return k times G. Each bit costs one addition and one doubling, whatever it is."""
+    k += N if (k + N).bit_length() == 257 else 2 * N  # the same point; always as many bits
+    low, high = G, _double(G)  # they differ by G: Montgomery's ladder
+    for bit in bin(k)[3:]:
+        if bit == "1":
+            low, high = _add(low, high), _double(high)
+        else:
+            low, high = _double(low), _add(low, high)
+    return _affine(low)
+
+
+class ECKey(NamedTuple):
+    """A key on P-256; `d` is the private part, 0 for a public key. RFC 7518 §6.2"""
+
+    x: int
+    y: int
+    d: int = 0
+
+    def __repr__(self) -> str:
+        return f"<{'private' if self.d else 'public'} EC key>"
+
+    def verify(self, alg: str, data: bytes, signature: bytes) -> bool:
+        """Return whether a signature, r and s of 32 bytes each, is right. RFC 7518 §3.4"""
+        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+        if alg != "ES256" or len(signature) != 64 or not (0 < r < N and 0 < s < N):
+            return False
+        w, point = pow(s, -1, N), (self.x, self.y, 1)
+        u, v = int.from_bytes(digest("256", data), "big") * w % N, r * w % N
+        both, total = _add(G, point), INFINITY  # Shamir's trick: both products in one pass
+        for i in reversed(range(256)):
+            total = _double(total)
+            which = (u >> i & 1, v >> i & 1)
+            if any(which):
+                total = _add(total, {(1, 0): G, (0, 1): point, (1, 1): both}[which])
+        return bool(total[2]) and _affine(total)[0] % N == r
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the signature with ES256, the same each time for the same data. RFC 6979 §3.2"""
+        h = int.from_bytes(digest("256", data), "big")
+        for k in _nonces(self.d, h % N):
+            r = _multiply(k)[0] % N
+            s = pow(k, -1, N) * (h + r * self.d) % N
+            if r and s:
+                return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+        raise AssertionError("no nonce does")
+
+
+def _nonces(d: int, h: int) -> Generator[int, None, None]:
+    """Yield the numbers between 0 and N that follow from a key and a hash. RFC 6979 §3.2"""
+    from hmac import digest as mac
+
+    seed = d.to_bytes(32, "big") + h.to_bytes(32, "big")
+    key, value = bytes(32), b"\1" * 32
+    for mark in (b"\0", b"\1"):
+        key = mac(key, value + mark + seed, "sha256")
+        value = mac(key, value, "sha256")
+    while True:
+        value = mac(key, value, "sha256")
+        if 0 < int.from_bytes(value, "big") < N:
+            yield int.from_bytes(value, "big")
+        key = mac(key, value + b"\0", "sha256")
+        value = mac(key, value, "sha256")
+
+
+def ec_key(d: int) -> ECKey:
+    """Return the key pair of a private number, which must be random, and below N.
+
+    >>> hex(ec_key(1).x)[:10], ec_key(1)
+    ('0x6b17d1f2', <private EC key>)
+    """
+    if not 0 < d < N:
+        raise AuthError("the private part of the EC key is out of range")
+    return ECKey(*_multiply(d), d)
+
+
+# RSA. RFC 8017
+
+#: What says in a signature which hash was signed. RFC 8017 §9.2, note 1
+DIGEST_INFO = {
+    "256": "3031300d060960864801650304020105000420",
+    "384": "3041300d060960864801650304020205000430",
+    "512": "3051300d060960864801650304020305000440",
+}
+
+
+class RSAKey(NamedTuple):
+    """An RSA key; d and its primes are the private part. RFC 7518 §6.3"""
+
+    n: int
+    e: int
+    d: int = 0
+    p: int = 0
+    q: int = 0
+
+    def __repr__(self) -> str:
+        return f"<{'private' if self.d else 'public'} RSA key of {self.n.bit_length()} bits>"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the modulus, and of each signature."""
+        return (self.n.bit_length() + 7) // 8
+
+    def verify(self, alg: str, data: bytes, signature: bytes) -> bool:
+        """Return whether a signature is right. RFC 8017 §8.1.2, §8.2.2"""
+        number, bits = int.from_bytes(signature, "big"), alg[2:]
+        if bits not in HASHES or len(signature) != self.size or number >= self.n:
+            return False
+        found = pow(number, self.e, self.n).to_bytes(self.size, "big")
+        if alg[:2] == "PS":
+            return _is_pss(found, data, bits, self.n.bit_length() - 1)
+        # The one right encoding is made and compared. A parser could be talked into another.
+        return alg[:2] == "RS" and found == _pkcs1(data, bits, self.size)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the signature with RS256. RFC 8017 §8.2.1"""
+        number = int.from_bytes(_pkcs1(data, "256", self.size), "big")
+        # Modulo each prime, and both joined: four times as fast. RFC 8017 §5.2.1
+        one, two = (pow(number, self.d % (r - 1), r) for r in (self.p, self.q))
+        signed = two + self.q * ((one - two) * pow(self.q, -1, self.p) % self.p)
+        if pow(signed, self.e, self.n) != number:  # one wrong bit here would give the key away
+            raise AuthError("the private RSA key does not fit its public part")
+        return signed.to_bytes(self.size, "big")
+
+
+def _pkcs1(data: bytes, bits: str, size: int) -> bytes:
+    """Return the one encoding of a hash for PKCS #1 v1.5. RFC 8017 §9.2"""
+    info = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
+    return b"\0\1" + b"\xff" * (size - 3 - len(info)) + b"\0" + info
+
+
+def _is_pss(found: bytes, data: bytes, bits: str, em_bits: int) -> bool:
+    """Return whether this encodes the data, with a salt as long as the hash. RFC 8017 §9.1.2"""
+    length, size = int(bits) // 8, (em_bits + 7) // 8
+    if found[: len(found) - size].strip(b"\0") or size < 2 * length + 2 or found[-1:] != b"\xbc":
+        return False
+    masked, h = found[len(found) - size : -length - 1], found[-length - 1 : -1]
+    blocks = (digest(bits, h, i.to_bytes(4, "big")) for i in range(len(masked) // length + 1))
+    mask = b"".join(blocks)[: len(masked)]
+    free = 8 * size - em_bits  # bits at the left that must be zero, before and after
+    db = int.from_bytes(masked, "big") ^ int.from_bytes(mask, "big")
+    if masked[0] >> (8 - free):
+        return False
+    db &= (1 << (8 * len(masked) - free)) - 1
+    padding, salt = divmod(db, 1 << (8 * length))
+    return padding == 1 and digest(bits, bytes(8), digest(bits, data),
+                                   salt.to_bytes(length, "big")) == h  # fmt: skip
+
+
+def rsa_key(n: int, e: int, d: int = 0, p: int = 0, q: int = 0) -> RSAKey:
+    """Return an RSA key; AuthError for one that is too weak or too costly.
+
+    >>> rsa_key(2**1023 + 1, 65537)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: an RSA key has 2048 to 8192 bits here, not 1024
+    """
+    if not MIN_RSA_BITS <= n.bit_length() <= MAX_RSA_BITS:
+        size = f"{MIN_RSA_BITS} to {MAX_RSA_BITS} bits here, not {n.bit_length()}"
+        raise AuthError(f"an RSA key has {size}")
+    if not (e % 2 and 3 <= e < 2**32 and n % 2) or (d and p * q != n):
+        raise AuthError("the numbers of the RSA key do not fit each other")
+    return RSAKey(n, e, d, p, q)
+
+
+# Keys as JSON and as PEM.
+
+Key = Union[ECKey, RSAKey]
+
+
+def read_jwk(jwk: Msg) -> Key:
+    """Return the public key of a JWK; AuthError for kinds that are not spoken here. RFC 7517 §4
+
+    >>> read_jwk({"kty": "oct", "k": "AAAA"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: a key is RSA, or EC on P-256; this one is "oct"
+    """
+
+    def number(name: str) -> int:
+        return int.from_bytes(from_base64url(jwk.get(name), f"the key's {name}"), "big")
+
+    if jwk.get("kty") == "RSA":
+        return rsa_key(number("n"), number("e"))
+    if jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
+        raise AuthError(f"a key is RSA, or EC on P-256; this one is {show(jwk.get('kty'))}")
+    return _on_curve(number("x"), number("y"))
+
+
+def _on_curve(x: int, y: int) -> ECKey:
+    """Return a public key; AuthError for a point that is not on the curve. RFC 8725 §3.4"""
+    if not (0 <= x < P and 0 <= y < P and (y * y - x * x * x + 3 * x - B) % P == 0):
+        raise AuthError("the EC key is not a point of P-256")
+    return ECKey(x, y)
+
+
+def jwk_of(key: Key) -> Msg:
+    """Return the public part of a key as a JWK.
+
+    >>> jwk_of(ec_key(1))["x"]
+    'axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY'
+    """
+    if isinstance(key, ECKey):
+        x, y = (base64url(number.to_bytes(32, "big")) for number in key[:2])
+        return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
+    n, e = (base64url(i.to_bytes((i.bit_length() + 7) // 8, "big")) for i in key[:2])
+    return {"kty": "RSA", "n": n, "e": e}
+
+
+INTEGER, BITS, OCTETS, OID, SEQUENCE = 2, 3, 4, 6, 0x30  # of DER, as far as keys need it
+RSA_OID, EC_OID = bytes.fromhex("2a864886f70d010101"), bytes.fromhex("2a8648ce3d0201")
+P256_OID = bytes.fromhex("2a8648ce3d030107")
+
+
+def _der(data: bytes, *tags: int) -> list[bytes]:
+    """Return the contents of the first elements; ValueError unless their tags are these."""
+    found = []
+    for tag in tags:
+        if len(data) < 2 or data[0] != tag:
+            raise ValueError(f"element {tag} is missing")
+        size, at = data[1], 2
+        if size & 0x80:
+            at += size & 0x7F
+            size = int.from_bytes(data[2:at], "big")
+        if at + size > len(data):
+            raise ValueError("an element is cut off")
+        found.append(data[at : at + size])
+        data = data[at + size :]
+    return found
+
+
+def _rsa_der(data: bytes) -> Key:
+    numbers = _der(_der(data, SEQUENCE)[0], *[INTEGER] * 6)  # PKCS #1, RFC 8017 §A.1.2
+    _, n, e, d, p, q = (int.from_bytes(number, "big") for number in numbers)
+    return rsa_key(n, e, d, p, q)
+
+
+def _ec_der(data: bytes) -> Key:
+    return ec_key(int.from_bytes(_der(_der(data, SEQUENCE)[0], INTEGER, OCTETS)[1], "big"))
+
+
+def _pkcs8_der(data: bytes) -> Key:
+    _, kind, inner = _der(_der(data, SEQUENCE)[0], INTEGER, SEQUENCE, OCTETS)  # RFC 5208 §5
+    return (_rsa_der if _is_rsa(kind) else _ec_der)(inner)
+
+
+def _public_der(data: bytes) -> Key:
+    kind, bits = _der(_der(data, SEQUENCE)[0], SEQUENCE, BITS)  # RFC 5280 §4.1
+    if _is_rsa(kind):
+        n, e = _der(_der(bits[1:], SEQUENCE)[0], INTEGER, INTEGER)
+        return rsa_key(int.from_bytes(n, "big"), int.from_bytes(e, "big"))
+    if len(bits) != 66 or bits[1] != 4:
+        raise ValueError("the point is compressed")
+    return _on_curve(int.from_bytes(bits[2:34], "big"), int.from_bytes(bits[34:], "big"))
+
+
+def _is_rsa(kind: bytes) -> bool:
+    if _der(kind, OID)[0] == RSA_OID:
+        return True
+    if _der(kind, OID, OID) != [EC_OID, P256_OID]:
+        raise ValueError("it is neither RSA nor EC on P-256")
+    return False
+
+
+PEM_KINDS: dict[str, Callable[[bytes], Key]] = {
+    "PRIVATE KEY": _pkcs8_der,
+    "RSA PRIVATE KEY": _rsa_der,
+    "EC PRIVATE KEY": _ec_der,
+    "PUBLIC KEY": _public_der,
+}
+
+
+def read_pem(text: str) -> Key:
+    """Return the key in a PEM text: PKCS #8, PKCS #1, SEC 1, or a public key. RFC 7468
+
+    >>> read_pem("hunter2")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: no key: PEM text with -----BEGIN PRIVATE KEY----- is needed, unencrypted
+    """
+    for kind, body in re.findall(r"-----BEGIN ([A-Z ]+)-----([^-]+)-----END \1-----", text):
+        if kind in PEM_KINDS:
+            try:
+                return PEM_KINDS[kind](base64.b64decode("".join(body.split()), validate=True))
+            except ValueError as exc:  # it says nothing of what is in the key
+                raise AuthError(f"the {kind} cannot be read: {exc}") from None
+    raise AuthError("no key: PEM text with -----BEGIN PRIVATE KEY----- is needed, unencrypted")
+
+
+# JSON Web Tokens. RFC 7519
+
+ALGORITHMS = ("RS256", "PS256", "ES256")  # that are believed unless somebody says otherwise
+KEY_KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC"}  # which key an algorithm needs
+
+
+class JWT(NamedTuple):
+    """A token, taken apart; nothing in it is believed yet."""
+
+    header: Msg
+    claims: Msg
+    signed: bytes
+    signature: bytes
+
+
+def read_jwt(token: str) -> JWT:
+    """Return the parts of a token; AuthError for a form that is not a JWT's. RFC 7519 §7.2
+
+    >>> read_jwt("e30.e30.").header
+    {}
+    """
+    parts = token.split(".")
+    if len(token) > MAX_TOKEN_BYTES or len(parts) != 3:
+        raise AuthError(f"it is not a JWT of up to {MAX_TOKEN_BYTES} bytes")
+    header, claims, signature = map(from_base64url, parts)
+    try:
+        docs = [decode(header), decode(claims)]
+    except ProtocolError as exc:
+        raise AuthError(f"its JSON cannot be read: {exc}") from None
+    if not all(isinstance(doc, dict) for doc in docs):
+        raise AuthError("its header and its claims are not both objects")
+    return JWT(docs[0], docs[1], token.rpartition(".")[0].encode(), signature)
+
+
+def keys_for(jwt: JWT, jwks: Sequence[JSON], algorithms: Sequence[str]) -> list[Key]:
+    """Return which of an issuer's keys a token may be signed with, [] if there is none.
+
+    The header chooses among what we allow, and brings nothing of its own. RFC 8725 §3.1, §3.10
+
+    >>> keys_for(JWT({"alg": "none"}, {}, b"", b""), [], ALGORITHMS)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: alg is "none", not one of RS256, PS256, ES256
+    """
+    alg, kid = jwt.header.get("alg"), jwt.header.get("kid")
+    if not isinstance(alg, str) or alg not in algorithms:
+        raise AuthError(f"alg is {show(alg)}, not one of {', '.join(algorithms)}")
+    if "crit" in jwt.header:  # RFC 7515 §4.1.11 -- we understand no extension
+        raise AuthError("its header has crit")
+    # RFC 8725 §3.11, RFC 9068 §4 -- another kind of JWT must not pass for an access token
+    kind = jwt.header.get("typ", "JWT")
+    if str(kind).lower().replace("application/", "") not in ("jwt", "at+jwt"):
+        raise AuthError(f"typ is {show(kind)}, not at+jwt")
+    found = []
+    for jwk in jwks:
+        if isinstance(jwk, dict) and _fits(jwk, alg) and kid in (None, jwk.get("kid")):
+            with contextlib.suppress(AuthError):  # a set may hold keys for others
+                found.append(read_jwk(jwk))
+    return found[:MAX_KEYS_TRIED]
+
+
+def _fits(jwk: Msg, alg: str) -> bool:
+    """Return whether a key is meant to verify an algorithm's signatures. RFC 7517 §4.2 to §4.4"""
+    operations = jwk.get("key_ops", ["verify"])
+    return (jwk.get("kty") == KEY_KINDS[alg[:2]] and jwk.get("use", "sig") == "sig"
+            and isinstance(operations, list) and "verify" in operations
+            and jwk.get("alg", alg) == alg)  # fmt: skip
+
+
+def check_signature(jwt: JWT, keys: Iterable[Key]) -> None:
+    """Raise AuthError unless one of the keys has signed the token.
+
+    >>> check_signature(JWT({"alg": "ES256"}, {}, b"x", bytes(64)), [ec_key(1)])
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: its signature is not right
+    """
+    if not any(key.verify(jwt.header["alg"], jwt.signed, jwt.signature) for key in keys):
+        raise AuthError("its signature is not right")
+
+
+def check_claims(
+    claims: Msg, issuer: str, audience: Sequence[str], now: float, leeway: float = LEEWAY_SECONDS
+) -> None:
+    """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4
+
+    >>> check_claims({"iss": "i", "aud": ["a", "b"], "exp": 100}, "i", ["b"], 99)
+    >>> check_claims({"iss": "i", "aud": "b", "exp": 100}, "i", ["b"], 130)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: it has expired
+    """
+    if claims.get("iss") != issuer:
+        raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
+    aud = claims.get("aud")
+    meant = aud if isinstance(aud, list) else [aud]
+    if not any(isinstance(each, str) and each in audience for each in meant):
+        raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
+    times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
+    for name, value in times.items():
+        if type(value) not in (int, float) or not abs(value) < 1e15:
+            raise AuthError(f"{name} is {show(value)}, not a time")
+    if "exp" not in times:
+        raise AuthError("it never expires: exp is missing")
+    if now >= times["exp"] + leeway:
+        raise AuthError("it has expired")
+    for name in ("nbf", "iat"):
+        if times.get(name, now) > now + leeway:
+            raise AuthError(f"{name} is in the future")
+
+
+def make_jwt(header: Msg, claims: Msg, key: Key) -> str:
+    """Return a signed token: ES256 or RS256, as the key is.
+
+    >>> make_jwt({"typ": "JWT"}, {"iss": "me"}, ec_key(1)).split(".")[1]
+    'eyJpc3MiOiJtZSJ9'
+    """
+    alg = "ES256" if isinstance(key, ECKey) else "RS256"
+    text = ".".join(base64url(encode(part)) for part in ({"alg": alg, **header}, claims))
+    return f"{text}.{base64url(key.sign(text.encode()))}"
+
+
+def client_assertion(
+    key: Key, client_id: str, issuer: str, now: float, jti: str, kid: str | None = None
+) -> str:
+    """Return what proves that we are a client, in place of a secret. RFC 7523 §3
+
+    Its audience is the issuer, and nothing else: a token endpoint could be anybody's.
+
+    >>> read_jwt(client_assertion(ec_key(1), "me", "https://a.example", 100, "j")).claims["aud"]
+    'https://a.example'
+    """
+    claims = {"iss": client_id, "sub": client_id, "aud": issuer, "jti": jti,
+              "iat": int(now), "exp": int(now) + 60}  # fmt: skip
+    return make_jwt({"typ": "JWT", **({"kid": kid} if kid else {})}, claims, key)
+
+
+def dpop_proof(
+    key: Key, method: str, url: str, now: float, jti: str, token: str = "", nonce: str = ""
+) -> str:
+    """Return the proof that a request comes from the owner of a key. RFC 9449 §4.2
+
+    >>> read_jwt(dpop_proof(ec_key(1), "POST", "https://a.example/x?y", 1, "j")).claims["htu"]
+    'https://a.example/x'
+    """
+    claims: Msg = {"jti": jti, "htm": method, "htu": re.split(r"[?#]", url)[0], "iat": int(now)}
+    if token:
+        claims["ath"] = base64url(digest("256", token.encode()))
+    if nonce:
+        claims["nonce"] = nonce
+    return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
 
 # =============================================================================
 # Part VIII. The command line

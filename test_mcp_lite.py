@@ -11897,6 +11897,996 @@ class TestClientOverHTTP:
 
 
 ###############################################################################
+# T33. OAuth rules
+###############################################################################
+
+
+def url_of(text):
+    return m.parse_url(text)
+
+
+class TestChallenges:
+    """RFC 9110 §11: a list of schemes, each with its parameters."""
+
+    @pytest.mark.parametrize(
+        "text, wanted",
+        [
+            ("", []),
+            ("Bearer", [("bearer", {})]),
+            (" , ,Bearer ,", [("bearer", {})]),
+            ("BEARER Realm=x", [("bearer", {"realm": "x"})]),
+            ('Bearer realm = "a" ,\terror= b', [("bearer", {"realm": "a", "error": "b"})]),
+            (r'Bearer realm="a \"b\" \\c"', [("bearer", {"realm": r'a "b" \c'})]),
+            ('Bearer realm=""', [("bearer", {"realm": ""})]),
+            ("Negotiate YWJj=, Basic", [("negotiate", {"token68": "YWJj="}), ("basic", {})]),
+            ('Basic realm="x", Bearer a=b, c=d, DPoP algs="ES256"',
+             [("basic", {"realm": "x"}), ("bearer", {"a": "b", "c": "d"}),
+              ("dpop", {"algs": "ES256"})]),
+            ("Bearer a=b, a=c", [("bearer", {"a": "b"})]),
+            ("Newauth Basic, Bearer a=b", [("newauth", {"token68": "Basic"}),
+                                           ("bearer", {"a": "b"})]),
+            ('Bearer realm="resource_metadata=\\"https://evil.example\\""',
+             [("bearer", {"realm": 'resource_metadata="https://evil.example"'})]),
+            ("a=b", []),
+            ("Bearer a=b c=d", [("bearer", {})]),
+            ('Bearer a="b', [("bearer", {})]),
+            ("Bearer, é", [("bearer", {})]),
+        ],
+    )  # fmt: skip
+    def test_the_grammar(self, text, wanted):
+        assert [tuple(each) for each in m.parse_challenges(text)] == wanted
+
+    def test_any_text_is_read_to_an_end(self):
+        dice = rng("challenges")
+        for _ in range(2000):
+            m.parse_challenges("".join(dice.choices('Bb=, "\\\té', k=dice.randint(0, 20))))
+
+    def test_we_act_on_bearer_else_on_dpop(self):
+        assert m.our_challenge("Basic x").scheme == "bearer"
+        assert m.our_challenge("DPoP a=1, Basic").params == {"a": "1"}
+        assert m.our_challenge("DPoP a=1, Bearer b=2").params == {"b": "2"}
+
+    @pytest.mark.parametrize(
+        "status, error, token, possible, steps, wanted",
+        [
+            (401, "", False, "log in", "", "log in"),
+            (401, "invalid_token", False, "log in", "log in", ""),
+            (401, "invalid_token", True, "refresh,log in", "", "refresh"),
+            (401, "invalid_token", True, "repeat,refresh,log in", "", "repeat"),
+            (401, "invalid_token", True, "log in", "", "log in"),
+            (401, "invalid_token", True, "refresh,log in", "refresh", "log in"),
+            (401, "", True, "refresh,log in", "refresh,log in", ""),
+            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "", "nonce"),
+            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "nonce", "refresh"),
+            (403, "insufficient_scope", True, "step up", "step up", "step up"),
+            (403, "insufficient_scope", True, "step up", "step up,step up", ""),
+            (403, "", True, "step up,log in,refresh", "", ""),
+            (403, "invalid_token", True, "step up,log in", "", ""),
+            (403, "insufficient_scope", False, "log in", "", "log in"),
+            (200, "", True, "step up,log in", "", ""),
+            (500, "insufficient_scope", True, "step up,log in", "", ""),
+        ],
+    )
+    def test_what_a_refusal_leads_to(self, status, error, token, possible, steps, wanted):
+        done = [step for step in steps.split(",") if step]
+        assert m.next_step(status, error, token, possible.split(","), done) == wanted
+
+
+class TestAddresses:
+    """Rules 1 and 2 of security: https, or this machine; and no private networks."""
+
+    @pytest.mark.parametrize(
+        "text", ["https://a.example/x?y", "http://localhost:1/", "http://127.0.0.1", "http://[::1]"]
+    )
+    def test_what_may_be_used(self, text):
+        assert m.oauth_url(text, "x").scheme in text
+
+    @pytest.mark.parametrize(
+        "value, why",
+        [
+            ("http://a.example/", "must begin with https"), ("http://0.0.0.0/", "https"),
+            ("http://127.0.0.1.evil.example/", "https"), ("ftp://a.example/", "http"),
+            ("javascript:alert(1)", "http"), ("https://a.example/#x", "fragment"),
+            ("https://u:p@a.example/", "user"), ("https://a.example/ x", "blanks"),
+            ("https://a.example/\n", "blanks"), ("file:///etc/passwd", "http"), ("", "http"),
+            (None, "http"), (7, "http"), (["https://a.example"], "http"), ("https://", "http|host"),
+        ],
+    )  # fmt: skip
+    def test_what_may_not_and_the_error_says_which_and_why(self, value, why):
+        with pytest.raises(m.AuthError, match=why) as caught:
+            m.oauth_url(value, "token_endpoint")
+        assert str(caught.value).startswith("token_endpoint is ")
+
+    @pytest.mark.parametrize(
+        "address, public",
+        [
+            ("8.8.8.8", True), ("2606:4700::1", True), ("10.0.0.1", False), ("127.0.0.1", False),
+            ("169.254.169.254", False), ("192.168.1.1", False), ("100.64.0.1", False),
+            ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False),
+            ("fd00::1", False), ("::ffff:127.0.0.1", False), ("::ffff:8.8.8.8", True),
+            ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True), ("2002:a00:1::", False),
+        ],
+    )  # fmt: skip
+    def test_which_addresses_are_public(self, address, public):
+        assert m.is_public(address) is public
+
+
+class TestResourceMetadata:
+    """RFC 9728, and what MCP makes of it."""
+
+    @pytest.mark.parametrize(
+        "server, wanted",
+        [
+            ("https://a.example", [""]),
+            ("https://a.example/", [""]),
+            ("https://a.example/mcp", ["/mcp", ""]),
+            ("https://a.example/a/mcp?x=1", ["/a/mcp?x=1", ""]),
+            ("https://a.example/mcp/", ["/mcp/", ""]),
+            ("https://a.example?x", ["?x", ""]),
+        ],
+    )
+    def test_the_path_form_then_the_root_form(self, server, wanted):
+        root = "https://a.example/.well-known/oauth-protected-resource"
+        assert m.resource_metadata_urls(url_of(server)) == [root + rest for rest in wanted]
+
+    @pytest.mark.parametrize(
+        "resource, server, covered",
+        [
+            ("https://a.example/mcp", "https://a.example/mcp", True),
+            ("https://a.example/mcp/", "https://a.example/mcp", True),
+            ("https://a.example", "https://a.example/mcp", True),
+            ("HTTPS://A.example:443/mcp", "https://a.example/mcp", True),
+            ("https://a.example/a", "https://a.example/a/mcp", True),
+            ("https://a.example/mcp", "https://a.example/mcp?x=1", True),
+            ("https://a.example/mcp", "https://a.example/mcp2", False),
+            ("https://a.example/mcp", "https://a.example/", False),
+            ("https://a.example/MCP", "https://a.example/mcp", False),
+            ("https://a.example/mcp?x", "https://a.example/mcp", False),
+            ("https://a.example/mcp?x", "https://a.example/mcp?x", True),
+            ("http://a.example/mcp", "https://a.example/mcp", False),
+            ("https://a.example:444/mcp", "https://a.example/mcp", False),
+            ("https://b.a.example/mcp", "https://a.example/mcp", False),
+        ],
+    )
+    def test_a_resource_is_the_url_or_a_parent_of_it(self, resource, server, covered):
+        assert m.covers(url_of(resource), url_of(server)) is covered
+
+    def test_it_is_sent_exactly_as_published(self):
+        doc = {"resource": "http://localhost:1", "authorization_servers": ["https://as.example", 7],
+               "scopes_supported": ["a", "b", "a"], "x": 1}  # fmt: skip
+        found = m.read_protected(doc, url_of("http://localhost:1/mcp"), "x")
+        assert found == ("http://localhost:1", ["https://as.example"], ["a", "b"], False)
+        doc["dpop_bound_access_tokens_required"] = True
+        assert m.read_protected(doc, url_of("http://localhost:1/mcp"), "x").dpop
+
+    @pytest.mark.parametrize(
+        "change, why",
+        [
+            ({"resource": "https://evil.example/mcp"}, "not https://a.example/mcp"),
+            ({"resource": "http://a.example/mcp"}, "https://"), ({"resource": None}, "resource is"),
+            ({"authorization_servers": []}, "names none"),
+            ({"authorization_servers": "https://as.example"}, "names none"),
+        ],
+    )  # fmt: skip
+    def test_metadata_of_another_resource_are_not_used(self, change, why):
+        doc = {"resource": "https://a.example", "authorization_servers": ["https://as.example"]}
+        with pytest.raises(m.AuthError, match=why):
+            m.read_protected({**doc, **change}, url_of("https://a.example/mcp"), "https://x")
+        for broken in (None, [], "x"):
+            with pytest.raises(m.AuthError):
+                m.read_protected(broken, url_of("https://a.example/mcp"), "https://x")
+
+
+class TestServerMetadata:
+    """RFC 8414 and OpenID Connect Discovery."""
+
+    def test_without_a_path_there_are_two_forms_and_with_one_three_but_never_the_root(self):
+        root = "https://a.example"
+        assert m.server_metadata_urls(root) == m.server_metadata_urls(root + "/") == [
+            root + "/.well-known/oauth-authorization-server",
+            root + "/.well-known/openid-configuration",
+        ]  # fmt: skip
+        assert m.server_metadata_urls(root + "/t/1/") == [
+            root + "/.well-known/oauth-authorization-server/t/1",
+            root + "/.well-known/openid-configuration/t/1",
+            root + "/t/1/.well-known/openid-configuration",
+        ]
+
+    @pytest.mark.parametrize("issuer", ["https://a.example?x", "https://a.example#x", "http://a.b"])
+    def test_an_issuer_is_https_without_query_and_fragment(self, issuer):
+        with pytest.raises(m.AuthError):
+            m.server_metadata_urls(issuer)
+
+    @pytest.mark.parametrize(
+        "given, asked, same",
+        [
+            ("https://a.example", "https://a.example", True),
+            ("https://a.example/", "https://a.example", True),
+            ("https://a.example", "https://a.example/", True),
+            ("https://a.example//", "https://a.example", False),
+            ("https://a.example/t", "https://a.example/t", True),
+            ("https://a.example/t/", "https://a.example/t", False),
+            ("https://A.example", "https://a.example", False),
+            ("https://a.example:443", "https://a.example", False),
+            (None, "https://a.example", False),
+        ],
+    )
+    def test_an_issuer_is_compared_as_it_is_but_for_one_slash_without_a_path(
+        self, given, asked, same
+    ):
+        assert m.same_issuer(given, asked) is same
+        if not same:
+            with pytest.raises(m.AuthError, match="issuer is"):
+                m.read_server_metadata({"issuer": given}, asked, "x")
+
+    @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri",
+                                      "registration_endpoint"])  # fmt: skip
+    def test_every_endpoint_is_https(self, name):
+        doc = {"issuer": "https://a.example", name: "http://a.example/x"}
+        with pytest.raises(m.AuthError, match=f"{name} is .*https://"):
+            m.read_server_metadata(doc, "https://a.example", "x")
+        doc[name] = "https://elsewhere.example/x"  # as Google does
+        assert m.read_server_metadata(doc, "https://a.example", "x") == doc
+
+    def test_without_any_metadata_the_endpoints_of_the_first_revision_with_authorization(self):
+        found = m.default_server(url_of("https://a.example:8/x/mcp"))
+        root = "https://a.example:8"
+        assert found["authorization_endpoint"] == root + "/authorize"
+        assert (found["token_endpoint"], found["registration_endpoint"]) == (
+            root + "/token", root + "/register",
+        )  # fmt: skip
+        m.check_pkce(found, False)
+
+    @pytest.mark.parametrize(
+        "methods, assume, fine",
+        [
+            (["S256"], False, True), (["plain", "S256"], False, True), (None, False, False),
+            (None, True, True), ([], True, True), (["plain"], True, False), (["plain"], False, False),
+            ("S256", False, False),
+        ],
+    )  # fmt: skip
+    def test_a_server_that_does_not_check_the_proof_is_refused(self, methods, assume, fine):
+        server = {"issuer": "https://a.example", "code_challenge_methods_supported": methods}
+        if fine:
+            m.check_pkce(server, assume)
+        else:
+            with pytest.raises(m.AuthError, match="assume_pkce=True"):
+                m.check_pkce(server, assume)
+
+
+class TestScopes:
+    """spec: basic/authorization/index#scope-selection-strategy, #refresh-tokens"""
+
+    @pytest.mark.parametrize(
+        "challenged, published, listed, chosen, before, wanted",
+        [
+            ("a b", ["c"], [], None, "", "a b"), (None, ["b", "c"], [], None, "", "b c"),
+            (None, [], [], None, "", ""), ("b", ["c"], [], None, "a b", "a b"),
+            (None, ["c"], [], None, "a", "a"), ("a", ["c"], [], ["x"], "", "x a"),
+            (None, ["c"], [], ["x", "y"], "", "x y"), (None, ["c"], [], [], "", ""),
+            (None, ["c"], ["offline_access"], None, "", "c offline_access"),
+            (None, ["c", "offline_access"], [], None, "", "c"),
+            ("a", [], ["offline_access", "z"], None, "", "a offline_access"),
+            ("a", [], ["offline_access"], ["a"], "", "a"), ('a" b\\ c', [], [], None, "", "c"),
+            ("\x1b[2J é a", [], [], None, "", "a"),
+        ],
+    )  # fmt: skip
+    def test_choice(self, challenged, published, listed, chosen, before, wanted):
+        params = {} if challenged is None else {"scope": challenged}
+        resource = m.ProtectedResource("r", [], published, False)
+        got = m.wanted_scope(
+            m.Challenge("bearer", params), resource, {"scopes_supported": listed}, chosen, before
+        )
+        assert got == wanted
+
+    def test_endless_scopes_are_refused(self):
+        for size, fine in ((m.MAX_SCOPE_CHARS, True), (m.MAX_SCOPE_CHARS + 1, False)):
+            challenge = m.Challenge("bearer", {"scope": "a" * size})
+            resource = m.ProtectedResource("r", [], [], False)
+            if fine:
+                assert len(m.wanted_scope(challenge, resource, {})) == size
+            else:
+                with pytest.raises(m.AuthError, match="name some"):
+                    m.wanted_scope(challenge, resource, {})
+
+
+class TestRegistration:
+    """RFC 7591, with what MCP demands."""
+
+    def test_a_program_on_this_machine_is_native_and_public(self):
+        assert m.registration({}, "me", "http://127.0.0.1:7/callback", "a b") == {
+            "client_name": "me",
+            "redirect_uris": ["http://127.0.0.1:7/callback"],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+            "application_type": "native",
+            "scope": "a b",
+        }
+        doc = m.registration({}, "me", "https://app.example/back", "")
+        assert doc["application_type"] == "web" and "scope" not in doc
+
+    @pytest.mark.parametrize(
+        "listed, wanted",
+        [
+            (["client_secret_basic", "none"], "none"),
+            (["client_secret_post"], "client_secret_post"),
+            (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
+        ],
+    )
+    def test_the_way_to_authenticate_is_one_that_the_server_lists(self, listed, wanted):
+        server = {"token_endpoint_auth_methods_supported": listed}
+        doc = m.registration(server, "me", "http://localhost/", "")
+        assert doc["token_endpoint_auth_method"] == wanted
+
+    @pytest.mark.parametrize(
+        "doc, wanted",
+        [
+            ({"client_id": "c", "issuer": "https://evil.example"},
+             {"client_id": "c", "token_endpoint_auth_method": "none"}),
+            ({"client_id": "c", "client_secret": "s", "client_secret_expires_at": 0,
+              "token_endpoint_auth_method": "client_secret_post"},
+             {"client_id": "c", "client_secret": "s",
+              "token_endpoint_auth_method": "client_secret_post"}),
+            ({"client_id": "c", "client_secret": "s", "client_secret_expires_at": 9},
+             {"client_id": "c", "client_secret": "s", "client_secret_expires_at": 9,
+              "token_endpoint_auth_method": "none"}),
+        ],
+    )  # fmt: skip
+    def test_what_is_kept_of_the_answer(self, doc, wanted):
+        assert m.read_client(doc, {"token_endpoint_auth_method": "none"}, "x") == wanted
+
+    @pytest.mark.parametrize(
+        "doc, why",
+        [
+            ({}, "client_id is null"), ({"client_id": ""}, "client_id"), ([], "client_id"),
+            ({"client_id": 7}, "client_id is 7"),
+            ({"client_id": "c", "token_endpoint_auth_method": "client_secret_basic"},
+             "without client_secret"),
+        ],
+    )  # fmt: skip
+    def test_an_answer_that_is_not_sufficient_for_use_is_refused(self, doc, why):
+        with pytest.raises(m.AuthError, match=why):
+            m.read_client(doc, {}, "https://a.example/register")
+
+
+class TestAuthorizationRequest:
+    """What a browser opens, and what it comes back with."""
+
+    def test_the_proof_is_that_of_rfc_7636(self):
+        """RFC 7636, appendix B."""
+        verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+        assert m.code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+    def test_a_query_that_is_there_is_kept(self):
+        server = {"authorization_endpoint": "https://a.example/auth?tenant=1"}
+        url = m.authorization_url(server, {"state": "a&b"}, {"prompt": "consent"})
+        assert url == "https://a.example/auth?tenant=1&state=a%26b&prompt=consent"
+
+    @pytest.mark.parametrize(
+        "endpoint, extra",
+        [("https://a.example/?state=1", {}), ("https://a.example/?x=1&state", {}),
+         ("https://a.example/", {"state": "mine"})],
+    )  # fmt: skip
+    def test_what_is_ours_may_not_be_there_already(self, endpoint, extra):
+        with pytest.raises(m.AuthError, match="state is given already"):
+            m.authorization_url({"authorization_endpoint": endpoint}, {"state": "s"}, extra)
+
+    @pytest.mark.parametrize(
+        "endpoint",
+        [
+            "javascript:alert(1)", "file:///bin/sh", "http://a.example/", "https://a b/", None,
+            "https://a.example/\x1b", "--upload-pack=x",
+        ],
+    )  # fmt: skip
+    def test_only_https_and_loopback_are_opened(self, endpoint):
+        """CVE-2025-6514."""
+        with pytest.raises(m.AuthError, match="authorization_endpoint is"):
+            m.authorization_url({"authorization_endpoint": endpoint}, {}, {})
+
+    def test_no_character_means_anything_to_a_shell(self):
+        for nasty in "'\"`$(){}|<>^\\":
+            url = m.authorization_url(
+                {"authorization_endpoint": f"https://a.example/{nasty}?{nasty}"}, {"a": nasty}, {}
+            )
+            assert nasty not in url and re.fullmatch(r"https://[\w.%/?=&~:@!*+,;\[\]-]+", url)
+
+    @pytest.mark.parametrize(
+        "promised, iss, fine",
+        [
+            (True, "https://a.example", True), (True, None, False), (None, None, True),
+            (False, None, True), (None, "https://a.example", True),
+            (True, "https://evil.example", False), (None, "https://evil.example", False),
+            (None, "https://a.example/", False), (True, "https://A.example", False),
+            (True, "https://a.example:443", False), (None, "", False),
+        ],
+    )  # fmt: skip
+    def test_iss(self, promised, iss, fine):
+        server = {"issuer": "https://a.example",
+                  "authorization_response_iss_parameter_supported": promised}  # fmt: skip
+        params = {"code": "c", **({} if iss is None else {"iss": iss})}
+        if fine:
+            assert m.code_of(params, server) == "c"
+        else:
+            with pytest.raises(m.AuthError, match="iss"):
+                m.code_of(params, server)
+
+    def test_an_error_of_another_server_is_not_shown(self):
+        params = {"error": "secret words", "error_description": "x", "iss": "https://evil.example"}
+        with pytest.raises(m.AuthError) as caught:
+            m.code_of(params, {"issuer": "https://a.example"})
+        assert "secret words" not in str(caught.value)
+
+    def test_an_error_is_shown_on_one_line(self):
+        params = {"error": "access_denied", "error_description": "no\x1b[2J\n" + "x" * 1000}
+        with pytest.raises(m.AuthError, match="refused: .*access_denied") as caught:
+            m.code_of(params, {"issuer": "https://a.example"})
+        assert str(caught.value).isprintable() and len(str(caught.value)) < 300
+        with pytest.raises(m.AuthError, match="neither a code nor an error"):
+            m.code_of({"code": ""}, {"issuer": "https://a.example"})
+
+    def test_a_parameter_that_is_there_twice_is_refused(self):
+        for query in ("code=a&code=b", "state=a&code=x&state=a", "&".join(["a=b"] * 30)):
+            with pytest.raises(ValueError):
+                m.read_query(query)
+
+    @pytest.mark.parametrize("state", [None, "", "abcd", "ab", "é"])
+    def test_an_answer_without_the_state_is_no_answer(self, state):
+        assert not m.is_answer({} if state is None else {"state": state}, "abc")
+        assert m.is_answer({"state": "abc"}, "abc")
+
+
+class TestTokenRequest:
+    """RFC 6749 §5, and how a client says who it is."""
+
+    BASIC = {"authorization": "Basic YSUzQWI6YyslMkY="}  # "a%3Ab:c+%2F"
+
+    @pytest.mark.parametrize(
+        "method, listed, secret, wanted",
+        [
+            ("client_secret_basic", [], True, (BASIC, {})),
+            ("client_secret_post", [], True, ({}, {"client_id": "a:b", "client_secret": "c /"})),
+            ("none", [], True, ({}, {"client_id": "a:b"})),
+            (None, [], True, (BASIC, {})),
+            (None, ["client_secret_post"], True,
+             ({}, {"client_id": "a:b", "client_secret": "c /"})),
+            (None, ["private_key_jwt", "client_secret_basic"], True, (BASIC, {})),
+            (None, [], False, ({}, {"client_id": "a:b"})),
+            (None, ["client_secret_basic"], False, ({}, {"client_id": "a:b"})),
+        ],
+    )  # fmt: skip
+    def test_one_way_and_never_two(self, method, listed, secret, wanted):
+        client = {"client_id": "a:b", "token_endpoint_auth_method": method}
+        if secret:
+            client["client_secret"] = "c /"
+        server = {"token_endpoint_auth_methods_supported": listed}
+        assert m.client_credentials(client, server) == wanted
+
+    def test_a_way_that_we_cannot_go(self):
+        client = {"client_id": "a", "token_endpoint_auth_method": "tls_client_auth"}
+        with pytest.raises(m.AuthError, match="tls_client_auth"):
+            m.client_credentials(client, {"issuer": "https://a.example"})
+
+    DOC = {"access_token": "abc-._~+/==", "token_type": "bEaReR"}
+
+    @pytest.mark.parametrize(
+        "change, wanted",
+        [
+            ({}, {}), ({"expires_in": 3600}, {"expires_at": 4600, "refresh_at": 4570}),
+            ({"expires_in": "100"}, {"expires_at": 1100, "refresh_at": 1090}),
+            ({"expires_in": 0}, {"expires_at": 1000, "refresh_at": 1000}),
+            ({"expires_in": -5}, {"expires_at": 1000, "refresh_at": 1000}),
+            ({"expires_in": 1e300}, {"expires_at": 1000 + m.LONGEST_LIFE_SECONDS,
+                                     "refresh_at": 970 + m.LONGEST_LIFE_SECONDS}),
+            ({"expires_in": None}, {}), ({"expires_in": "soon"}, {}), ({"expires_in": True}, {}),
+            ({"refresh_token": "r"}, {"refresh_token": "r"}), ({"refresh_token": 7}, {}),
+            ({"scope": "a"}, {"scope": "a"}), ({"scope": ""}, {}), ({"id_token": "x"}, {}),
+        ],
+    )  # fmt: skip
+    def test_what_is_kept_of_an_answer(self, change, wanted):
+        kept = m.read_token({**self.DOC, **change}, 1000, "a b", False, "x")
+        usual = {"access_token": "abc-._~+/==", "token_type": "Bearer", "scope": "a b"}
+        assert kept == {**usual, **wanted}
+
+    @pytest.mark.parametrize(
+        "change, why",
+        [
+            ({"access_token": ""}, "header"), ({"access_token": None}, "header"),
+            ({"access_token": "a\r\nb: c"}, "header"), ({"access_token": "a b"}, "header"),
+            ({"access_token": "é"}, "header"), ({"access_token": "a" * 8193}, "longer"),
+            ({"token_type": "mac"}, "token_type"), ({"token_type": None}, "token_type"),
+            ({"token_type": "DPoP"}, "token_type"),
+        ],
+    )  # fmt: skip
+    def test_what_is_refused_does_not_show_the_token(self, change, why):
+        with pytest.raises(m.AuthError, match=why) as caught:
+            m.read_token({**self.DOC, **change}, 0, "", False, "https://a.example/token")
+        assert "abc-" not in str(caught.value) and "b: c" not in str(caught.value)
+
+    def test_a_token_of_8_kib_is_the_longest(self):
+        doc = {**self.DOC, "access_token": "a" * m.MAX_TOKEN_BYTES}
+        assert m.read_token(doc, 0, "", False, "x")["access_token"] == "a" * m.MAX_TOKEN_BYTES
+
+    def test_a_bound_token_needs_a_proof_that_was_sent(self):
+        doc = {**self.DOC, "token_type": "dpop"}
+        assert m.read_token(doc, 0, "", True, "x")["token_type"] == "DPoP"
+        for broken in (None, [], "x"):
+            with pytest.raises(m.AuthError):
+                m.read_token(broken, 0, "", True, "x")
+
+
+###############################################################################
+# T34. Keys and tokens
+###############################################################################
+
+# Keys made for these tests by `openssl genrsa 2048` and `openssl ecparam -name prime256v1`.
+RSA_PKCS8 = """
+-----BEGIN PRIVATE KEY-----
+MIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYwggSiAgEAAoIBAQDERc+s4gc8rAsx
+RFOty1l/0/3s8THdIevLUW/2fZobUFWnTDATpxoAardqV9RY9l64Ttg9hKbtDMff
+3i3CK/KIgyoFn9Ho6lXMFb9EGLm+O8AgkCgaPcYuuR/UiKF0wRpfESUVuNhtiz00
+kZqIT/0lEHrkJcSdShzWbLMtn6sgLI6KT3IZaq9bhmdbuOhjIn3vIPl75m2rifd6
+v2u9Asr4dINWTueO9Y3pHkvDZ1vgCkFKAx7g/58bHY/eMTS7Ku2BGUHV5XJrZStm
+gU8otfmJr8ekV/Z/2djxLPNXZky2tioikkfusBMlRWHNT28Ww9jN2KRH5U2Ydz94
+PhuZxx17AgMBAAECggEACCSZVCPghvzgTf/2tMwt/2atL0pmdjU1Ei9jxMc7QIzZ
+sOIxUG9rXb8PswLH1ZULIvxqbkr1nfocxMX0Ag1Ot6kxciBKVi56tsfkMpAQDLtv
+4in47/XGJiQaFPhCMpTcYjtU3YzYtdrEBE1SKvuelg4T+ykx+hCcF61U1by9Hc2I
+yrHuDJPcDqQZz+BonRviUcS2K694sTFMlo88jQ7H1gl19nba69tdZOp7Nt93TUm4
+D0YFg9a+2w8kYdzj8AjpxaFfvFzKEz7P6Aylbx9QtrOo4jFx9ozr+qIGdeI2iPJD
+QCU4gwzOU+E2/l8yKoxRF0yfngvV2C48TGRtGOEaOQKBgQDwv3C5YLA2+T7cE4+z
+jRcmQBMfh85XCdbP1FHBLPLBvx80fKzkuTCG9qqR3UrXHGrnEtyHpLMwEqRAm1tl
+6J8WYtC9jHal8sk1oAmVcbJDA7XHaBQjO/zyUYOxzkzM3FunLkEcEwm2gbKZMhMI
+G1uZMZ4Hb3Vc2nB6WzvRMBN/jQKBgQDQtQ2KEYXHhNGHVGFGZNOQZWyTBPsl6nr3
+dRvug1IkExRXzTjOg3Qgb5eV/lawMQaCs5zFklRG8VAHhD7Oc+/xPc9/Ih8y59BL
+X2m+0idpgVP0kwrZMnSf3PQxQXsAcy6GHftuTdOdEZYXQy+MAgvrSTaqh1RdNEYu
++bpP8GorJwKBgDpLUMNCe0jEb4kgn3ItnsZfS4IeA0OmGUK3uZgaByoM2kR+T+sO
+QIbdoY2yVNXjhqsvMQETS2Q/j1ApjicN/b+Q69SJ94zVTg1TFB8AqdZ6RoDjXcTu
+WKBgRpA+UPBmBzdjBtcCcR6lJxbbPip/XV2p2wcX4QY7ynKGNuS/TGldAoGAXzS4
+YGtt434rNti/JyWHfS9HQCndh4ZXYdsCSuOM7PfnJ8ZuS4abytAdDkdftDApECZv
+NZFy8InUQBmLrRImOp4/sXcXVFl7I2b7Dhk/8VkVu1P4duwVV3erzWxZd/MTHgs/
+Tyohhl0nYqU7Y1rrpQFY9qGVUo8uFO/GlgDN7bECgYAJn7u4mlYJ+LbkxPObq4iE
+SHsfFy1dOgnjjU89k/QTqKKBHqTrRiRWZ9mDRGtUK72tecPqiXlQahoKYnrJw2HN
+KTueXg26I1MT59OAUoS05BJCGF+x6R6IqkzZcfCx7zKTOCV0ciZlGDViozPcO5GJ
+QHI3IixM3OpZ3rPx4kX9Tw==
+-----END PRIVATE KEY-----
+"""
+RSA_PKCS1 = """
+-----BEGIN RSA PRIVATE KEY-----
+MIIEogIBAAKCAQEAxEXPrOIHPKwLMURTrctZf9P97PEx3SHry1Fv9n2aG1BVp0ww
+E6caAGq3alfUWPZeuE7YPYSm7QzH394twivyiIMqBZ/R6OpVzBW/RBi5vjvAIJAo
+Gj3GLrkf1IihdMEaXxElFbjYbYs9NJGaiE/9JRB65CXEnUoc1myzLZ+rICyOik9y
+GWqvW4ZnW7joYyJ97yD5e+Ztq4n3er9rvQLK+HSDVk7njvWN6R5Lw2db4ApBSgMe
+4P+fGx2P3jE0uyrtgRlB1eVya2UrZoFPKLX5ia/HpFf2f9nY8SzzV2ZMtrYqIpJH
+7rATJUVhzU9vFsPYzdikR+VNmHc/eD4bmccdewIDAQABAoIBAAgkmVQj4Ib84E3/
+9rTMLf9mrS9KZnY1NRIvY8THO0CM2bDiMVBva12/D7MCx9WVCyL8am5K9Z36HMTF
+9AINTrepMXIgSlYuerbH5DKQEAy7b+Ip+O/1xiYkGhT4QjKU3GI7VN2M2LXaxARN
+Uir7npYOE/spMfoQnBetVNW8vR3NiMqx7gyT3A6kGc/gaJ0b4lHEtiuveLExTJaP
+PI0Ox9YJdfZ22uvbXWTqezbfd01JuA9GBYPWvtsPJGHc4/AI6cWhX7xcyhM+z+gM
+pW8fULazqOIxcfaM6/qiBnXiNojyQ0AlOIMMzlPhNv5fMiqMURdMn54L1dguPExk
+bRjhGjkCgYEA8L9wuWCwNvk+3BOPs40XJkATH4fOVwnWz9RRwSzywb8fNHys5Lkw
+hvaqkd1K1xxq5xLch6SzMBKkQJtbZeifFmLQvYx2pfLJNaAJlXGyQwO1x2gUIzv8
+8lGDsc5MzNxbpy5BHBMJtoGymTITCBtbmTGeB291XNpwels70TATf40CgYEA0LUN
+ihGFx4TRh1RhRmTTkGVskwT7Jep693Ub7oNSJBMUV804zoN0IG+Xlf5WsDEGgrOc
+xZJURvFQB4Q+znPv8T3PfyIfMufQS19pvtInaYFT9JMK2TJ0n9z0MUF7AHMuhh37
+bk3TnRGWF0MvjAIL60k2qodUXTRGLvm6T/BqKycCgYA6S1DDQntIxG+JIJ9yLZ7G
+X0uCHgNDphlCt7mYGgcqDNpEfk/rDkCG3aGNslTV44arLzEBE0tkP49QKY4nDf2/
+kOvUifeM1U4NUxQfAKnWekaA413E7ligYEaQPlDwZgc3YwbXAnEepScW2z4qf11d
+qdsHF+EGO8pyhjbkv0xpXQKBgF80uGBrbeN+KzbYvyclh30vR0Ap3YeGV2HbAkrj
+jOz35yfGbkuGm8rQHQ5HX7QwKRAmbzWRcvCJ1EAZi60SJjqeP7F3F1RZeyNm+w4Z
+P/FZFbtT+HbsFVd3q81sWXfzEx4LP08qIYZdJ2KlO2Na66UBWPahlVKPLhTvxpYA
+ze2xAoGACZ+7uJpWCfi25MTzm6uIhEh7HxctXToJ441PPZP0E6iigR6k60YkVmfZ
+g0RrVCu9rXnD6ol5UGoaCmJ6ycNhzSk7nl4NuiNTE+fTgFKEtOQSQhhfsekeiKpM
+2XHwse8ykzgldHImZRg1YqMz3DuRiUByNyIsTNzqWd6z8eJF/U8=
+-----END RSA PRIVATE KEY-----
+"""
+RSA_PUBLIC = """
+-----BEGIN PUBLIC KEY-----
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAxEXPrOIHPKwLMURTrctZ
+f9P97PEx3SHry1Fv9n2aG1BVp0wwE6caAGq3alfUWPZeuE7YPYSm7QzH394twivy
+iIMqBZ/R6OpVzBW/RBi5vjvAIJAoGj3GLrkf1IihdMEaXxElFbjYbYs9NJGaiE/9
+JRB65CXEnUoc1myzLZ+rICyOik9yGWqvW4ZnW7joYyJ97yD5e+Ztq4n3er9rvQLK
++HSDVk7njvWN6R5Lw2db4ApBSgMe4P+fGx2P3jE0uyrtgRlB1eVya2UrZoFPKLX5
+ia/HpFf2f9nY8SzzV2ZMtrYqIpJH7rATJUVhzU9vFsPYzdikR+VNmHc/eD4bmccd
+ewIDAQAB
+-----END PUBLIC KEY-----
+"""
+EC_PKCS8 = """
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgsEFUcMDdqrsX68cp
+q71qhnNyKmatg2+WcQqyygtD3QuhRANCAARlHhiXJZ+wDY2z+SJjr2w3huLrXVm+
+xUJnPXwWE/M8vgMyrPpU23QxTVGkDr5zqgQaadtBBsmAY5rDP0lU0SOX
+-----END PRIVATE KEY-----
+"""
+EC_SEC1 = """
+-----BEGIN EC PRIVATE KEY-----
+MHcCAQEEILBBVHDA3aq7F+vHKau9aoZzcipmrYNvlnEKssoLQ90LoAoGCCqGSM49
+AwEHoUQDQgAEZR4YlyWfsA2Ns/kiY69sN4bi611ZvsVCZz18FhPzPL4DMqz6VNt0
+MU1RpA6+c6oEGmnbQQbJgGOawz9JVNEjlw==
+-----END EC PRIVATE KEY-----
+"""
+EC_PUBLIC = """
+-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZR4YlyWfsA2Ns/kiY69sN4bi611Z
+vsVCZz18FhPzPL4DMqz6VNt0MU1RpA6+c6oEGmnbQQbJgGOawz9JVNEjlw==
+-----END PUBLIC KEY-----
+"""
+#: What `openssl dgst -sign` makes of b"data" with the RSA key, in base64.
+SIGNED = {
+    "RS256": (
+        "wNp0roypEaNHB4hV0fw37IJAsHbRtk7jwvJ5IlGb9alkknRcgrdqhUgt5RRzc5tvvOHcBzrjBT+cbf7/bdtk54vr"
+        "mVcHTLng+L6yVZUAp7rL1vWT6Mpsnq6hWiIyKMVWjUB1Ut2XuZ3ZEOxznOXTH2Ea8RqucNOgoGlBQySTlTOq6WIP"
+        "TI2MscJhFTcJ78ie3oZGhkfjWIvSq7Zz43gBUDNNj/cIxtgiTt620B6xkjStn/LCaPdLPNsWVEdUV9r0psgllGtI"
+        "dEsE8FBrj3JMm1xVRtiph+1/qMxVy5wM53FRMX8FeL+Msk/byHENyBfQgcZsmOUpE64h+QJqAZ1H/A=="
+    ),
+    "RS384": (
+        "nylssI5LUhmdPZYkbhGz74RFqH9DkR16ERD9e0hRx5wWz/5qNYePRCU2CnuxQJpb1tW+DMwlX7bfYVm1JmFAXvVh"
+        "NiUiFTWrnID3CYYOjJAaxqqWQO9/Tg2NwI36m8VEycNSrQlqKJHoww/+haF4qp6D5Nf09AZzISBX2RSLXUTifuHu"
+        "ShHyZ/ropAlyE/QC267LwgFUkCffpoBumESCk7FM18Wu0fhsOdihornanSEW8IFb5EP3wsytBbSrmyYNY7I9kZIe"
+        "T7J+v0RExoiK4jUAdWTY5EDHnCPnoK86ZLp5PwUb2bW1cdoqxdU7/C93G4cfJvD2Ux37kQzlLmLKwg=="
+    ),
+    "RS512": (
+        "dxZfuPTmogQfcM3t95eo9ZmoENp5njDdiuxJZ4I3yM94Xcm4Tt5hc7/d9wVSKVla7rgVQS5YxILrEE9KIuWwn8rR"
+        "4tfRYs7mChHucoAD8Yq7jPy3/14odR4Fr2Kj1TFvYOD0O3+YA2RApbKyRaP/1EqwexaScPxE2DQLejp9nTGSY9JO"
+        "jTYaiJ6Re3Jof87egvQ/eiP5VxUEdtHt1rKMDWwKW/5q9rt1tLlZR7vLSjhLgFb1CuE4zRxGdvPNrY+9Xj5gll2G"
+        "sLO+9OGa2crFOVWFEwJYNAKGOY9fbLpLkiz5iQF5gCMmfbeFmXKfEKbWypxvm2+q5MbNFlUW/sEK3w=="
+    ),
+    "PS256": (
+        "IuSwD1A17vjh9s+91ZFBPL+N5aFRKv9412Yrkj/gh3bzlqJF37IJzbh3/DCjmhwWppo/OQNWwsj96xWiYEY37Atj"
+        "+YqsSlbwCCigKgqbLggDWAj7bZ61cBwKViX2h/d3C5YTcbDBD6eWDNcesL8mUOBiUAIbCpSTSFiclpvH21sTjYfY"
+        "o6LCInSmDpLiKikB+PseBK/t1u6fumMPjZKjSX4u0MHrnRyrsWWrMLPIVnRmriYx3kBur854rjnwotR8QW/J1XXU"
+        "NbbehQHyy7EQaHLODItaNUrUp2yEs36S9lYevXPfPink8zQaZ7MT9297VSU+GZ/ch2TRznuHwih3wA=="
+    ),
+    "PS384": (
+        "Mg+FysVi+DzNVmBrpJ7SxJY+G0P+OIHDOSfGlnjueFiYggFpZeQmNcvzvLL3MK6Jme8m74S+jteE0BjNJTWPpi1z"
+        "GONVzDX2UwsF8p9cTmN5InzcikpvTmE+7Ez47hcKAMYCTrEsvTqoWGPeBYZZ8ebN7DGxCjNfWqIkBz/9qBVnDwv0"
+        "XmEV9cEC0ELbQ4GGgVQz9AyZhhV6kMABuImq441WiRM7+O8PaJKUUIb8+9RTukH0EMZTM0/T1T5NBAVxQvCWgClx"
+        "512qZNL07pYCf7pjGsODPYkXW9mbVn5WYzMoeMxOY23wmEvYmpzO8SDarLt80X4AvLO6XXA/Xuxvgg=="
+    ),
+    "PS512": (
+        "pCXrOxjg4wkD/FN8At3Y7doTtAoVqsRInhGyN1oGsbU82EfSX/Uk/pbFmWLrNGroWysZFtY55AhOC9iaI/Xusf4E"
+        "iUN2fivEf1mcH7Q+JfvDIKAYrRDYxrrRNxIOV2sWqCswscGpAvft0mmwQR3gKyIs40i+EZFtxjm/JAS7+06cBidt"
+        "VmOFoAAg1bMMxgzWEtNj4GS33vK2ev9pZeXfdSe7SQzHvK7/AgHdkvBtDUF6fv/9LFXOaPzItXKqPOk0vOdOCDMN"
+        "6qJvJKPxNZC9p/eF7mGKeCOGkSrSnNS/8mBYy5OIQf3M6nJMTc3nx8AOmJP3u4CjS7CHNh2qbILY4Q=="
+    ),
+    "PS256 with a short salt": (
+        "MGu1GuZr7rPmJE5wK7gNCGTGG9hbIMPukHQhltf770K6uv7yELv7V7MRIPIgbllApzWZuhKdjbLGVTdhoddF/iL6"
+        "CYtj3OCSmx1yZ6RYtERXAywrgieNic2RMAsAnrC3UsKttwiWIcGpJ9pOvUf4FF1y+PG6EdKq7ds49MiEfPBSSGrl"
+        "W9eifSnhPPwZXspIkyQOmwgHgMkuNQAaabi6Nx7YbuDroymtRmBmE0IjaWnnCsR+pd+sjSc4qB/s1aHc4GvKRouh"
+        "vxfRs0bAAjn3FrzZGX1d6PbaSB9ARg/gevvmBvS2gLR094sfCJy55/PiyElcJ95ozABYJI9nOFQeDg=="
+    ),
+}
+
+
+def part(value):
+    """One part of a JWT."""
+    return m.base64url(value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+class TestSigning:
+    """RFC 6979, 7515, 7518, 8017."""
+
+    @pytest.mark.parametrize(
+        "message, r, s",
+        [
+            ("sample", "EFD48B2AACB6A8FD1140DD9CD45E81D69D2C877B56AAF991C34D0EA84EAF3716",
+             "F7CB1C942D657C41D436C7A1B6E29F65F3E900DBB9AFF4064DC4AB2F843ACDA8"),
+            ("test", "F1ABB023518351CD71D881567B1EA663ED3EFCF6C5132B354F28D3B0B7D38367",
+             "019F4113742A2B14BD25926B49C649155F267E60D3814B4C0CC84250E46F0083"),
+        ],
+    )  # fmt: skip
+    def test_ecdsa_is_that_of_rfc_6979(self, message, r, s):
+        """RFC 6979 §A.2.5."""
+        key = m.ec_key(0xC9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721)
+        assert (key.x >> 240, key.y >> 240) == (0x60FE, 0x7903)
+        signature = key.sign(message.encode())
+        assert signature == bytes.fromhex(r + s)
+        assert key.verify("ES256", message.encode(), signature)
+        assert not key.verify("ES256", b"other", signature)
+
+    @pytest.mark.parametrize("number", [1, 2, 3, m.N - 1, m.N - 2, 2**255, 12345])
+    def test_a_key_is_a_point_of_the_curve_and_its_signatures_are_right(self, number):
+        key = m.ec_key(number)
+        assert m.read_jwk(m.jwk_of(key)) == key[:2] + (0,)
+        assert key.verify("ES256", b"data", key.sign(b"data"))
+
+    @pytest.mark.parametrize("number", [0, m.N, -1])
+    def test_a_private_number_out_of_range_is_no_key(self, number):
+        with pytest.raises(m.AuthError, match="out of range"):
+            m.ec_key(number)
+
+    def test_any_flipped_bit_makes_a_signature_wrong(self):
+        key, dice = m.ec_key(99), rng("bits")
+        signature = key.sign(b"data")
+        for _ in range(10):
+            broken = bytearray(signature)
+            broken[dice.randrange(64)] ^= 1 << dice.randrange(8)
+            assert not key.verify("ES256", b"data", bytes(broken))
+        zero, n = bytes(32), m.N.to_bytes(32, "big")
+        for broken in (zero + signature[32:], signature[:32] + zero, n + signature[32:],
+                       signature[:32] + n, signature[:63], signature + b"\0", b""):  # fmt: skip
+            assert not key.verify("ES256", b"data", broken)
+        for alg in ("ES384", "RS256", "none", "HS256"):
+            assert not key.verify(alg, b"data", signature)
+
+    @pytest.mark.parametrize("alg", [alg for alg in SIGNED if " " not in alg])
+    def test_rsa_agrees_with_openssl(self, alg):
+        key, signature = m.read_pem(RSA_PUBLIC), base64.b64decode(SIGNED[alg])
+        assert key.verify(alg, b"data", signature)
+        assert not key.verify(alg, b"datb", signature)
+        for other in {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "HS256", "none"} - {alg}:
+            assert not key.verify(other, b"data", signature)
+        broken = bytearray(signature)
+        broken[100] ^= 1
+        for wrong in (bytes(broken), signature[1:], b"\0" + signature, b"", b"\xff" * 256):
+            assert not key.verify(alg, b"data", wrong)
+
+    def test_rsa_signs_as_openssl_does(self):
+        assert m.read_pem(RSA_PKCS8).sign(b"data") == base64.b64decode(SIGNED["RS256"])
+
+    def test_a_salt_of_another_length_is_refused(self):
+        """RFC 7518 §3.5: as long as the hash."""
+        signature = base64.b64decode(SIGNED["PS256 with a short salt"])
+        assert not m.read_pem(RSA_PUBLIC).verify("PS256", b"data", signature)
+
+    def test_only_the_one_right_padding_passes(self):
+        """What a lenient parser takes: a short padding, with rubbish behind the hash."""
+        key = m.read_pem(RSA_PKCS8)
+        right = m._pkcs1(b"data", "256", 256)
+        info = right[-51:]
+        for wrong in (
+            b"\0\1" + b"\xff" * 8 + b"\0" + info + bytes(256 - 11 - 51),
+            b"\0\2" + right[2:], b"\0\1" + b"\xfe" + right[3:],
+        ):  # fmt: skip
+            assert len(wrong) == 256
+            signature = pow(int.from_bytes(wrong, "big"), key.d, key.n).to_bytes(256, "big")
+            assert not key.verify("RS256", b"data", signature)
+        signature = pow(int.from_bytes(right, "big"), key.d, key.n).to_bytes(256, "big")
+        assert key.verify("RS256", b"data", signature)
+
+    def test_a_key_whose_parts_do_not_fit_signs_nothing(self):
+        key = m.read_pem(RSA_PKCS8)
+        with pytest.raises(m.AuthError, match="does not fit"):
+            key._replace(d=key.d + 2).sign(b"data")
+
+
+class TestKeys:
+    """JWK and PEM."""
+
+    def test_all_forms_of_a_key_are_the_same_key(self):
+        rsa, ec = m.read_pem(RSA_PKCS8), m.read_pem(EC_PKCS8)
+        assert rsa == m.read_pem(RSA_PKCS1) and rsa[:2] == m.read_pem(RSA_PUBLIC)[:2]
+        assert ec == m.read_pem(EC_SEC1) and ec[:2] == m.read_pem(EC_PUBLIC)[:2]
+        assert m.read_jwk(m.jwk_of(rsa)) == m.read_pem(RSA_PUBLIC)
+        assert m.read_jwk(m.jwk_of(ec)) == m.read_pem(EC_PUBLIC)
+        assert "d" not in m.jwk_of(rsa) and "d" not in m.jwk_of(ec)
+
+    def test_a_private_key_does_not_show_itself(self):
+        for key in (m.read_pem(RSA_PKCS8), m.read_pem(EC_PKCS8)):
+            for text in (repr(key), str(key), f"{key}", repr([key])):
+                assert str(key.d) not in text and "private" in text
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "", "hunter2", RSA_PKCS8[:-60], RSA_PKCS8.replace("MII", "!!!", 1),
+            "-----BEGIN PRIVATE KEY-----\nMDA=\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----",
+            EC_PKCS8.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE").replace(
+                "END PRIVATE", "END ENCRYPTED PRIVATE"),
+            EC_PKCS8.replace("PRIVATE", "RSA PRIVATE"), RSA_PKCS8.replace("PRIVATE", "EC PRIVATE"),
+        ],
+    )  # fmt: skip
+    def test_what_is_no_key_is_refused_without_being_shown(self, text):
+        with pytest.raises(m.AuthError) as caught:
+            m.read_pem(text)
+        assert "hunter2" not in str(caught.value) and len(str(caught.value)) < 120
+
+    def test_any_cut_of_a_key_is_refused(self):
+        whole = base64.b64decode("".join(EC_PKCS8.strip().split("\n")[1:-1]))
+        for size in range(len(whole)):
+            body = base64.b64encode(whole[:size]).decode()
+            with pytest.raises(m.AuthError):
+                m.read_pem(f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----")
+
+    @pytest.mark.parametrize("bits, fine", [(2047, False), (2048, True), (8192, True), (8193, False)])
+    def test_an_rsa_key_is_neither_weak_nor_costly(self, bits, fine):
+        n = 2 ** (bits - 1) + 1
+        if fine:
+            assert m.rsa_key(n, 65537).n == n
+        else:
+            with pytest.raises(m.AuthError, match=str(bits)):
+                m.rsa_key(n, 65537)
+
+    @pytest.mark.parametrize("e", [1, 2, 4, 65536, 2**32 + 1, 0])
+    def test_an_exponent_that_nobody_should_use(self, e):
+        with pytest.raises(m.AuthError, match="do not fit"):
+            m.rsa_key(2**2047 + 1, e)
+
+    def test_a_point_beside_the_curve_is_no_key(self):
+        """RFC 8725 §3.4."""
+        jwk = m.jwk_of(m.ec_key(5))
+        for change in ({"y": jwk["x"]}, {"x": m.base64url(bytes(32))}, {"crv": "P-521"},
+                       {"crv": None}, {"x": "!"}, {"x": None}, {"kty": "oct"},
+                       {"x": m.base64url((m.P + 5).to_bytes(33, "big"))}):  # fmt: skip
+            with pytest.raises(m.AuthError):
+                m.read_jwk({**jwk, **change})
+
+
+class TestTokens:
+    """RFC 7519 by the rules of RFC 8725."""
+
+    RSA_JWK = {
+        "kty": "RSA",
+        "e": "AQAB",
+        "n": (
+            "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEz"
+            "P1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf6"
+            "3kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5Zw"
+            "Kh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRW"
+            "yuXpoQ"
+        ),
+    }
+    PAYLOAD = (
+        "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0"
+        "cnVlfQ"
+    )
+    RS256 = (
+        f"eyJhbGciOiJSUzI1NiJ9.{PAYLOAD}."
+        "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W"
+        "2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkS"
+        "jtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnv"
+        "Wh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw"
+    )
+    EC_JWK = {
+        "kty": "EC",
+        "crv": "P-256",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+        "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    }
+    ES256 = (
+        f"eyJhbGciOiJFUzI1NiJ9.{PAYLOAD}."
+        "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"
+    )
+
+    @pytest.mark.parametrize("token, jwk", [(RS256, RSA_JWK), (ES256, EC_JWK)])
+    def test_the_examples_of_rfc_7515(self, token, jwk):
+        """RFC 7515 §A.2, §A.3."""
+        jwt = m.read_jwt(token)
+        assert jwt.claims["iss"] == "joe"
+        assert m.keys_for(jwt, [self.RSA_JWK, self.EC_JWK], m.ALGORITHMS) == [m.read_jwk(jwk)]
+        m.check_signature(jwt, m.keys_for(jwt, [jwk], m.ALGORITHMS))
+        other = jwt._replace(signed=jwt.signed + b"x")
+        with pytest.raises(m.AuthError, match="signature"):
+            m.check_signature(other, m.keys_for(other, [jwk], m.ALGORITHMS))
+
+    @pytest.mark.parametrize(
+        "token",
+        [
+            "", "a", "a.b", "a.b.c.d", "e30.e30", "e30.e30.=", "e30=.e30.", "e31.e30.",
+            part([]) + ".e30.", "e30." + part("x") + ".", part(b"\xff") + ".e30.",
+            part(b'{"alg":"ES256","alg":"none"}') + ".e30.", part(b'{"a":NaN}') + ".e30.",
+            "e30." + part(b"[" * 1000) + ".", "e30.e30.a", "e30 .e30.", "e30.e30.\n",
+            "e30.e30." + "A" * m.MAX_TOKEN_BYTES,
+        ],
+    )  # fmt: skip
+    def test_a_form_that_is_not_a_jwt(self, token):
+        with pytest.raises(m.AuthError):
+            m.read_jwt(token)
+
+    def test_a_token_of_8_kib_is_the_longest(self):
+        token = m.make_jwt({}, {"x": ""}, m.ec_key(5))
+        for more, fine in ((0, True), (4, False)):
+            grown = token + "A" * ((m.MAX_TOKEN_BYTES - len(token)) // 4 * 4 + more)
+            if fine:
+                assert m.read_jwt(grown)
+            else:
+                with pytest.raises(m.AuthError, match="8192"):
+                    m.read_jwt(grown)
+
+    @pytest.mark.parametrize(
+        "header, why",
+        [
+            ({"alg": "none"}, "alg is"), ({"alg": "HS256"}, "alg is"), ({"alg": "es256"}, "alg is"),
+            ({"alg": None}, "alg is"), ({}, "alg is"), ({"alg": ["ES256"]}, "alg is"),
+            ({"alg": "ES256", "crit": ["b64"]}, "crit"), ({"alg": "RS512"}, "alg is"),
+            ({"alg": "ES256", "typ": "dpop+jwt"}, "typ is"), ({"alg": "ES256", "typ": 7}, "typ is"),
+            ({"alg": "ES256", "typ": "logout+jwt"}, "typ is"),
+        ],
+    )  # fmt: skip
+    def test_a_header_does_not_choose_what_we_did_not_offer(self, header, why):
+        with pytest.raises(m.AuthError, match=why):
+            m.keys_for(m.JWT(header, {}, b"", b""), [self.EC_JWK], m.ALGORITHMS)
+
+    @pytest.mark.parametrize("typ", [None, "JWT", "jwt", "at+jwt", "application/at+jwt", "AT+JWT"])
+    def test_the_kinds_of_an_access_token(self, typ):
+        header = {"alg": "ES256", **({"typ": typ} if typ else {})}
+        assert m.keys_for(m.JWT(header, {}, b"", b""), [self.EC_JWK], m.ALGORITHMS)
+
+    @pytest.mark.parametrize(
+        "alg, jwk, fits",
+        [
+            ("ES256", {}, True), ("ES256", {"use": "sig"}, True), ("ES256", {"use": "enc"}, False),
+            ("ES256", {"key_ops": ["verify"]}, True), ("ES256", {"key_ops": ["sign"]}, False),
+            ("ES256", {"key_ops": "verify"}, False), ("ES256", {"alg": "ES256"}, True),
+            ("ES256", {"alg": "ES384"}, False), ("RS256", {}, False), ("PS256", {}, False),
+            ("ES256", {"crv": "P-384"}, False), ("ES256", {"y": "AA"}, False),
+        ],
+    )  # fmt: skip
+    def test_a_key_must_fit_the_algorithm(self, alg, jwk, fits):
+        jwt = m.JWT({"alg": alg}, {}, b"", b"")
+        found = m.keys_for(jwt, [{**self.EC_JWK, **jwk}, None, "x", {}], m.ALGORITHMS)
+        assert bool(found) is fits
+
+    def test_the_key_id_chooses_and_without_one_ten_are_tried(self):
+        keys = [{**m.jwk_of(m.ec_key(i)), "kid": str(i)} for i in range(1, 13)]
+        jwt = m.JWT({"alg": "ES256", "kid": "7"}, {}, b"", b"")
+        assert [key.x for key in m.keys_for(jwt, keys, m.ALGORITHMS)] == [m.ec_key(7).x]
+        assert not m.keys_for(m.JWT({"alg": "ES256", "kid": "x"}, {}, b"", b""), keys, m.ALGORITHMS)
+        jwt = m.JWT({"alg": "ES256"}, {}, b"", b"")
+        assert len(m.keys_for(jwt, keys, m.ALGORITHMS)) == m.MAX_KEYS_TRIED
+
+    def test_a_key_that_a_token_brings_is_not_looked_at(self):
+        evil = m.ec_key(666)
+        header = {"jwk": m.jwk_of(evil), "jku": "https://evil.example", "x5u": "https://evil.example"}
+        jwt = m.read_jwt(m.make_jwt(header, {"iss": "joe"}, evil))
+        with pytest.raises(m.AuthError, match="signature"):
+            m.check_signature(jwt, m.keys_for(jwt, [self.EC_JWK], m.ALGORITHMS))
+
+    CLAIMS = {"iss": "https://as.example", "aud": "https://a.example/mcp", "exp": 2000}
+
+    @pytest.mark.parametrize(
+        "change, why",
+        [
+            ({}, ""), ({"aud": ["x", "https://a.example/mcp"]}, ""), ({"nbf": 1530}, ""),
+            ({"iat": 1530.0}, ""), ({"exp": 1471}, ""), ({"exp": 1470}, "expired"),
+            ({"exp": None}, "exp is null"), ({"exp": "2000"}, "exp is"), ({"exp": True}, "exp is"),
+            ({"exp": 1e400}, "exp is"), ({"exp": float("nan")}, "exp is"),
+            ({"nbf": 1531}, "nbf is in the future"), ({"iat": 1531}, "iat is in the future"),
+            ({"nbf": "x"}, "nbf is"), ({"iss": "https://as.example/"}, "iss is"),
+            ({"iss": None}, "iss is"), ({"iss": ["https://as.example"]}, "iss is"),
+            ({"aud": "https://a.example/mcp/"}, "aud is"), ({"aud": None}, "aud is"),
+            ({"aud": []}, "aud is"), ({"aud": "https://a.example"}, "aud is"),
+            ({"aud": [["https://a.example/mcp"]]}, "aud is"), ({"aud": {}}, "aud is"),
+        ],
+    )  # fmt: skip
+    def test_claims(self, change, why):
+        args = ({**self.CLAIMS, **change}, "https://as.example", ["https://a.example/mcp"], 1500)
+        if not why:
+            m.check_claims(*args)
+        else:
+            with pytest.raises(m.AuthError, match=why):
+                m.check_claims(*args)
+
+    def test_a_token_that_never_expires_is_refused(self):
+        with pytest.raises(m.AuthError, match="exp is missing"):
+            m.check_claims({"iss": "i", "aud": "a"}, "i", ["a"], 0)
+
+    @pytest.mark.parametrize("pem", [RSA_PKCS8, EC_PKCS8], ids=["RSA", "EC"])
+    def test_an_assertion_proves_who_a_client_is(self, pem):
+        key = m.read_pem(pem)
+        jwt = m.read_jwt(m.client_assertion(key, "me", "https://as.example", 1000.5, "j1", "k1"))
+        assert jwt.header["kid"] == "k1" and jwt.header["alg"] in ("RS256", "ES256")
+        assert jwt.claims == {
+            "iss": "me", "sub": "me", "aud": "https://as.example", "jti": "j1", "iat": 1000,
+            "exp": 1060,
+        }  # fmt: skip
+        m.check_signature(jwt, [key])
+
+    def test_a_proof_of_possession(self):
+        """RFC 9449 §4.2."""
+        key = m.ec_key(77)
+        jwt = m.read_jwt(m.dpop_proof(key, "POST", "https://a.example/mcp?x#y", 9.9, "j", "tok", "n"))
+        assert jwt.header == {"alg": "ES256", "typ": "dpop+jwt", "jwk": m.jwk_of(key)}
+        assert jwt.claims == {
+            "jti": "j", "htm": "POST", "htu": "https://a.example/mcp", "iat": 9, "nonce": "n",
+            "ath": m.code_challenge("tok"),
+        }  # fmt: skip
+        m.check_signature(jwt, [key])
+        bare = m.read_jwt(m.dpop_proof(key, "GET", "https://a.example/", 9, "j"))
+        assert set(bare.claims) == {"jti", "htm", "htu", "iat"}
+
+
+###############################################################################
 # T38. The command line
 ###############################################################################
 
@@ -21772,7 +22762,7 @@ class TestPurity:
     ASYNC = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
     def test_the_protocol_itself_is_pure(self):
-        assert {2, 3, 4, 5, 6, 9, 10, 11, 24, 25, 26} == {p.number for p in NUMBERED if p.pure}
+        assert {2, 3, 4, 5, 6, 9, 10, 11, 24, 25, 26, 33, 34} == {p.number for p in NUMBERED if p.pure}
 
     @pytest.mark.parametrize("part", [p for p in NUMBERED if p.pure], ids=lambda p: f"{p.number}")
     def test_pure_section_does_no_input_or_output(self, part):
