@@ -12039,7 +12039,7 @@ CONNECTORS.insert(0, connect_http)
 ###############################################################################
 # 33. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1 and 2.
+# Pure. Uses sections 1, 2, 24 and 26.
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
@@ -12633,7 +12633,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
 ###############################################################################
 # 34. Keys and tokens
 ###############################################################################
-# Pure. Uses sections 1 and 2.
+# Pure. Uses sections 1 to 3 and 33.
 #
 # Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
 #           hashes in the standard library.
