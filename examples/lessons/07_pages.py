@@ -1,0 +1,66 @@
+"""Lesson 7. Pages and completion.
+
+A long list comes in pages. With each page comes a cursor; who sends it back gets the next page.
+And while a person types an argument of a prompt, the server can complete it.
+
+mcp_lite.py does it properly in section 17 (Handlers).
+Exercise: an async generator that yields all resources, and notices a server whose cursors go
+round in circles.
+"""
+
+from course import Pipe, say, teach
+
+
+async def lesson():
+    async with Pipe() as pipe:
+        await pipe.shake_hands()
+        say("This server puts three items on a page. We ask for the resources:")
+        answer = await pipe.ask(1, "resources/list")
+        say("nextCursor says that there is more. It means nothing to us; we just send it back:")
+        while "nextCursor" in answer["result"]:
+            cursor = answer["result"]["nextCursor"]
+            answer = await pipe.ask(2, "resources/list", {"cursor": cursor})
+        say("The last page has no cursor.")
+        say('Now a prompt. The person types "t" for its argument `word`:')
+        answer = await complete(pipe, "word", "t")
+        assert answer["result"]["completion"]["values"] == ["tool"]
+
+
+async def complete(pipe, argument, begun):
+    """Ask for the values of an argument that begin so."""
+    ref = {"type": "ref/prompt", "name": "translate"}
+    about = {"name": argument, "value": begun}
+    return await pipe.ask(3, "completion/complete", {"ref": ref, "argument": about})
+
+
+async def invented_cursor():
+    """We invent a cursor. What comes back?"""
+    async with Pipe() as pipe:
+        await pipe.shake_hands()
+        answer = await pipe.ask(1, "resources/list", {"cursor": "page 2"})
+        assert answer["error"]["code"] == -32602
+    return "Error -32602. Cursors are opaque: only the server knows what they mean."
+
+
+async def borrowed_cursor():
+    """We send the cursor of resources/list to tools/list. Does it work?"""
+    async with Pipe() as pipe:
+        await pipe.shake_hands()
+        page = await pipe.ask(1, "resources/list")
+        cursor = page["result"]["nextCursor"]
+        answer = await pipe.ask(2, "tools/list", {"cursor": cursor})
+        assert answer["error"]["code"] == -32602
+    return "No, -32602: this server writes into a cursor which list it belongs to."
+
+
+async def by_itself():
+    """Nobody wrote a completion for `language`. Can it be completed?"""
+    async with Pipe() as pipe:
+        await pipe.shake_hands()
+        answer = await complete(pipe, "language", "F")
+        assert answer["result"]["completion"]["values"] == ["French", "Finnish"]
+    return 'Yes: it is annotated as Literal["French", ...], and that says all there is.'
+
+
+if __name__ == "__main__":
+    teach(__doc__, lesson, invented_cursor, borrowed_cursor, by_itself)

@@ -1,0 +1,82 @@
+"""Lesson 11. Batches, and the history of the protocol.
+
+There are five revisions. Each added something, and one took something back: batches, several
+messages in one JSON array, exist in 2025-03-26 alone. A peer never gets what its revision does not
+know; so a server must know what was new when.
+
+mcp_lite.py does it properly in section 4 (Revisions and methods): all of history is four tables.
+Exercise: print a table of all methods by revision, from METHODS and REVISIONS of mcp_lite.
+"""
+
+import json
+
+from course import Pipe, came, say, sent, teach
+
+BATCH = [
+    {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+    {"jsonrpc": "2.0", "method": "notifications/whatever"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+     "params": {"name": "add", "arguments": {"a": 1, "b": 2}}},
+]  # fmt: skip
+
+
+async def send_batch(pipe, batch):
+    """Send an array as one line, and return the line that comes back."""
+    line = json.dumps(batch).encode() + b"\n"
+    sent(line)
+    pipe.server.stdin.write(line)
+    answer = await pipe.server.stdout.readline()
+    came(answer)
+    return json.loads(answer)
+
+
+async def lesson():
+    async with Pipe() as pipe:
+        await pipe.shake_hands("2025-03-26")
+        say("In this revision we may send several messages at once:")
+        answers = await send_batch(pipe, BATCH)
+        assert sorted(answer["id"] for answer in answers) == [1, 2]
+        say("Two answers to three messages, in one array: the notification has none. The result "
+            "of the call has no structuredContent; that came one revision later.")  # fmt: skip
+    say("Now the same server's tools, for a client of the first revision, and for a later one:")
+    for revision in ("2024-11-05", "2025-11-25"):
+        async with Pipe() as pipe:
+            await pipe.shake_hands(revision)
+            answer = await pipe.ask(1, "tools/list")
+            say(f"For {revision} a tool has " + ", ".join(answer["result"]["tools"][0]) + ".")
+
+
+async def batch_later():
+    """We send a batch in 2025-11-25. What happens?"""
+    async with Pipe() as pipe:
+        await pipe.shake_hands("2025-11-25")
+        answer = await send_batch(pipe, BATCH)
+        assert answer["error"]["code"] == -32600
+    return "One error for all of it: the revisions after 2025-03-26 took batches out again."
+
+
+async def empty_batch():
+    """And an empty batch, where there are batches?"""
+    async with Pipe() as pipe:
+        await pipe.shake_hands("2025-03-26")
+        answer = await send_batch(pipe, [])
+        assert answer["error"]["code"] == -32600 and answer["id"] is None
+    return ("An error with the id null, as JSON-RPC 2.0 says. Later revisions leave the id out "
+            "where there is none: even an error has its history.")  # fmt: skip
+
+
+async def new_content():
+    """A tool returns a link, which came in 2025-06-18. What does an older client get?"""
+    call = {"name": "where", "arguments": {"name": "tool"}}
+    kinds = []
+    for revision in ("2025-03-26", "2025-06-18"):
+        async with Pipe() as pipe:
+            await pipe.shake_hands(revision)
+            answer = await pipe.ask(1, "tools/call", call)
+            kinds.append(answer["result"]["content"][0]["type"])
+    assert kinds == ["text", "resource_link"]
+    return "A text that says the same. To leave it out would lose it; to send it would break it."
+
+
+if __name__ == "__main__":
+    teach(__doc__, lesson, batch_later, empty_batch, new_content)
