@@ -98,7 +98,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     19  Lines and pipes
     20  Standard streams
     Part V    A client
-    21  Client
+    21  Questions and announcements
+    22  Client
     23  Child processes
     Part VI   HTTP
     24  HTTP/1.1
@@ -205,6 +206,7 @@ from typing import (
     Iterable,
     Mapping,
     NamedTuple,
+    NoReturn,
     Optional,
     Sequence,
     Union,
@@ -7119,41 +7121,35 @@ RUNNERS["stdio"] = serve_stdio
 # =============================================================================
 
 ###############################################################################
-# 21. Client
+# 21. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 10 and 12 to 18.
+# Uses sections 1, 2, 4 to 10, 12, 14, 15 and 17.
 #
-#
-# Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
-#           with one clear error when something goes wrong.
-# Rules.    1. One task owns the connection. close() works from any task, any number of times.
-#           2. Capabilities are declared from the callbacks that were given; what the server did
-#              not declare is not asked for.
-#           3. Lists are read page by page, and a server that goes round in circles is caught.
-#           4. What comes back is checked: its shape, and structured output against the tool's
-#              schema. A server can make a call fail, with an MCPError, and nothing else.
-# Plan.     Parts of answers; Cache; Subscription; Client; ASKED, from the server's questions to
-#           the functions that answer them by the callbacks.
-# Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
+# Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
+#           roots. And it announces: this changed, the progress, a log line. Connections break
+#           meanwhile, and servers are started again.
+# Rules.    1. What comes back is checked for its shape. A server can make a call fail, with an
+#              MCPError, and do nothing else to the program.
+#           2. A question is answered by the function that was given for it, or refused.
+#           3. A subscription outlives its connection. It is opened again when the server is back,
+#              and the program hears of the gap, in which changes may have been missed.
+#           4. All that is kept for a server has a bound: questions at once, results, announcements.
+# Plan.     Parts of answers; Pace; Cache; Answers; Subscription and Announcements.
+# Not here. The requests that all this belongs to: the Client of the next section sends them.
 
-__all__ += ["Client"]
-
-MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
+MAX_QUESTIONS = 100  # that a server may ask at once, in one result; people answer one at a time
 MAX_CACHED = 1000  # results that a client keeps
+MAX_CACHED_BYTES = 16 * 1024 * 1024  # of them all, as JSON; as much as one message may have
 MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
 RETRY_SECONDS = 1.0  # at least, between two attempts to open a stream again, in the long run
 FREE_RETRIES = 5  # attempts that may follow each other sooner, if the server says so
 STEADY_SECONDS = 5.0  # for which a stream stands that was worth opening, though nothing came
-STALL_SECONDS = 30.0  # for a peer to take what we write
-PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks
+STALL_SECONDS = 30.0  # for a peer to take what we write; the longest pause between two attempts
+PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks, or to subscribe us again
 
 #: A function of the user's, plain or async.
 Callback = Optional[Callable[..., Any]]
-#: Each turns a target and the Client's options into a Transport, or returns None: not mine.
-CONNECTORS: list[Callable[[Any, Msg], Transport | None]] = [
-    lambda target, options: target if isinstance(target, Transport) else None
-]
 
 
 def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
@@ -7180,29 +7176,10 @@ def objects(answer: Msg, key: str, needs: str | None = None) -> list[Msg]:
     return found
 
 
-def _object(answer: Msg, key: str) -> Msg:
+def object_of(answer: Msg, key: str) -> Msg:
+    """Return a member of what a server sent if it is an object; else an empty one."""
     value = answer.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def value_of(answer: Msg) -> Any:
-    """Return what a tool's result says, as a Python value; raise ToolError if it failed.
-
-    >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
-    3
-    >>> value_of({"content": [{"type": "text", "text": "hello"}]})
-    'hello'
-    """
-    blocks = answer.get("content", [])
-    values = [block.get("text") if block.get("type") == "text" else block for block in blocks]
-    if answer.get("isError"):
-        text = "\n".join(value for value in values if isinstance(value, str))
-        raise ToolError(text or "the tool failed without a message", answer)
-    if "structuredContent" in answer:
-        out = answer["structuredContent"]
-        # Scalars and lists travel as {"result": ...}, since the wire wants an object.
-        return out["result"] if isinstance(out, dict) and out.keys() == {"result"} else out
-    return values[0] if len(values) == 1 else values or None
 
 
 def root_of(root: Any) -> Msg:
@@ -7219,15 +7196,6 @@ def root_of(root: Any) -> Msg:
 
     path = Path(root).absolute()
     return {"uri": path.as_uri(), "name": path.name}
-
-
-#: Results that hold a list of objects: its name, and the str that each of them must have.
-RESULTS = {
-    "tools/list": ("tools", "name"), "prompts/list": ("prompts", "name"),
-    "resources/list": ("resources", "uri"), "prompts/get": ("messages", "role"),
-    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
-    "resources/read": ("contents", None),
-}  # fmt: skip
 
 
 async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
@@ -7281,20 +7249,21 @@ class Pace:
 class Cache:
     """Results for as long as they say. spec: server/utilities/caching#cacheable-model"""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, max_bytes: int = MAX_CACHED_BYTES) -> None:
+        self.limit, self.max_bytes = limit, max_bytes
+        self.size = 0  # of all texts and their keys
         self.changes = 0  # announcements heard: a result that one overtook is not kept
         self.kept: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, and as JSON
 
     def key(self, method: str, params: Msg | None) -> str:
-        """Return what to keep a result under, or an empty string for one that must not be kept."""
+        """Return the key of a result; an empty string for one that must not be kept."""
         inputs = {"inputResponses", "requestState"} & (params or {}).keys()
         if method not in CACHEABLE or inputs:
             return ""
         return json.dumps([method, params], sort_keys=True)
 
     def find(self, key: str) -> Msg | None:
-        """Return what is kept under `key`: a copy, since callers may change what they get."""
+        """Return a copy of the result kept under `key`, since callers may change what they get."""
         until, text = self.kept.get(key, (0.0, ""))
         return json.loads(text) if time.monotonic() < until else None
 
@@ -7303,12 +7272,26 @@ class Cache:
         ttl_ms = answer.get("ttlMs")
         if isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
             until = time.monotonic() + min(ttl_ms, MAX_TTL_MS) / 1000
+            self.forget(key)
             self.kept[key] = (until, json.dumps(answer))
-        if len(self.kept) > self.limit:
-            self.kept.popitem(last=False)
+            self.size += len(key) + len(self.kept[key][1])
+        while len(self.kept) > self.limit or self.size > self.max_bytes:
+            self.forget(next(iter(self.kept)))
+
+    def forget(self, key: str) -> None:
+        """Keep a result no longer."""
+        _, text = self.kept.pop(key, (0.0, None))
+        if text is not None:
+            self.size -= len(key) + len(text)
+
+    def clear(self) -> None:
+        """Keep nothing: what changed was perhaps announced while we could not hear."""
+        self.changes += 1
+        self.kept.clear()
+        self.size = 0
 
     def drop(self, method: str, params: Msg) -> None:
-        """Forget what a notification makes stale."""
+        """Forget the results that a notification makes stale."""
         # spec: server/utilities/caching#interaction-with-notifications
         if not method.endswith(("/list_changed", "/updated")):
             return
@@ -7316,13 +7299,162 @@ class Cache:
         kind, uri = method.split("/")[1], json.dumps(str(params.get("uri")))[1:-1]
         for key in [key for key in self.kept if key.startswith(f'["{kind}/')]:
             if method.endswith("/list_changed") or uri in key:
-                del self.kept[key]
+                self.forget(key)
+
+
+class Answers:
+    """Answers to the questions of a server, from the functions that a program gave for them."""
+
+    def __init__(self, model: str, roots: Any, callbacks: Mapping[str, Callback]) -> None:
+        self.model = model  # the name of the model, for texts whose function does not say it
+        self.roots = roots
+        #: by capability: sampling, elicitation.form, elicitation.url
+        self.callbacks = callbacks
+
+    def capabilities(self, rev: Revision) -> Msg:
+        """Declare what there are functions for."""
+        ours: Msg = {}
+        for path, callback in {"roots": self.roots, **self.callbacks}.items():
+            name, _, mode = path.partition(".")
+            if callback is not None:
+                ours.setdefault(name, {}).update({mode: {}} if mode else {})
+        if "roots" in ours and not rev.modern:
+            ours["roots"] = {"listChanged": True}
+        return ours
+
+    async def answer_all(self, asked: Msg, session: Session) -> Msg:
+        """Return the answers to questions, all put at the same time; ProtocolError for too many."""
+        if len(asked) > MAX_QUESTIONS:
+            many = f"{len(asked)} questions at once; at most {MAX_QUESTIONS}"
+            raise ProtocolError(f"the server asked {many}")
+        answers = await together(self.answer(each, session) for each in asked.values())
+        return dict(zip(asked, answers))
+
+    async def answer(self, asked: JSON, session: Session) -> Msg:
+        """Return the answer to a question: a request of the server, or part of a result."""
+        method = asked.get("method") if isinstance(asked, dict) else None
+        if not isinstance(method, str) or method not in ASKED:
+            raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
+        row, params = METHODS[method], object_of(asked, "params")
+        check_capability("client", session.client_capabilities, row.capability, NEWEST)
+        check_params(row, params)
+        return await ASKED[method](self, params, session)
+
+    def callback(self, capability: str) -> Callable[..., Any]:
+        """Return the function for a capability; RPCError if there is none."""
+        found = self.callbacks.get(capability)
+        if found is None:
+            raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
+        return found
+
+    async def list_roots(self, params: Msg, session: Session) -> Msg:
+        """Answer roots/list."""
+        found = await value_from(self.roots) or ()
+        return {"roots": [strip_unknown("Root", root_of(root), session.rev) for root in found]}
+
+    async def sample(self, params: Msg, session: Session) -> Msg:
+        """Answer sampling/createMessage: a function may return a text, or a whole result."""
+        sample = self.callback("sampling")
+        if "tools" in params or "toolChoice" in params:
+            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
+            if not declares(session.client_capabilities, "sampling.tools"):
+                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+        answer = await _maybe_await(sample(params))
+        if not isinstance(answer, dict) or "content" not in answer:
+            answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
+        blocks = answer["content"] if isinstance(answer["content"], list) else [answer["content"]]
+        blocks = [fit_content(block, session.rev) for block in blocks]
+        if len(blocks) != 1 and not session.rev.rich_sampling:
+            blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
+        content = blocks[0] if len(blocks) == 1 else blocks
+        return {"role": "assistant", "model": self.model, **answer, "content": content}
+
+    async def elicit(self, params: Msg, session: Session) -> Msg:
+        """Answer elicitation/create: a form to fill in, or a URL to open."""
+        if params.get("mode") == "url":
+            # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "MUST specify"
+            url, schema = params.get("url"), None
+            if not isinstance(url, str) or not url:
+                raise RPCError(INVALID_PARAMS, "an elicitation by URL needs a url, a string")
+            answer = await _maybe_await(self.callback("elicitation.url")(params["message"], url))
+        else:
+            elicit = self.callback(f"elicitation.{params.get('mode', 'form')}")
+            schema = member(params, "requestedSchema", dict, "form")
+            answer = await _maybe_await(elicit(params["message"], schema))
+        try:
+            return answer_of(answer, schema)
+        except SchemaError as exc:
+            logger.error("elicit() gave what was not asked for: %s", exc)
+            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
+
+
+#: The questions that a server may ask, and the functions that answer them.
+ASKED: dict[str, Callable[[Answers, Msg, Session], Awaitable[Msg]]] = {
+    "roots/list": Answers.list_roots,
+    "sampling/createMessage": Answers.sample,
+    "elicitation/create": Answers.elicit,
+}
+
+
+def answer_of(answer: Any, schema: Msg | None) -> Msg:
+    """Return an elicitation's result for what a callback returned.
+
+    An action ("accept", "decline", "cancel"), (action, content), a result dict, None or False to
+    decline, True to accept, or the content itself. Defaults of the schema fill what is missing.
+
+    >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
+    >>> answer_of({}, schema), answer_of(None, schema)
+    ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
+    """
+    actions = ("accept", "decline", "cancel")
+    action, content = "accept", answer
+    if answer is None or answer is False:
+        action = "decline"
+    elif isinstance(answer, str) and answer in actions:
+        action, content = answer, None
+    elif isinstance(answer, (tuple, list)) and len(answer) == 2 and answer[0] in actions:
+        action, content = answer
+    elif isinstance(answer, dict) and answer.get("action") in actions:
+        action, content = answer["action"], answer.get("content")
+    if action != "accept" or schema is None:
+        return {"action": action}
+    fields = {k: v for k, v in object_of(schema, "properties").items() if isinstance(v, dict)}
+    if content is True and [field.get("type") for field in fields.values()] != ["boolean"]:
+        content = None  # no more than consent
+    content = {} if content is None else to_json(content)
+    if not isinstance(content, dict) and len(fields) == 1:
+        content = dict.fromkeys(fields, content)  # the only thing that was asked for
+    if isinstance(content, dict):
+        defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+        content = {**defaults, **content}
+    checker_of({"type": "object", **schema})(content)
+    return {"action": action, "content": content}
+
+
+def checker_of(schema: Msg) -> Callable[[JSON], None]:
+    """Return what checks a value by a schema of the server's; SchemaError if that is unusable.
+
+    With regular expressions in it, nothing is checked: the text may be the server's as well, and
+    the two together can take for ever.
+    """
+    return (lambda value: None) if _has_patterns(schema) else compile_schema(schema).check
+
+
+def _has_patterns(node: JSON) -> bool:
+    if isinstance(node, list):
+        return any(map(_has_patterns, node))
+    if not isinstance(node, dict):
+        return False
+    own = isinstance(node.get("pattern"), str) or "patternProperties" in node
+    return own or any(map(_has_patterns, node.values()))
 
 
 class Subscription:
-    """What the server announces, as long as somebody wants to hear it.
+    """The updates of resources and lists that a program wants to hear of.
 
     `async for`, `async with` or `await` open it; client.subscribe() and client.listen() make them.
+    It ends when it is closed, when the connection is closed, and when the server refuses it; not
+    when the server is started again, if the connection can outlive that, as over HTTP.
     """
 
     def __init__(self, client: Client, wanted: Msg, callback: Callback, whole: bool) -> None:
@@ -7331,10 +7463,10 @@ class Subscription:
         self.methods = {FILTERS[name][0] for name in wanted}
         self.whole = whole  # give out messages, not only their parameters
         self.updates: deque[Msg] = deque(maxlen=MAX_INBOX)  # the oldest say no more than the last
-        #: modern: the request that brings the updates, its id, and failures to make it in a row
+        #: modern: the request that brings the updates, and its id
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
-        self.failures = 0
+        self.agreed_to = False  # modern: by the server, since the request was sent last
         self._state = START
 
     async def open(self) -> Subscription:
@@ -7351,19 +7483,21 @@ class Subscription:
             else:
                 await self._tell_server("resources/subscribe")
         except BaseException:
-            self._end()
+            self.end()
             raise
         return self
 
     async def close(self) -> None:
         """Subscribe no longer."""
         if self._state is READY:
-            self._end()
+            self.end()
             if self.task is None and self.client.peer.lost is None:
                 await self._tell_server("resources/unsubscribe")
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Let those who wait for updates go: none will come any more."""
         self._state = DONE
+        self.client.announcements.missing.discard(self)
         with contextlib.suppress(ValueError):
             self.client.subscriptions.remove(self)
         if self.task is not None:
@@ -7392,7 +7526,8 @@ class Subscription:
 
     def agree(self, notifications: Msg) -> None:
         """Hear what the server will tell of."""
-        self.failures = 0
+        self.agreed_to = True
+        self.client.announcements.back(self)
         _settle(self._agreed, None, None)
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
@@ -7419,28 +7554,383 @@ class Subscription:
 
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
-        peer, params = self.client.peer, {"notifications": self.wanted}
-        problem: MCPError | None = None
-        while True:
-            try:
-                await self.client._request("subscriptions/listen", params, self._send, float("inf"))
-                break  # the server ended it
-            except MCPError as exc:
-                cut = isinstance(exc, ConnectionClosed) and self._agreed.done() and not peer.lost
-                if not cut or self.failures == MAX_RESUMES:
-                    problem = exc
-                    break
-            self.failures += 1
-            await asyncio.sleep(RETRY_MS / 1000 * self.failures)
-        if problem is not None and self._agreed.done() and not peer.lost:
+        client, clock, pace = self.client, asyncio.get_running_loop().time, Pace()
+        problem, goes_on = None, True
+        while goes_on:
+            self.agreed_to, since = False, clock()
+            problem, goes_on = await self._listen_once()
+            goes_on = goes_on and self._agreed.done() and client.peer.lost is None
+            if goes_on:
+                client.announcements.cut(self, problem)
+                good = self.agreed_to and clock() - since >= STEADY_SECONDS
+                await asyncio.sleep(pace.wait(None, good, clock()))
+        if self._agreed.done() and client.peer.lost is None:
             logger.warning("a subscription has ended: %s", problem)
-        ended = ConnectionClosed(f"{peer.name} ended the subscription")
-        _settle(self._agreed, None, problem or ended)
-        self._end()
+        _settle(self._agreed, None, problem)
+        self.end()
+
+    async def _listen_once(self) -> tuple[MCPError, bool]:
+        """Modern: hear updates until they end; return why, and if it makes sense to try again."""
+        client, params = self.client, {"notifications": self.wanted}
+        try:
+            await client.send_request(
+                "subscriptions/listen", params, self._send, timeout=float("inf")
+            )
+        except MCPError as exc:
+            return exc, isinstance(exc, ConnectionClosed)
+        # spec: basic/patterns/subscriptions#graceful-closure -- the server ended it. Over HTTP that
+        # may be because it is started again; on a pipe, the pipe ends as well.
+        ended = ConnectionClosed(f"{client.peer.name} ended the subscription")
+        return ended, client.transport.outlives_server
 
     async def _send(self, msg: Msg) -> None:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
         await self.client.send(msg)
+
+
+class Announcements:
+    """What a server announces: who hears it, and how it comes again after a loss."""
+
+    def __init__(self, client: Client, on_reconnect: Callback) -> None:
+        self.client, self.on_reconnect = client, on_reconnect
+        self.subscriptions: list[Subscription] = []
+        #: by notification: functions of its parameters
+        self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
+        self.missing: set[Subscription] = set()  # modern: those whose streams are lost, for now
+
+    def hear(self, msg: Msg) -> None:
+        """Take a notification to all who want it."""
+        method, params = msg["method"], msg.get("params", {})
+        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
+        if method == "notifications/cancelled":
+            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
+            mark = params.get("requestId")
+        owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
+        if method == "notifications/cancelled":
+            peer = self.client.peer
+            problem = ProtocolError(f"{peer.name} cancelled it: {params.get('reason')}")
+            for item in owners:
+                peer.fail(item.req_id, problem)
+        elif method == "notifications/subscriptions/acknowledged":
+            for item in owners:
+                item.agree(object_of(params, "notifications"))
+        else:
+            # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
+            for item in list(self.subscriptions) if mark is None else owners:
+                item.push(msg)
+            # For changed lists, the listeners have a subscription of their own: see begin().
+            if mark is None or (owners and method == "notifications/resources/updated"):
+                self.tell_listeners(msg)
+
+    def tell_listeners(self, msg: Msg) -> None:
+        """Call the functions that want a notification."""
+        for listener in self.listeners.get(msg["method"], ()):
+            self.client.peer.call(listener, msg.get("params", {}))
+
+    async def begin(self) -> None:
+        """Subscribe to what there are listeners for; legacy servers announce it unasked."""
+        client = self.client
+        wanted: Msg = {what: True for what in ("tools", "prompts", "resources")
+                       if f"notifications/{what}/list_changed" in self.listeners
+                       and declares(client.server_capabilities, f"{what}.listChanged")}  # fmt: skip
+        if wanted and client.peer.session.rev.modern:
+            changes = client.listen(**wanted, callback=self.tell_listeners).open()
+            try:  # before anything else, so that nothing is missed
+                await asyncio.wait_for(changes, PROBE_SECONDS)
+            except (MCPError, asyncio.TimeoutError) as exc:
+                logger.warning("changes will not be heard of: %r", exc)
+
+    async def restore(self) -> None:
+        """Legacy: tell a server that knows a new session only what the old one had asked for."""
+        client = self.client
+        asked = [("logging/setLevel", {"level": client.log_level})] if client.log_level else []
+        uris = {uri: None for item in self.subscriptions for uri in item.uris}
+        asked += [("resources/subscribe", {"uri": uri}) for uri in uris]
+        await together(self._ask_again(method, params) for method, params in asked)
+
+    async def _ask_again(self, method: str, params: Msg) -> None:
+        client = self.client
+        try:
+            patience = min(client.timeout, PROBE_SECONDS)
+            await client.peer.ask(method, params, client.send, patience=patience)
+        except MCPError as exc:
+            what = f"the subscription to {params['uri']}" if "uri" in params else "the log level"
+            logger.warning("%s lost %s: %s", client.peer.name, what, exc)
+            for item in [item for item in self.subscriptions if params.get("uri") in item.uris]:
+                item.end()
+
+    def cut(self, subscription: Subscription, reason: MCPError) -> None:
+        """Hear that the stream of a subscription is lost; it will be opened again."""
+        if subscription not in self.missing:
+            logger.info("no updates for the time being: %s", reason)
+            self.missing.add(subscription)
+
+    def back(self, subscription: Subscription) -> None:
+        """Hear that a subscription is open again, or ended."""
+        if subscription in self.missing:
+            self.missing.remove(subscription)
+            if not self.missing:
+                self.reconnected()
+
+    def reconnected(self) -> None:
+        """Go on after a gap, in which announcements may have been missed."""
+        self.client.forget_lists()
+        if self.on_reconnect is not None:
+            self.client.peer.call(self.on_reconnect)
+
+    def lose(self, reason: MCPError | None) -> None:
+        """End everything: the connection is gone for good; None if the program has closed it."""
+        changes = [name for name in self.listeners if name.endswith(("_changed", "/updated"))]
+        if reason is not None and (changes or self.subscriptions):
+            logger.warning("nothing that the server announces will be heard any more: %s", reason)
+        for subscription in list(self.subscriptions):
+            subscription.news.set()  # the iterator looks again
+
+###############################################################################
+# 22. Client
+###############################################################################
+# Uses sections 1 to 8, 10, 12, 13, 16 to 18 and 21.
+#
+# Problem.  A program wants to use a server: connect, list, call, and get values or one clear error.
+# Rules.    1. One task owns the connection. close() works from any task, any number of times.
+#           2. Capabilities are declared from the callbacks that were given. A server is not asked
+#              for what it did not declare.
+#           3. Lists are read page by page, and a server that goes round in circles is caught.
+#           4. No request is sent that the program did not ask for, with two exceptions: `ping`,
+#              where a server may ask for roots first; and one `tools/list`, when the server says
+#              that headers do not fit a tool as it is now.
+#           5. max_timeout is the longest that one request takes: with all its progress, its rounds
+#              of questions, the looks at its task.
+# Plan.     Connector, from a target to a Transport; Call, one request to its end; Client.
+# Not here. What each kind of target is: later sections add themselves to CONNECTORS.
+
+__all__ += ["Client"]
+
+MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
+MAX_LIST_BYTES = 64 * 1024 * 1024  # of all pages of one list; four of the longest messages
+MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
+
+
+class Connector(NamedTuple):
+    """A kind of target, and the Transport that reaches it."""
+
+    name: str
+    takes: Callable[[Any], Any]  # is a target of this kind?
+    make: Callable[..., Transport]  # from the target and keyword options
+
+    def check(self, options: Msg) -> None:
+        """Raise TypeError for an option that this kind of target does not have."""
+        known = [p.name for p in inspect.signature(self.make).parameters.values()
+                 if p.kind is p.KEYWORD_ONLY]  # fmt: skip
+        for name in options:
+            if name not in known:
+                can = f"; it can have {', '.join(known)}" if known else ""
+                raise TypeError(f"a Client of {self.name} has no option {name!r}{can}")
+
+
+#: The first that takes a target makes its Transport; later sections put theirs here.
+CONNECTORS = [
+    Connector("a Server", lambda target: isinstance(target, Server), lambda target: target),
+    Connector("a Transport", lambda target: isinstance(target, Transport), lambda target: target),
+]
+
+
+def connector_of(target: Any) -> Connector:
+    """Return the Connector for a target; TypeError if there is none."""
+    found = next((each for each in CONNECTORS if each.takes(target)), None)
+    if found is None:
+        can = "give a Server, a command, a path, a URL or a Transport"
+        raise TypeError(f"cannot connect to {target!r}: {can}")
+    return found
+
+
+def value_of(answer: Msg) -> Any:
+    """Return what a tool's result says, as a Python value; raise ToolError if it failed.
+
+    >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
+    3
+    >>> value_of({"content": [{"type": "text", "text": "hello"}]})
+    'hello'
+    """
+    blocks = answer.get("content", [])
+    values = [block.get("text") if block.get("type") == "text" else block for block in blocks]
+    if answer.get("isError"):
+        text = "\n".join(value for value in values if isinstance(value, str))
+        raise ToolError(text or "the tool failed without a message", answer)
+    if "structuredContent" in answer:
+        out = answer["structuredContent"]
+        return out["result"] if is_wrapped(out, values) else out
+    return values[0] if len(values) == 1 else values or None
+
+
+def is_wrapped(out: JSON, values: list[Any]) -> bool:
+    """Return whether an object {"result": ...} stands for the value inside.
+
+    Numbers, texts and lists travel so, since the wire wants an object. Nothing marks them; but the
+    text beside is that of the value, and for an object that is really like this, of the object.
+
+    >>> is_wrapped({"result": 5}, ["5"]), is_wrapped({"result": 5}, ['{"result": 5}'])
+    (True, False)
+    >>> is_wrapped({"result": []}, []), is_wrapped({"result": [5]}, [])
+    (True, False)
+    """
+    if not isinstance(out, dict) or out.keys() != {"result"}:
+        return False
+    for text in values:
+        if isinstance(text, str) and text.lstrip()[:1] == "{":
+            with contextlib.suppress(ProtocolError):
+                if decode(text.encode("utf-8", "replace")) == out:
+                    return False
+    return bool(values) or out["result"] in (None, [], "")
+
+
+#: Results that hold a list of objects: its name, and the str that each of them must have.
+RESULTS = {
+    "tools/list": ("tools", "name"), "prompts/list": ("prompts", "name"),
+    "resources/list": ("resources", "uri"), "prompts/get": ("messages", "role"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "resources/read": ("contents", None),
+}  # fmt: skip
+
+
+def poll_seconds(told_ms: JSON, waited: float) -> float:
+    """Return how long to wait before the next look at a task that runs since `waited` seconds.
+
+    The server's wish counts, but each look costs: there are at most ten until a task has taken
+    e times as long, and one a second in the end.
+
+    >>> poll_seconds(1, 0.0), poll_seconds(1, 2.0), poll_seconds(1, 60.0), poll_seconds(5000, 60.0)
+    (0.001, 0.2, 1.0, 5.0)
+    >>> poll_seconds(None, 0.0), poll_seconds(10**9, 0.0)
+    (0.5, 30.0)
+    """
+    wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else POLL_MS
+    return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, MAX_POLL_SECONDS))
+
+
+class Call:
+    """One request of ours, until there is a result: its rounds of questions, or its task."""
+
+    def __init__(
+        self, client: Client, method: str, send: Send, patience: float, longest: float,
+        on_progress: Callback,
+    ) -> None:  # fmt: skip
+        self.client, self.method, self.send = client, method, send
+        self.patience, self.longest, self.on_progress = patience, longest, on_progress
+        self.clock = asyncio.get_running_loop().time
+        self.until = self.clock() + longest
+
+    async def ask(self, params: Msg) -> Msg:
+        """Send the request, or the next round of it, and return the answer."""
+        left = self.until - self.clock()
+        if left <= 0:
+            raise self.overdue()
+        return await self.client.peer.ask(
+            self.method, params, self.send, patience=min(self.patience, left), longest=left,
+            on_progress=self.on_progress,
+        )  # fmt: skip
+
+    def overdue(self) -> RequestTimeout:
+        """Return the error for a request that has taken as long as it may."""
+        name = self.client.peer.name
+        return RequestTimeout(f"{name} did not end {self.method} within {self.longest:g} seconds")
+
+    async def result(self, params: Msg) -> Msg:
+        """Return the result, over as many rounds as it takes."""
+        client, session = self.client, self.client.peer.session
+        try:
+            if session.state is not READY:  # it could not be renewed before
+                raise SessionExpired(f"there is no session with {client.peer.name}")
+            answer = await self.ask(params)
+        except SessionExpired:
+            # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
+            await client.renew(session)
+            answer = await self.ask(params)
+        return await self.see_through(params, answer) if session.rev.modern else answer
+
+    async def see_through(self, params: Msg, answer: Msg) -> Msg:
+        """Answer the questions of the server, and follow its task, until there is a result."""
+        for rounds in itertools.count():
+            kind = answer.get("resultType", "complete")
+            if kind == "complete":
+                return answer
+            if kind == "task":
+                return await self.follow(answer)
+            state = without_none(requestState=answer.get("requestState"))
+            asked = object_of(answer, "inputRequests")
+            name = self.client.peer.name
+            if kind != "input_required" or not (asked or state):
+                # spec: basic/index#resulttype -- "MUST be considered invalid"
+                raise ProtocolError(f"{name} gave a result that means nothing: {kind!r}")
+            if rounds == MAX_ROUNDS:
+                raise ProtocolError(f"{name} asked more than {MAX_ROUNDS} times in one request")
+            # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
+            self.client.cache.changes += 1
+            # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
+            params = {key: params[key] for key in params if key != "requestState"}
+            params.update(state, inputResponses=await self.answer_all(asked))
+            answer = await self.ask(params)
+        raise AssertionError("count() has no end")
+
+    async def answer_all(self, asked: Msg) -> Msg:
+        """Return the answers to the questions of one round."""
+        return await self.client.answers.answer_all(asked, self.client.peer.session)
+
+    async def follow(self, task: Msg) -> Msg:
+        """Return the result of a task: look at it now and then, and answer what it asks."""
+        # The extension: only a tool call may become a task, and only where we can follow it.
+        client = self.client
+        able = TASKS in object_of(client.peer.session.client_capabilities, "extensions")
+        if self.method != "tools/call" or not able or not isinstance(task.get("taskId"), str):
+            raise ProtocolError(f"{client.peer.name} answered {self.method} with a task")
+        handle = {"taskId": task["taskId"]}
+        try:
+            task = await self.poll(handle, task)
+        except BaseException as exc:
+            if client.peer.lost is None and not isinstance(exc, (RemoteError, ConnectionClosed)):
+                client.tasks.spawn(client.request("tasks/cancel", handle))
+            raise
+        if task.get("status") == "completed":
+            return object_of(task, "result")
+        problem = object_of(task, "error")
+        code, text = problem.get("code"), problem.get("message") or f"it was {task.get('status')}"
+        code = code if isinstance(code, int) else INTERNAL_ERROR
+        raise RemoteError(code, str(text), problem.get("data"))
+
+    async def poll(self, handle: Msg, task: Msg) -> Msg:
+        """Return a task as it is when it has ended."""
+        answered: set[str] = set()
+        since, told = self.clock(), None
+        if task.get("status") != "working":  # how it ended, or what it asks, is told only here
+            task = await self.look(handle)
+        while task.get("status") in ("working", "input_required"):
+            if self.on_progress is not None and task.get("statusMessage") not in (None, told):
+                told = task["statusMessage"]
+                self.client.peer.call(self.on_progress, 0, None, told)
+            asked = object_of(task, "inputRequests")
+            fresh = {name: asked[name] for name in asked if name not in answered}
+            if fresh:
+                responses = await self.answer_all(fresh)
+                await self.client.request("tasks/update", {**handle, "inputResponses": responses})
+                answered.update(fresh)
+            wait = poll_seconds(task.get("pollIntervalMs"), self.clock() - since)
+            await asyncio.sleep(min(wait, max(0.0, self.until - self.clock())))
+            if self.clock() >= self.until:
+                raise self.overdue()
+            task = await self.look(handle)
+        return task
+
+    async def look(self, handle: Msg) -> Msg:
+        """Return a task as it is; a connection that is lost meanwhile takes nothing from it."""
+        pace, failures = Pace(), 0
+        while True:
+            try:
+                return await self.client.request("tasks/get", handle)
+            except ConnectionClosed:
+                if self.client.peer.lost is not None or failures == MAX_RESUMES:
+                    raise
+            failures += 1
+            await asyncio.sleep(pace.wait(None, False, self.clock()))
 
 
 #: The notifications that Client() takes callbacks for, and what of their parameters those get.
@@ -7458,12 +7948,16 @@ class Client:
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
-    `revision` pins a protocol revision. Callbacks, plain or async, say what the server may ask:
-    elicit(message, schema), elicit_url(message, url), sample(params), roots (a list, or a function
-    that gives one); and what to hear: log(level, data, logger), progress(progress, total,
+    `revision` pins a protocol revision. Callbacks are plain or async functions. Some answer the
+    server: elicit(message, schema), elicit_url(message, url), sample(params), roots (a list, or a
+    function that returns one). Others hear it: log(level, data, logger), progress(progress, total,
     message), on_tools_changed(), on_resources_changed(), on_prompts_changed(),
-    on_resource_updated(params). `timeout` seconds may pass without an answer or progress,
-    `max_timeout` with progress. `env`, `cwd` and `stderr` are for a server that is started.
+    on_resource_updated(params), and on_reconnect() when announcements come again after a gap: the
+    server was started again, say, and changes may have been missed.
+
+    A request fails with RequestTimeout when `timeout` seconds pass without an answer or progress,
+    and in any case after `max_timeout` seconds. `options` depend on the target: env, cwd, stderr
+    and others of StdioTransport; headers, token, ssl, uds and others of HTTPTransport.
     """
 
     def __init__(
@@ -7472,22 +7966,22 @@ class Client:
         sample: Callback = None, roots: Any = None, log: Callback = None,
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
-        on_resource_updated: Callback = None, timeout: float = REQUEST_SECONDS,
+        on_resource_updated: Callback = None, on_reconnect: Callback = None,
+        timeout: float = REQUEST_SECONDS,
         max_timeout: float = LONGEST_REQUEST_SECONDS, capabilities: Msg | None = None,
         cache: bool = True, **options: Any,
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
-        if options and isinstance(target, (Server, Transport)):
-            raise TypeError(f"a Client of {target!r} has no option {min(options)!r}")
         self.target, self.options, self.pinned = target, options, revision
+        self.connector = connector_of(target)
+        self.connector.check(options)
         self.info = {"name": name, "version": version}
-        self.timeout, self.max_timeout, self._progress = timeout, max_timeout, progress
-        #: what answers the server's questions, by capability
-        self._callbacks = {"roots": roots, "sampling": sample, "elicitation.form": elicit,
-                           "elicitation.url": elicit_url}  # fmt: skip
-        self._extra_capabilities = capabilities or {}
-        self._listeners: dict[str, list[Callable[[Msg], Any]]] = {}
+        self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
+        callbacks = {"sampling": sample, "elicitation.form": elicit, "elicitation.url": elicit_url}
+        self.answers = Answers(name, roots, callbacks)
+        self.announcements = Announcements(self, on_reconnect)
+        self.subscriptions = self.announcements.subscriptions
         changed = on_resources_changed, on_tools_changed, on_prompts_changed
         for (method, pick), fn in zip(HEARD.items(), (log, on_resource_updated, *changed)):
             if fn is not None:
@@ -7496,10 +7990,13 @@ class Client:
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
         self.instructions: str | None = None
-        self.subscriptions: list[Subscription] = []
-        self._cache = Cache(MAX_CACHED if cache else 0)
-        self._outputs: dict[str, Any] = {}  # by tool: its schema; or the check, once that is needed
-        self._renewal: tuple[Session | None, Any] = (None, None)  # the old session, and the task
+        #: the level that was asked for by set_log_level()
+        self.log_level: str | None = None
+        self.cache = Cache(MAX_CACHED if cache else 0)
+        self._extra_capabilities = capabilities or {}
+        self._outputs: dict[str, Any] = {}  # of tools that were listed: schemas, then checks
+        self._renewing: asyncio.Task[Any] | None = None
+        self._closing = False
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
@@ -7518,6 +8015,12 @@ class Client:
     async def __aexit__(self, *exc: Any) -> None:
         await self.close()
 
+    def __enter__(self) -> NoReturn:
+        raise TypeError("a Client is used in a coroutine: `async with Client(...) as c`")
+
+    def __exit__(self, *exc: Any) -> None:
+        """Be a context manager as far as `with` looks, so that __enter__ can say what to do."""
+
     async def connect(self) -> None:
         """Connect and agree on a revision; done by `async with`."""
         if self.transport is not None:
@@ -7525,7 +8028,8 @@ class Client:
         try:
             await self._open()
             await self._agree()
-            await self._hear_changes()
+            await self.announcements.begin()
+            await self._settle_roots()
         except BaseException:
             await self.close()
             raise
@@ -7537,11 +8041,8 @@ class Client:
             theirs.grace = 0  # with us, whoever could hear an answer is gone
             self.tasks.spawn(self._serve_here(self.target, theirs))
         else:
-            found = (connector(self.target, self.options) for connector in CONNECTORS)
-            self.transport = next((each for each in found if each is not None), None)
-        if self.transport is None:
-            can = "give a Server, a command, a path, a URL or a Transport"
-            raise TypeError(f"cannot connect to {self.target!r}: {can}")
+            self.transport = self.connector.make(self.target, **self.options)
+        self.transport.interrupted = self._on_interruption
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
         await self.transport.open()
@@ -7557,12 +8058,13 @@ class Client:
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
-        for subscription in self.subscriptions:
-            subscription.news.set()  # the iterator looks again
+        if peer is self.peer:
+            self.announcements.lose(None if self._closing else peer.lost)
         await transport.close()
 
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
+        self._closing = True
         if self.transport is not None:
             await self.transport.close()
         await self.tasks.drain(GRACE_SECONDS)
@@ -7609,10 +8111,10 @@ class Client:
             return outcome
         if isinstance(outcome, MCPError):
             raise outcome
-        self._learn(outcome, _object(_object(outcome, "_meta"), SERVER_INFO))
+        self._learn(outcome, object_of(object_of(outcome, "_meta"), SERVER_INFO))
 
     async def _ask_who(self, patience: float) -> Msg:
-        return await self._request("server/discover", None, self.send, patience)
+        return await self.send_request("server/discover", timeout=patience)
 
     async def _start_again(self, lost: ConnectionClosed) -> None:
         """Some legacy servers end at a first message that is not `initialize`."""
@@ -7653,7 +8155,7 @@ class Client:
         answer = await self.peer.ask("initialize", params, self.send, patience=self.timeout)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
         session.rev = self._common([answer.get("protocolVersion")], LEGACY)
-        self._learn(answer, _object(answer, "serverInfo"))
+        self._learn(answer, object_of(answer, "serverInfo"))
         session.advance("result")
         self.transport.agreed(session.rev)
         session.advance("notifications/initialized")
@@ -7661,14 +8163,67 @@ class Client:
 
     def _capabilities(self, rev: Revision) -> Msg:
         """Declare what there are callbacks for."""
-        ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
-        for path, callback in self._callbacks.items():
-            name, _, mode = path.partition(".")
-            if callback is not None:
-                ours.setdefault(name, {}).update({mode: {}} if mode else {})
-        if "roots" in ours and not rev.modern:
-            ours["roots"] = {"listChanged": True}
-        return strip_unknown("ClientCapabilities", {**ours, **self._extra_capabilities}, rev)
+        tasks: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
+        ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
+        return strip_unknown("ClientCapabilities", ours, rev)
+
+    async def _settle_roots(self) -> None:
+        """Let a server that wants the roots at once have them, before anything else is asked.
+
+        It asks when it hears that the handshake is over: by the time it answers a ping, its
+        question is here. A second ping gives it time to use the answer.
+        """
+        if self.answers.roots is None or self.peer.session.rev.modern:
+            return
+        for _ in range(2):
+            patience = min(self.timeout, PROBE_SECONDS)
+            with contextlib.suppress(RemoteError, RequestTimeout):
+                await self.peer.ask("ping", None, self.send, patience=patience)
+            if not self.peer.incoming:
+                return
+            answering = {x.task for x in self.peer.incoming.values() if x.task is not None}
+            if answering:
+                await asyncio.wait(answering, timeout=patience)
+
+    # A server that was started again.
+
+    async def renew(self, expired: Session) -> None:
+        """Shake hands again, once for all requests that found the same session gone."""
+        if self._renewing is None or self._renewing.done():
+            session = self.peer.session
+            if session is not expired and session.state is READY:
+                return  # that has happened by now
+            self._renewing = self.tasks.spawn(self._begin_again(expired.rev))
+        await asyncio.shield(self._renewing)
+
+    async def _begin_again(self, rev: Revision) -> None:
+        await self._handshake(rev)
+        await self.announcements.restore()
+        self.announcements.reconnected()
+
+    def _on_interruption(self, expired: bool) -> None:
+        """Hear of the transport that announcements may have been missed, or the session is gone."""
+        if expired:
+            self.tasks.spawn(self._revive(self.peer.session))
+        else:
+            self.announcements.reconnected()
+
+    async def _revive(self, expired: Session) -> None:
+        """Renew a session that no request has found gone, however long the server is away."""
+        pace = Pace()
+        while not self._closing:
+            try:
+                return await self.renew(expired)
+            except (ConnectionClosed, RequestTimeout) as exc:
+                logger.info("the session is not renewed yet: %s", exc)
+            except MCPError as exc:
+                return logger.warning("%s announces nothing any more: %s", self.peer.name, exc)
+            await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
+
+    def forget_lists(self) -> None:
+        """Forget what was kept of the server's lists: it may have changed unheard."""
+        self.cache.clear()
+        self._outputs = {}
 
     # Asking.
 
@@ -7678,19 +8233,22 @@ class Client:
     ) -> Msg:  # fmt: skip
         """Send any request and return its result.
 
-        `timeout` seconds begin again with each progress(progress, total, message). Raises
+        `timeout` seconds begin again with each progress(progress, total, message); all in all it
+        takes no longer than the Client's max_timeout, or `timeout` if that is more. Raises
         RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before anything is sent.
         """
         self._check(method)
-        key = self._cache.key(method, params)
-        answer = self._cache.find(key)
+        key = self.cache.key(method, params)
+        answer = self.cache.find(key)
         if answer is None:
-            changes = self._cache.changes
-            answer = await self._request(method, params, self.send, timeout, progress, meta)
+            changes = self.cache.changes
+            answer = await self.send_request(
+                method, params, timeout=timeout, progress=progress, meta=meta
+            )
             if method in RESULTS:
                 objects(answer, *RESULTS[method])
-            if key and changes == self._cache.changes:
-                self._cache.keep(key, answer)
+            if key and changes == self.cache.changes:
+                self.cache.keep(key, answer)
         return answer
 
     def _check(self, method: str) -> None:
@@ -7704,125 +8262,26 @@ class Client:
             # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", self.server_capabilities, row.capability, rev)
 
-    async def _request(
-        self, method: str, params: Msg | None, send: Send, timeout: float | None = None,
-        progress: Callback = None, meta: Msg | None = None,
+    async def send_request(
+        self, method: str, params: Msg | None = None, send: Send | None = None, *,
+        timeout: float | None = None, progress: Callback = None, meta: Msg | None = None,
     ) -> Msg:  # fmt: skip
-        """Send a request by `send`, whatever is kept or declared, and see it through."""
-        session, given = self.peer.session, params or {}
-        said = self._metadata() if session.rev.modern else {}
+        """Send a request and return its result, whatever is kept or declared."""
+        said = self._metadata() if self.peer.session.rev.modern else {}
+        given = params or {}
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
-        patience = self.timeout if timeout is None else timeout
-        ask = functools.partial(
-            self.peer.ask, method, send=send, patience=patience,
-            longest=max(patience, self.max_timeout), on_progress=progress or self._progress,
-        )  # fmt: skip
-        try:
-            answer = await ask(params)
-        except SessionExpired:
-            # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
-            await self._renew(session)
-            answer = await ask(params)
-        return await self._see_through(ask, params, answer) if session.rev.modern else answer
+        patience = min(self.timeout, self.max_timeout) if timeout is None else timeout
+        longest = max(patience, self.max_timeout)
+        call = Call(self, method, send or self.send, patience, longest, progress or self.progress)
+        return await call.result(params)
 
     def _metadata(self) -> Msg:
         """Return what every modern request says. spec: basic/index#_meta"""
-        session, wants_log = self.peer.session, "notifications/message" in self._listeners
+        session, listeners = self.peer.session, self.announcements.listeners
+        wants_log = "notifications/message" in listeners
         meta = {PROTOCOL_VERSION: session.rev.name, CLIENT_INFO: self.info,
                 CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
         return {**meta, LOG_LEVEL: session.log_level} if wants_log else meta
-
-    async def _see_through(self, ask: functools.partial[Any], params: Any, answer: Msg) -> Msg:
-        """Answer what the server asks back, and follow its task, until there is a result."""
-        for rounds in itertools.count():
-            kind = answer.get("resultType", "complete")
-            if kind == "complete":
-                return answer
-            if kind == "task":
-                return await self._follow(ask, answer)
-            state = without_none(requestState=answer.get("requestState"))
-            asked = _object(answer, "inputRequests")
-            if kind != "input_required" or not (asked or state):
-                # spec: basic/index#resulttype -- "MUST be considered invalid"
-                raise ProtocolError(f"{self.peer.name} gave a result that means nothing: {kind!r}")
-            if rounds == MAX_ROUNDS:
-                break
-            # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
-            self._cache.changes += 1
-            # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
-            params = {key: params[key] for key in params if key != "requestState"}
-            params.update(state, inputResponses=await self._answer_all(asked))
-            answer = await ask(params)
-        raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request")
-
-    async def _answer_all(self, asked: Msg) -> Msg:
-        """Return the answers to questions, all put at the same time."""
-        return dict(zip(asked, await together(map(self._answer, asked.values()))))
-
-    async def _follow(self, ask: functools.partial[Any], task: Msg) -> Msg:
-        """Return the result of a task: look at it now and then, and answer what it asks."""
-        # The extension: only a tool call may become a task, and only where we can follow it.
-        able = TASKS in _object(self.peer.session.client_capabilities, "extensions")
-        if ask.args != ("tools/call",) or not able or not isinstance(task.get("taskId"), str):
-            raise ProtocolError(f"{self.peer.name} answered {ask.args[0]} with a task")
-        handle = {"taskId": task["taskId"]}
-        try:
-            task = await self._poll(handle, task, **ask.keywords)
-        except BaseException as exc:
-            if self.peer.lost is None and not isinstance(exc, (RemoteError, ConnectionClosed)):
-                self.tasks.spawn(self.request("tasks/cancel", handle))
-            raise
-        if task.get("status") == "completed":
-            return _object(task, "result")
-        problem = _object(task, "error")
-        code, text = problem.get("code"), problem.get("message") or f"it was {task.get('status')}"
-        code = code if isinstance(code, int) else INTERNAL_ERROR
-        raise RemoteError(code, str(text), problem.get("data"))
-
-    async def _poll(
-        self, handle: Msg, task: Msg, longest: float, on_progress: Callback, **_: Any
-    ) -> Msg:
-        """Return a task as it is when it has ended."""
-        answered: set[str] = set()
-        clock, told = asyncio.get_running_loop().time, None
-        until = clock() + longest
-        if task.get("status") != "working":  # how it ended, or what it asks, is told only here
-            task = await self._look(handle)
-        while task.get("status") in ("working", "input_required"):
-            if on_progress is not None and task.get("statusMessage") not in (None, told):
-                told = task["statusMessage"]
-                self.peer.call(on_progress, 0, None, told)
-            asked = _object(task, "inputRequests")
-            fresh = {name: asked[name] for name in asked if name not in answered}
-            if fresh:
-                responses = await self._answer_all(fresh)
-                await self.request("tasks/update", {**handle, "inputResponses": responses})
-                answered.update(fresh)
-            wait_ms = task.get("pollIntervalMs")
-            wait_ms = wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else POLL_MS
-            await asyncio.sleep(min(wait_ms, 1000 * STALL_SECONDS) / 1000)
-            if clock() > until:
-                raise RequestTimeout(f"a task was not done within {longest:g} seconds")
-            task = await self._look(handle)
-        return task
-
-    async def _look(self, handle: Msg) -> Msg:
-        """Return a task as it is; a connection that is lost meanwhile takes nothing from it."""
-        failures = 0
-        while True:
-            try:
-                return await self.request("tasks/get", handle)
-            except ConnectionClosed:
-                if self.peer.lost is not None or failures == MAX_RESUMES:
-                    raise
-            failures += 1
-            await asyncio.sleep(RETRY_MS / 1000 * failures)
-
-    async def _renew(self, expired: Session) -> None:
-        """Shake hands again, once for all requests that found the same session gone."""
-        if self._renewal[0] is not expired:
-            self._renewal = expired, self.tasks.spawn(self._handshake(expired.rev))
-        await asyncio.shield(self._renewal[1])
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification."""
@@ -7854,7 +8313,7 @@ class Client:
 
         async def call(method: str, params: Msg | None) -> Any:
             try:
-                return await self._request(method, params, send)
+                return await self.send_request(method, params, send)
             except RemoteError as exc:
                 return exc
 
@@ -7873,6 +8332,7 @@ class Client:
     async def _pages(self, method: str) -> AsyncIterator[Msg]:
         params: Msg | None = None
         seen: set[str] = set()
+        size = 0
         while len(seen) < MAX_PAGES:
             answer = await self.request(method, params)
             for item in answer[RESULTS[method][0]]:
@@ -7880,6 +8340,9 @@ class Client:
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
                 return
+            size += len(encode(answer))
+            if size > MAX_LIST_BYTES:
+                raise LimitExceeded(f"{method}: more than {MAX_LIST_BYTES} bytes in all")
             cursor = member(answer, "nextCursor", str)
             if cursor in seen:
                 raise ProtocolError(f"{method}: the server gave the cursor {cursor!r} twice")
@@ -7930,42 +8393,66 @@ class Client:
 
     # Using.
 
-    async def call(self, name: str, arguments: Msg | None = None, **options: Any) -> Any:
+    async def call(
+        self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
+        progress: Callback = None, meta: Msg | None = None, **unknown: NoReturn,
+    ) -> Any:  # fmt: skip
         """Call a tool and return its value; raise ToolError if it failed.
 
         The value is the structured output if there is one, else the text of a single text block,
-        else the list of content blocks. Options as for call_tool().
+        else the list of content blocks. Options as for request().
         """
-        return value_of(await self.call_tool(name, arguments, **options))
+        if unknown:
+            shown = ", ".join(f'"{key}": ...' for key in unknown)
+            raise TypeError(f'a tool\'s arguments are one dict: call("{name}", {{{shown}}})')
+        answer = await self.call_tool(
+            name, arguments, timeout=timeout, progress=progress, meta=meta
+        )
+        return value_of(answer)
 
-    async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
-        """Call a tool and return its result as sent; options as for request()."""
-        params = {"name": name, "arguments": to_json(arguments or {})}
+    async def call_tool(
+        self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
+        progress: Callback = None, meta: Msg | None = None,
+    ) -> Msg:  # fmt: skip
+        """Call a tool and return its result as sent; options as for request().
+
+        Structured output is checked if list_tools() has told of the tool's output schema.
+        """
+        params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
+        if type(params["arguments"]) is not dict:
+            raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
+        options: Any = {"timeout": timeout, "progress": progress, "meta": meta}
         try:
             answer = await self.request("tools/call", params, **options)
         except RemoteError as exc:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
-            self._cache.drop("notifications/tools/list_changed", {})
-            await self.list_tools()
+            await self._list_again(self.timeout if timeout is None else timeout)
             answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
         if "structuredContent" in answer and not answer.get("isError"):
-            await self._check_output(name, answer["structuredContent"])
+            self._check_output(name, answer["structuredContent"])
         return answer
 
-    async def _check_output(self, name: str, out: JSON) -> None:
-        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+    async def _list_again(self, patience: float) -> None:
+        self.cache.drop("notifications/tools/list_changed", {})
         try:
-            if name not in self._outputs:
-                await self.list_tools()
-            check = self._outputs.setdefault(name, None)
+            await asyncio.wait_for(self.list_tools(), patience)
+        except asyncio.TimeoutError:
+            problem = f"{self.peer.name} did not list its tools within {patience:g} seconds"
+            raise RequestTimeout(problem) from None
+
+    def _check_output(self, name: str, out: JSON) -> None:
+        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+        check = self._outputs.get(name)
+        try:
             if isinstance(check, dict):
                 check = self._outputs[name] = checker_of(check)
         except MCPError as exc:  # the call itself has succeeded
             logger.warning("the output of %r is not checked: %s", name, exc)
+            self._outputs[name] = None
             return
         try:
             if callable(check):
@@ -8025,7 +8512,15 @@ class Client:
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
         uris: Iterable[str] = (), callback: Callback = None,
     ) -> Subscription:  # fmt: skip
-        """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`."""
+        """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`.
+
+        `resources` is about the list of resources; `uris` are those whose updates are wanted.
+        """
+        for name, given in (("tools", tools), ("prompts", prompts), ("resources", resources)):
+            if not isinstance(given, bool):
+                raise TypeError(f"listen({name}=...) is True or False; for updates use uris=[...]")
+        if isinstance(uris, str):
+            raise TypeError(f"listen(uris=...) is a list: [{uris!r}]")
         wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
 
@@ -8035,23 +8530,11 @@ class Client:
             if subscription.uris == [uri]:
                 await subscription.close()
 
-    async def _hear_changes(self) -> None:
-        """Listen for what there are callbacks for; legacy servers announce it unasked."""
-        wanted: Msg = {what: True for what in ("tools", "prompts", "resources")
-                       if f"notifications/{what}/list_changed" in self._listeners
-                       and declares(self.server_capabilities, f"{what}.listChanged")}  # fmt: skip
-        if wanted and self.peer.session.rev.modern:
-            changes = self.listen(**wanted, callback=self._call_back).open()
-            try:  # before anything else, so that nothing is missed
-                await asyncio.wait_for(changes, PROBE_SECONDS)
-            except (MCPError, asyncio.TimeoutError) as exc:
-                logger.warning("changes will not be heard of: %r", exc)
-
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
-        self.peer.session.log_level = level
+        self.peer.session.log_level = self.log_level = level
         if not self.peer.session.rev.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
 
@@ -8061,7 +8544,7 @@ class Client:
         needed = "roots" if session.rev.modern else "roots.listChanged"
         check_capability("client", session.client_capabilities, needed, session.rev)
         if roots is not None:
-            self._callbacks["roots"] = roots
+            self.answers.roots = roots
         if not session.rev.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 
@@ -8071,39 +8554,17 @@ class Client:
         """Hear a notification of the server: fn(params), plain or async."""
 
         def decorate(fn: Any) -> Any:
-            self._listeners.setdefault(method, []).append(fn)
+            self.announcements.listeners.setdefault(method, []).append(fn)
             return fn
 
         return decorate
 
     def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         method, params = msg["method"], msg.get("params", {})
-        mark = _object(params, "_meta").get(SUBSCRIPTION_ID)
-        if method == "notifications/cancelled":
-            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            mark = params.get("requestId")
-        owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
-        if method == "notifications/cancelled":
-            problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
-            for item in owners:
-                self.peer.fail(item.req_id, problem)
-        elif method == "notifications/subscriptions/acknowledged":
-            for item in owners:
-                item.agree(_object(params, "notifications"))
-        else:
-            # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
-            self._cache.drop(method, params)
-            if method == "notifications/tools/list_changed":
-                self._outputs = {}
-            for item in list(self.subscriptions) if mark is None else owners:
-                item.push(msg)
-            # What changed among the lists is also told to a subscription of the callbacks' own.
-            if mark is None or (owners and method == "notifications/resources/updated"):
-                self._call_back(msg)
-
-    def _call_back(self, msg: Msg) -> None:
-        for listener in self._listeners.get(msg["method"], ()):
-            self.peer.call(listener, msg.get("params", {}))
+        self.cache.drop(method, params)
+        if method == "notifications/tools/list_changed":
+            self._outputs = {}
+        self.announcements.hear(msg)
 
     async def _serve(self, exchange: Exchange) -> Msg:
         """Answer a request of the server."""
@@ -8114,119 +8575,12 @@ class Client:
             exchange.advance("cancel")
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
-        return {} if exchange.method == "ping" else await self._answer(exchange.msg)
-
-    async def _answer(self, asked: JSON) -> Msg:
-        """Return the answer to a question of the server: a request, or part of a result."""
-        method = asked.get("method") if isinstance(asked, dict) else None
-        if not isinstance(method, str) or method not in ASKED:
-            raise ProtocolError(f"{self.peer.name} asked something unknown: {asked!r:.200}")
-        row, params = METHODS[method], _object(asked, "params")
-        check_capability("client", self.peer.session.client_capabilities, row.capability, NEWEST)
-        check_params(row, params)
-        mode = f".{params.get('mode', 'form')}" if row.capability == "elicitation" else ""
-        callback = self._callbacks.get(row.capability + mode)
-        if callback is None:
-            raise RPCError(INVALID_PARAMS, f"this client does not do {row.capability}{mode}")
-        return await ASKED[method](self, callback, params)
-
-    async def _answer_roots(self, roots: Any, params: Msg) -> Msg:
-        found = await value_from(roots) or ()
-        rev = self.peer.session.rev
-        return {"roots": [strip_unknown("Root", root_of(root), rev) for root in found]}
-
-    async def _answer_sample(self, sample: Any, params: Msg) -> Msg:
-        session = self.peer.session
-        if "tools" in params or "toolChoice" in params:
-            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-            if not declares(session.client_capabilities, "sampling.tools"):
-                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = await _maybe_await(sample(params))
-        if not isinstance(answer, dict) or "content" not in answer:
-            answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
-        blocks = answer["content"] if isinstance(answer["content"], list) else [answer["content"]]
-        blocks = [fit_content(block, session.rev) for block in blocks]
-        if len(blocks) != 1 and not session.rev.rich_sampling:
-            blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
-        content = blocks[0] if len(blocks) == 1 else blocks
-        return {"role": "assistant", "model": self.info["name"], **answer, "content": content}
-
-    async def _answer_elicit(self, elicit: Any, params: Msg) -> Msg:
-        url, schema = str(params.get("url")), None
-        if params.get("mode") != "url":
-            schema = member(params, "requestedSchema", dict, "form")
-        answer = await _maybe_await(elicit(params["message"], url if schema is None else schema))
-        try:
-            return answer_of(answer, schema)
-        except SchemaError as exc:
-            logger.error("elicit() gave what was not asked for: %s", exc)
-            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
-
-
-#: From the server's questions to the function that answers them by a callback.
-ASKED: dict[str, Callable[[Client, Any, Msg], Awaitable[Msg]]] = {
-    "roots/list": Client._answer_roots,
-    "sampling/createMessage": Client._answer_sample,
-    "elicitation/create": Client._answer_elicit,
-}
-
-
-def answer_of(answer: Any, schema: Msg | None) -> Msg:
-    """Return an elicitation's result for what a callback returned.
-
-    An action ("accept", "decline", "cancel"), (action, content), a result dict, None or False to
-    decline, True to accept, or the content itself. Defaults of the schema fill what is missing.
-
-    >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
-    >>> answer_of({}, schema), answer_of(None, schema)
-    ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
-    """
-    actions = ("accept", "decline", "cancel")
-    action, content = "accept", answer
-    if answer is None or answer is False:
-        action = "decline"
-    elif isinstance(answer, str) and answer in actions:
-        action, content = answer, None
-    elif isinstance(answer, (tuple, list)) and len(answer) == 2 and answer[0] in actions:
-        action, content = answer
-    elif isinstance(answer, dict) and answer.get("action") in actions:
-        action, content = answer["action"], answer.get("content")
-    if action != "accept" or schema is None:
-        return {"action": action}
-    fields = {k: v for k, v in _object(schema, "properties").items() if isinstance(v, dict)}
-    if content is True and [field.get("type") for field in fields.values()] != ["boolean"]:
-        content = None  # no more than consent
-    content = {} if content is None else to_json(content)
-    if not isinstance(content, dict) and len(fields) == 1:
-        content = dict.fromkeys(fields, content)  # the only thing that was asked for
-    if isinstance(content, dict):
-        defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
-        content = {**defaults, **content}
-    checker_of({"type": "object", **schema})(content)
-    return {"action": action, "content": content}
-
-
-def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return what checks a value by a schema of the server's; SchemaError if that is unusable.
-
-    With regular expressions in it, nothing is checked: the text may be the server's as well, and
-    the two together can take for ever.
-    """
-    return (lambda value: None) if _has_patterns(schema) else compile_schema(schema).check
-
-
-def _has_patterns(node: JSON) -> bool:
-    if isinstance(node, list):
-        return any(map(_has_patterns, node))
-    if not isinstance(node, dict):
-        return False
-    own = isinstance(node.get("pattern"), str) or "patternProperties" in node
-    return own or any(map(_has_patterns, node.values()))
+        return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
 
 ###############################################################################
 # 23. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 19 and 21.
+# Uses sections 1 to 3, 7, 19 and 22.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 # Rules.    1. The client starts the child in a group of its own and ends the group: it closes
@@ -8479,15 +8833,19 @@ def _take(file: Any) -> int:
         return os.dup(file.fileno())
 
 
-def connect_stdio(target: Any, options: Msg) -> Transport | None:
-    """Return the transport for a command, a list of arguments, or the path of a .py file."""
+def is_command(target: Any) -> bool:
+    """Return whether a target is a command, a list of arguments, or the path of a .py file.
+
+    >>> is_command("python3 server.py"), is_command(["server"]), is_command("https://a/mcp")
+    (True, True, False)
+    """
+    if isinstance(target, str) and re.match("[A-Za-z]+://", target):
+        return False
     parts = target if isinstance(target, (list, tuple)) else [target]
-    is_url = isinstance(target, str) and re.match("[A-Za-z]+://", target)
-    good = not is_url and all(isinstance(part, (str, os.PathLike)) for part in parts)
-    return StdioTransport(target, **options) if good else None
+    return all(isinstance(part, (str, os.PathLike)) for part in parts)
 
 
-CONNECTORS.append(connect_stdio)
+CONNECTORS.append(Connector("a command", is_command, StdioTransport))
 
 # =============================================================================
 # Part VI. HTTP
@@ -11466,7 +11824,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 32. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 3, 7, 8, 21, 24 to 27 and 31.
+# Uses sections 1 to 3, 7, 8, 21, 22, 24 to 27 and 31.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -12023,14 +12381,16 @@ def first_line(body: bytes) -> str:
     return body.decode("utf-8", "replace").strip().split("\n")[0][:200]
 
 
-def connect_http(target: Any, options: Msg) -> Transport | None:
-    """Connect to a URL."""
-    if isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE):
-        return HTTPTransport(target, **options)
-    return None
+def is_url(target: Any) -> bool:
+    """Return whether a target is the URL of a server.
+
+    >>> is_url("https://example.com/mcp"), is_url("python3 server.py")
+    (True, False)
+    """
+    return isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE) is not None
 
 
-CONNECTORS.insert(0, connect_http)
+CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 
 # =============================================================================
 # Part VII. Authorization
@@ -13456,7 +13816,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 38. Verbs
 ###############################################################################
-# Uses sections 1 to 8, 12, 16, 21 and 37.
+# Uses sections 1 to 8, 12, 16, 21, 22 and 37.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
