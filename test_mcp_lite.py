@@ -11896,6 +11896,168 @@ class TestClientOverHTTP:
         run(main())
 
 
+class TestAfterARestart:
+    """cold-read B2, newcomer-production 2: what a program wanted to hear goes on, or it is told."""
+
+    @staticmethod
+    def server():
+        app = m.Server("restarted")
+
+        @app.resource("note://a")
+        def note() -> str:
+            return "a"
+
+        @app.tool
+        async def talk(ctx: m.Context) -> str:
+            await ctx.log("info", "quiet")
+            await ctx.log("error", "loud")
+            return "done"
+
+        return app
+
+    @pytest.mark.parametrize("revision", [r for r in m.REVISIONS if r != "2024-11-05"])
+    def test_a_client_that_only_listens_hears_on(self, revision, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+        heard, back, app = [], [], self.server()
+
+        async def main():
+            server = await app.http(port=0).__aenter__()
+            port = m.parse_url(server.url).port
+            async with m.Client(
+                server.url, revision=revision, on_reconnect=lambda: back.append(1),
+                on_tools_changed=lambda: heard.append("tools"),
+                log=lambda level, data, logger: heard.append(data),
+            ) as c:  # fmt: skip
+                updates = await c.subscribe("note://a", lambda params: heard.append(params["uri"]))
+                await c.set_log_level("error")
+                app.resource_updated("note://a")
+                app.tools_changed()
+                await until(lambda: sorted(heard) == ["note://a", "tools"])
+                await server.__aexit__(None, None, None)
+                heard.clear()
+                async with app.http(port=port):
+                    # Modern: one more subscription, of the callback for tools.
+                    await until(lambda: back, seconds=15)
+                    app.resource_updated("note://a")
+                    app.tools_changed()
+                    await until(lambda: sorted(heard) == ["note://a", "tools"])
+                    assert await c.call("talk") == "done"
+                    await until(lambda: len(heard) == 3)
+                    assert heard[2] == "loud" and len(back) == 1
+                    await updates.close()
+
+        run(main())
+
+    def test_a_request_that_renews_the_session_brings_back_subscriptions_and_log_level(self):
+        opened = []
+
+        def more():
+            opened.append(1)
+            return f"Mcp-Session-Id: s{len(opened)}\r\n"
+
+        async def on_call(wire, head, msg):
+            if head.headers["mcp-session-id"] == "s1" and expired:
+                wire.send(framed("text/plain", b"gone", "404 Not Found"))
+            else:
+                wire.send(http_answer(json.dumps(msg)))
+
+        async def work(client):
+            client.server_capabilities = {"resources": {"subscribe": True}, "logging": {}}
+            await client.set_log_level("error")
+            await client.subscribe("x://a")
+            await client.subscribe("x://b", print)
+            expired.append(1)
+            del script.seen[:]
+            await client.request("acme/x")
+
+        expired, back = [], []
+        script = Scripted(on_call, more=more)
+        talk(script, work, on_reconnect=lambda: back.append(1))
+        said = [(msg["method"], {k: v for k, v in msg["params"].items() if k != "_meta"})
+                for method, headers, msg in script.seen
+                if msg and headers.get("mcp-session-id") == "s2" and "id" in msg]  # fmt: skip
+        assert said[0] == ("logging/setLevel", {"level": "error"})
+        assert sorted(map(repr, said[1:-1])) == [
+            repr(("resources/subscribe", {"uri": uri})) for uri in ("x://a", "x://b")
+        ]
+        assert said[-1] == ("acme/x", {}) and back == [1]
+
+    def test_a_subscription_that_cannot_be_had_again_ends_and_is_logged(self, caplog):
+        opened, seen = [], []
+
+        def more():
+            opened.append(1)
+            return f"Mcp-Session-Id: s{len(opened)}\r\n"
+
+        async def on_call(wire, head, msg):
+            if head.headers["mcp-session-id"] == "s1" and seen:
+                wire.send(framed("text/plain", b"gone", "404 Not Found"))
+            elif msg["method"] == "resources/subscribe" and seen:
+                problem = {"code": -32002, "message": "no such note"}
+                answer = {"jsonrpc": "2.0", "id": msg["id"], "error": problem}
+                wire.send(framed("application/json", json.dumps(answer).encode()))
+            else:
+                wire.send(http_answer(json.dumps(msg)))
+
+        async def work(client):
+            client.server_capabilities = {"resources": {"subscribe": True}}
+            updates = await client.subscribe("x://a")
+            seen.append(1)
+            await client.request("acme/x")
+            assert [update async for update in updates] == [] and client.subscriptions == []
+
+        talk(Scripted(on_call, more=more), work)
+        assert "lost the subscription to x://a: no such note" in caplog.text
+
+    def test_a_handshake_that_fails_is_tried_again_by_the_next_request(self):
+        opened = []
+
+        async def serve(wire):
+            while True:
+                head, body = await one_request(wire)
+                msg = json.loads(body) if body else {"method": head.method}
+                session = head.headers.get("mcp-session-id")
+                if msg["method"] == "initialize":
+                    opened.append(1)
+                    if len(opened) == 2:
+                        wire.send(framed("text/plain", b"starting", "503 Service Unavailable"))
+                    else:
+                        wire.send(greeting(body, f"Mcp-Session-Id: s{len(opened)}\r\n"))
+                elif "id" not in msg:
+                    wire.send(NO_BODY if head.method == "POST" else NOT_HERE)
+                elif session == "s3":
+                    wire.send(http_answer(json.dumps(msg)))
+                else:
+                    wire.send(framed("text/plain", b"gone", "404 Not Found"))
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match="503 Service Unavailable: starting"):
+                await client.request("acme/x")
+            assert await client.request("acme/x") == {}
+
+        talk(serve, work)
+        assert len(opened) == 3
+
+    @pytest.mark.parametrize("revision", [NEWEST_SESSION, "2026-07-28"])
+    def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
+        """newcomer-production 25: run() fails if asyncio complains."""
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+
+        async def main():
+            app = demo()
+            server = await app.http(port=0, grace=0).__aenter__()
+            async with m.Client(server.url, revision=revision) as c:
+                call = asyncio.ensure_future(c.call("wait", {"gate": "a", "say": True}))
+                await until(lambda: app.log)
+                await server.__aexit__(None, None, None)
+                with pytest.raises(m.MCPError):
+                    await call
+                with pytest.raises(m.ConnectionClosed):
+                    await c.call("echo", {"text": "a"})
+
+        run(main())
+
+
 ###############################################################################
 # T33. OAuth rules
 ###############################################################################
@@ -16833,7 +16995,7 @@ class TestConversations:
 
 
 ###############################################################################
-# T22. Client
+# T41. The client
 ###############################################################################
 
 NEWEST_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "fake"}}
@@ -17565,7 +17727,7 @@ class TestHostileServers:
         async def main():
             fake = FakeServer()
             async with client_of_fake(fake) as c:
-                for turn in range(600):
+                for _turn in range(600):
                     method = dice.choice(list(self.CALLS))
                     for each in self.CALLS:
                         answer = value(4)
@@ -20837,6 +20999,7 @@ class TestListening:
     ):
         """subscriptions#graceful-closure: a transport that closes without a result."""
         monkeypatch.setattr(m, "RETRY_MS", 0)
+        monkeypatch.setattr(m, "FREE_RETRIES", 100)
         opened, ids = [], []
 
         def serve(head, msg):
@@ -20855,20 +21018,20 @@ class TestListening:
                 ):
                     item = m.notification("notifications/" + method, {**more, **meta})
                     writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
-                if len(opened) == 9:
+                if len(opened) % 2:  # lost, or ended in good order: as when the server is restarted
                     last = m.result(msg["id"], {"resultType": "complete", **meta})
                     writer.write(b"data: " + json.dumps(last).encode() + b"\n\n")
 
             return stream
 
         async def go():
-            async with fake_http(serve) as url, m.Client(url) as c:
-                return [msg["method"] async for msg in c.listen(tools=True)]
+            async with fake_http(serve) as url, m.Client(url) as c, c.listen(tools=True) as changes:
+                return [(await changes.__anext__())["method"] for _ in range(9)]
 
         assert run(go()) == ["notifications/tools/list_changed"] * 9
         assert opened == [{"toolsListChanged": True}] * 9 and len(set(ids)) == 9
 
-    def test_client_gives_up_when_it_cannot_be_opened_again(self, monkeypatch, caplog):
+    def test_client_gives_up_when_the_server_refuses_to_open_it_again(self, monkeypatch, caplog):
         monkeypatch.setattr(m, "RETRY_MS", 0)
         opened = []
 
@@ -20885,15 +21048,15 @@ class TestListening:
                     item = m.notification("notifications/subscriptions/acknowledged", params)
                     writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
 
-            return stream
+            return stream if len(opened) < 4 else {"code": -32603, "message": "never again"}
 
         async def go():
             async with fake_http(serve) as url, m.Client(url) as c:
                 return [msg async for msg in c.listen(tools=True)]
 
-        assert run(go()) == [] and len(opened) == 1 + m.MAX_RESUMES
+        assert run(go()) == [] and len(opened) == 4
         assert "will not tell of toolsListChanged" in caplog.text
-        assert "a subscription has ended" in caplog.text
+        assert "a subscription has ended: never again" in caplog.text
 
     @pytest.mark.parametrize("how", ["a result", "a cancellation", "an error", "another result"])
     def test_client_hears_that_a_server_ends_it(self, how, caplog):
