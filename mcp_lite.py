@@ -7777,10 +7777,9 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
     if not isinstance(out, dict) or out.keys() != {"result"}:
         return False
     for text in values:
-        if isinstance(text, str) and text.lstrip()[:1] == "{":
-            with contextlib.suppress(ProtocolError):
-                if decode(text.encode("utf-8", "replace")) == out:
-                    return False
+        with contextlib.suppress(ProtocolError, AttributeError):  # no JSON; no text
+            if text.lstrip()[:1] == "{" and decode(text.encode("utf-8", "replace")) == out:
+                return False
     return bool(values) or out["result"] in (None, [], "")
 
 
