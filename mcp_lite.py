@@ -7793,10 +7793,10 @@ RESULTS = {
 
 
 def poll_seconds(told_ms: JSON, waited: float) -> float:
-    """Return how long to wait before the next look at a task that runs since `waited` seconds.
+    """Return how long to wait before the next look at a task that has run for `waited` seconds.
 
-    The server's wish counts, but each look costs: there are at most ten until a task has taken
-    e times as long, and one a second in the end.
+    At least as long as the server says, in milliseconds; and a tenth of the time that the task has
+    taken so far, up to a second.
 
     >>> poll_seconds(1, 0.0), poll_seconds(1, 2.0), poll_seconds(1, 60.0), poll_seconds(5000, 60.0)
     (0.001, 0.2, 1.0, 5.0)
@@ -7804,7 +7804,7 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
     (0.5, 30.0)
     """
     wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else POLL_MS
-    return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, MAX_POLL_SECONDS))
+    return max(min(wish_ms, 1000 * STALL_SECONDS) / 1000, min(waited / 10, MAX_POLL_SECONDS))
 
 
 class Call:
@@ -7817,11 +7817,13 @@ class Call:
         self.client, self.method, self.send = client, method, send
         self.patience, self.longest, self.on_progress = patience, longest, on_progress
         self.clock = asyncio.get_running_loop().time
-        self.until = self.clock() + longest
+        self.until = 0.0  # when it must be over; known once the first round is sent
 
     async def ask(self, params: Msg) -> Msg:
         """Send the request, or the next round of it, and return the answer."""
-        left = self.until - self.clock()
+        now = self.clock()
+        self.until = self.until or now + self.longest
+        left = self.until - now
         if left <= 0:
             raise self.overdue()
         return await self.client.peer.ask(

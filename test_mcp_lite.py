@@ -17214,6 +17214,91 @@ class TestConnecting:
 
         run(main())
 
+    def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
+        """newcomer-production 20, 24; newcomer-script 26"""
+        for target, option, kind in [
+            (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
+            ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
+        ]:  # fmt: skip
+            with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
+                m.Client(target, **{option: None})
+        m.Client("server.py", cwd="/", env_replace=True)
+        m.Client("http://localhost/mcp", token="x", headers={})
+        with pytest.raises(TypeError, match="it can have headers, token"):
+            m.Client("http://localhost/mcp", tokn="x")
+
+    def test_mistakes_in_a_call_are_told_with_what_to_write(self):
+        async def main():
+            fake = FakeServer({"tools/call": {"content": []}})
+            async with client_of_fake(fake) as c:
+                sent = len(fake.sent)
+                with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
+                    await c.call("search", text="n")
+                with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
+                    await c.call("search", "n")
+                with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
+                    c.listen(resources=["order://1"])
+                with pytest.raises(TypeError, match="is a list: .'order://1'"):
+                    c.listen(uris="order://1")
+                assert len(fake.sent) == sent
+            with pytest.raises(TypeError, match="async with"):
+                with c:
+                    pass
+
+        run(main())
+
+    def test_roots_are_asked_for_and_answered_before_anything_else_is_sent(self):
+        """newcomer-script 27: the first call must not overtake them."""
+
+        def ping(msg):
+            pings.append(msg)
+            roots = {"jsonrpc": "2.0", "id": "r", "method": "roots/list"}
+            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {}}
+            return [roots, answer] if len(pings) == 1 else [answer]
+
+        async def roots():
+            await asyncio.sleep(0)
+            return ["file:///a"]
+
+        async def main():
+            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
+            async with client_of_fake(fake, roots=roots) as c:
+                await c.call("t")
+            told = [msg.get("method") or msg["result"] for msg in fake.sent]
+            assert told == [
+                "initialize", "notifications/initialized", "ping",
+                {"roots": [{"uri": "file:///a"}]}, "ping", "tools/call",
+            ]  # fmt: skip
+
+        pings = []
+        run(main())
+
+    @pytest.mark.parametrize("ping", [lambda msg: [], failing(-32601, "no")], ids=["silent", "no"])
+    def test_a_server_that_wants_no_roots_holds_nobody_up(self, ping, monkeypatch):
+        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
+
+        async def main():
+            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
+            async with client_of_fake(fake, roots=[]) as c:
+                assert await c.call("t") is None
+            async with client_of_fake(FakeServer({"ping": ping})):
+                pass
+
+        run(main())
+
+    def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
+        async def main():
+            for closed in (True, False):
+                caplog.clear()
+                fake = FakeServer(TestSubscriptions.ANSWERS)
+                async with client_of_fake(fake) as c:
+                    updates = await c.subscribe("x://a")
+                    await (c.close() if closed else fake.close())
+                    assert [update async for update in updates] == []
+                assert ("will be heard any more" in caplog.text) is not closed
+
+        run(main())
+
     def test_close_works_twice_and_from_any_task(self, link):
         """users-and-competitors 2.3: a background task owns the connection"""
         app = plain_app()
@@ -17377,6 +17462,22 @@ class TestLists:
                     assert len(seen) == 3
 
         run(main())
+
+    def test_the_pages_of_a_list_have_a_limit_in_bytes(self, monkeypatch):
+        """attack 17: 60 pages of 8 MB"""
+        page = {"prompts": [{"name": "p", "title": "x" * 100}], "nextCursor": "1"}
+        size = len(m.encode(page))
+
+        async def main(limit):
+            monkeypatch.setattr(m, "MAX_LIST_BYTES", limit)
+            pages = iter([page, {**page, "nextCursor": "2"}, {"prompts": []}])
+            fake = FakeServer({"prompts/list": lambda msg: answering(next(pages))(msg)})
+            async with client_of_fake(fake) as c:
+                return await c.list_prompts()
+
+        assert len(run(main(2 * size))) == 2
+        with pytest.raises(m.LimitExceeded, match=f"more than {2 * size - 1} bytes in all"):
+            run(main(2 * size - 1))
 
     def test_a_list_may_be_left_early(self):
         app = m.Server(page_size=1)
@@ -17606,6 +17707,19 @@ class TestCalls:
                     await c.request("acme/x", {"x": float("nan")})
                 assert len(fake.sent) == before
                 await c.ping()
+
+        run(main())
+
+    def test_max_timeout_is_the_longest_that_a_request_takes(self):
+        """newcomer-script 9: with timeout, unless that is given for the one call"""
+
+        async def main():
+            fake = FakeServer({"tools/call": lambda msg: []})
+            async with client_of_fake(fake, timeout=5, max_timeout=0.02) as c:
+                with pytest.raises(m.RequestTimeout, match="within 0.02 seconds"):
+                    await c.call("t")
+                with pytest.raises(m.RequestTimeout, match="within 0.03 seconds"):
+                    await c.call("t", timeout=0.03)
 
         run(main())
 
@@ -22135,6 +22249,91 @@ class TestClientOfTheModernEra:
         _, sent = run(self.use(react, lambda c: c.call_tool("x")))
         assert sent[2]["params"]["requestState"] == "s"
 
+    @pytest.mark.parametrize("count", [100, 101])
+    def test_a_hundred_questions_at_once_are_answered_and_no_more(self, count):
+        """attack 18: 24,000 callbacks at once"""
+        asked = {str(n): self.ROOTS for n in range(count)}
+        react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
+        given, sent = run(self.use(react, lambda c: c.call_tool("x"), roots=["file:///r"]))
+        if count == m.MAX_QUESTIONS:
+            assert len(sent[2]["params"]["inputResponses"]) == count
+        else:
+            assert isinstance(given, m.ProtocolError) and "asked 101 questions" in str(given)
+            assert len(sent) == 2
+
+    @pytest.mark.parametrize("url", [None, "", 5, WITHOUT])
+    def test_an_elicitation_by_url_needs_a_url(self, url):
+        """attack 23: the callback got 'None'"""
+        params = {"message": "?", "mode": "url", "elicitationId": "e", "url": url}
+        params = {key: value for key, value in params.items() if value is not WITHOUT}
+        asked = {"k": {"method": "elicitation/create", "params": params}}
+        react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
+        opened = []
+        given, sent = run(
+            self.use(react, lambda c: c.call_tool("x"), elicit_url=lambda *args: opened.append(args))
+        )
+        assert isinstance(given, m.RPCError) and given.code == -32602 and not opened
+
+    def test_tools_that_are_listed_again_for_their_headers_take_no_longer_than_the_call(self):
+        """attack 17: a hidden tools/list over slow pages"""
+        turn = itertools.count()
+
+        def react(msg):
+            if msg["method"] == "tools/call":
+                return [answer_to(msg, -32020)]
+            if msg["method"] == "tools/list":
+                return [answer_to(msg, {"tools": [], "nextCursor": str(next(turn))})]
+            return [answer_to(msg, {})]
+
+        given, sent = run(self.use(react, lambda c: c.call_tool("x", timeout=0.05)))
+        assert isinstance(given, m.RequestTimeout)
+        assert "did not list its tools within 0.05 seconds" in str(given)
+
+    def test_rounds_without_end_take_no_longer_than_max_timeout(self):
+        asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
+        clock = []
+
+        async def roots():
+            while clock[0]() < clock[1]:
+                await asyncio.sleep(0)
+            return []
+
+        async def work(c):
+            clock[:] = [asyncio.get_running_loop().time, asyncio.get_running_loop().time() + 0.05]
+            await c.call_tool("x")
+
+        given, sent = run(
+            self.use(self.rounds(asked, {}), work, roots=roots, timeout=5, max_timeout=0.04)
+        )
+        assert isinstance(given, m.RequestTimeout) and len(sent) == 2
+        assert "did not end tools/call within 0.04 seconds" in str(given)
+
+    def test_a_task_is_not_polled_faster_than_it_is_worth(self):
+        """attack 4: `pollIntervalMs: 1`, 500 requests a second"""
+        looks, waited = 0, 0.0
+        while waited < 60:
+            waited += m.poll_seconds(1, waited)
+            looks += 1
+        assert looks < 60 + 100 and m.poll_seconds(1, 60) == 1
+        assert [m.poll_seconds(told, 0) for told in (None, 0, -1, "1", True, 2.5, 10**400)] == [
+            0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 30,
+        ]  # fmt: skip
+
+    def test_a_task_that_never_ends_is_left_after_max_timeout(self):
+        def react(msg):
+            if msg["method"] == "tools/call":
+                task = {"resultType": "task", "taskId": "t", "status": "working"}
+                return [answer_to(msg, {**task, "pollIntervalMs": 1})]
+            return [answer_to(msg, {"taskId": "t", "status": "working", "pollIntervalMs": 1})]
+
+        async def work(c):
+            with pytest.raises(m.RequestTimeout, match="did not end tools/call within 0.2 seconds"):
+                await c.call_tool("x")
+            await eventually(lambda: c.transport.sent[-1]["method"] == "tasks/cancel")
+
+        _, sent = run(self.use(react, work, timeout=5, max_timeout=0.2))
+        assert [msg["method"] for msg in sent].count("tasks/get") <= 60
+
     def test_questions_are_put_at_the_same_time(self):
         """A callback that waits for the other one would hang otherwise."""
         met = []
@@ -22271,6 +22470,23 @@ class TestKeepingResults:
         assert len(run(self.talk(self.hints(1), work))) == 2
         assert len(run(self.talk(self.hints(60_000), work))) == 1
         assert len(run(self.talk(self.hints(60_000), work, cache=False))) == 2
+
+    def test_no_more_is_kept_than_a_number_of_bytes(self):
+        """attack 19"""
+        cache = m.Cache(10, max_bytes=100)
+        for key in ("a", "b", "c"):
+            cache.keep(key, {"ttlMs": 60_000, "x": "y" * 20})
+        entry = len('a{"ttlMs": 60000, "x": "yyyyyyyyyyyyyyyyyyyy"}')
+        assert list(cache.kept) == ["b", "c"] and cache.size == 2 * entry <= 100
+        cache.keep("c", {"ttlMs": 60_000, "x": ""})
+        assert cache.size == 2 * entry - 20
+        cache.keep("d", {"ttlMs": 60_000, "x": "y" * (100 - len('d{"ttlMs": 60000, "x": ""}'))})
+        assert list(cache.kept) == ["d"] and cache.size == 100
+        cache.keep("e", {"ttlMs": 60_000, "x": "y" * 200})
+        assert not cache.kept and cache.size == 0
+        cache.keep("f", {"ttlMs": 60_000})
+        cache.clear()
+        assert not cache.kept and cache.size == 0
 
     def test_the_key_is_the_method_and_its_parameters(self):
         async def work(c, script):
