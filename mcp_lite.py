@@ -429,7 +429,7 @@ def wire_error(exc: BaseException) -> Msg:
 #           4. Decoding is strict: UTF-8 without BOM, no NaN, no duplicate keys, no lone surrogates,
 #              bounded size, depth, element count and digits, all checked before the parser runs.
 #           5. Encoding never emits a newline, NaN or invalid UTF-8, and leaves absent keys out.
-# Plan.     Four constructors, classify(), decode(), encode().
+# Plan.     Four constructors, classify(), decode(), encode(); then JSON values and their types.
 # Not here. Which methods exist and when: section 4. Who awaits an answer: sections 5 and 8.
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
@@ -667,6 +667,72 @@ def _check_bounds(data: bytes) -> None:
         depth += 1 if bracket in b"[{" else -1
         if depth > MAX_DEPTH:
             raise LimitExceeded(f"a message is nested deeper than {MAX_DEPTH} levels")
+
+
+# JSON values. Python and JSON disagree on a few of them: 1.0 is an integer in JSON, and True is
+# not 1. These functions see values as JSON does.
+
+#: The types of JSON, by the class of the Python value.
+KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
+         bool: "boolean", type(None): "null"}  # fmt: skip
+
+
+def kind_of(value: Any) -> str:
+    """Return the JSON type of `value`, the narrowest there is; "unknown" for what JSON has not.
+
+    >>> kind_of(2.0), kind_of(2.5), kind_of(True), kind_of(b"")
+    ('integer', 'number', 'boolean', 'unknown')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return "integer"
+    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
+
+
+def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
+    """Return one text for all spellings of a JSON value, so that equal values have equal texts.
+
+    `spend` is told of the work before it is done, in half microseconds. A text is what gets
+    compared and hashed, because Python hashes a str with a secret: nobody can make texts collide.
+
+    >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
+    True
+    """
+    if isinstance(value, (list, dict, str)) and spend:
+        spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
+    if isinstance(value, list):
+        return "[" + ",".join([canonical(item, spend) for item in value]) + "]"
+    if isinstance(value, dict):
+        members = sorted((repr(key), canonical(item, spend)) for key, item in value.items())
+        return "{" + ",".join(f"{key}:{item}" for key, item in members) + "}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    # Hexadecimal, because decimal text takes quadratic time.
+    return hex(value) if type(value) is int else repr(value)
+
+
+def show_json(value: Any) -> str:
+    """Return `value` for a message: short, as JSON; a container by its type only.
+
+    >>> show_json("red"), show_json([1, 2]), show_json(10**100)
+    ('"red"', 'array', 'an integer of 333 bits')
+    """
+    if isinstance(value, (list, dict)):
+        return kind_of(value)
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    value = value[:50] if isinstance(value, str) else value
+    return json.dumps(value, ensure_ascii=False, default=kind_of)[:60]
+
+
+def join_path(step: str | int, path: str = "") -> str:
+    """Put one step, a name or an index, before a path.
+
+    >>> join_path("items", join_path(2, "price"))
+    'items[2].price'
+    """
+    if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
+        step = f"[{show_json(step)}]"
+    return step + path if not path or path[0] == "[" else f"{step}.{path}"
 
 ###############################################################################
 # 4. Revisions and methods
@@ -2409,144 +2475,147 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 ###############################################################################
 # Pure. Uses sections 1 to 3.
 #
-# Problem.  A tool is described to a model by a JSON Schema. Something must check the arguments
-#           against it. Values come from strangers, and so do some of the schemas.
-# Rules.    1. A schema is compiled once, when it becomes known; checking a value is then a walk
-#              through closures. `$ref` stays inside the document: nothing is ever fetched.
-#           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1, true is not 1.
-#           3. Schema and value may both be hostile: depth, size and total work are bounded, and
-#              nothing but SchemaError comes out, whatever goes in.
-# Plan.     A SchemaDocument walks a schema once, makes a Check of each subschema by the table
-#           KEYWORDS, then joins references to their targets; relax() helps arguments that were
-#           nearly right.
-# Not here. `format` and `content*` only annotate, the dialect's default; no dialects but 2020-12
-#           and draft-07; of ECMA 262's regular expressions, what Python's can say.
+# Problem.  A tool is described to a model by a JSON Schema, and what the model sends has to be
+#           checked against it. The values come from strangers, and so do some of the schemas.
+# Rules.    1. A schema is compiled once, into functions. Checking a value only calls them.
+#           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
+#           3. `$ref` stays inside the document. Nothing is ever fetched.
+#           4. Schema and value may both be hostile. Depth, size and work are bounded, and nothing
+#              but SchemaError comes out, whatever goes in.
+# Plan.     Failures and the budget of one validation; what compares numbers and texts; then
+#           SchemaDocument, which walks a schema: names and references first, the keywords after
+#           them; the table KEYWORDS; Validator, which is a schema that has been compiled.
+# Not here. `format` and `content*` only annotate, the default of both dialects. Other dialects than
+#           2020-12 and draft-07. Regular expressions of ECMA 262 that Python does not have.
 
 __all__ += ["compile_schema", "Validator"]
 
 MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
 MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
+MAX_SCHEMA_URI_CHARS = 8192  # of an $id, with the one that it is relative to; joined 10,000 times
 MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
-MAX_VALIDATION_STEPS = 2_000_000  # schemas applied in one validation; about a second
-MAX_FAILURES = 8  # violations reported of one value; more help nobody
+MAX_VALIDATION_STEPS = 2_000_000  # work of one validation; about a second, see CheckRun
+MAX_FAILURES = 8  # violations that are reported of one value; nobody reads more
+MAX_PATH_STEPS = 32  # of the path to a violation that is reported; the rest is left out
 MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
-MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one; backtracking can take the square of it
-MAX_URI_CHARS = 8192  # a longer resource URI matches no template
+MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one that may take the square of its length
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_07 = "http://json-schema.org/draft-07/schema"
 
-KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
-         bool: "boolean", type(None): "null"}  # fmt: skip
-#: What keywords speak of; "unknown" is what is no JSON at all.
-ANY, NUMBER = (*KINDS.values(), "unknown"), ("integer", "number")
-TEXT, ARRAY, OBJECT = ("string",), ("array",), ("object",)
-
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
+#: Steps from a value to a part of it, as (first step, the steps after it); () is the value itself.
+#: A step in front of many paths costs the same as in front of one.
+Path = tuple[Any, ...]
 
-
-def kind_of(value: Any) -> str:
-    """Return the JSON Schema type of `value`, the narrowest there is.
-
-    >>> kind_of(2.0), kind_of(2.5), kind_of(True)
-    ('integer', 'number', 'boolean')
-    """
-    if isinstance(value, float) and value.is_integer():
-        return "integer"
-    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
-
-
-def canonical(value: JSON) -> str:
-    """Return one text for all spellings of a JSON value; a str has a seeded hash: no collisions.
-
-    >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
-    True
-    """
-    if isinstance(value, list):
-        return "[" + ",".join(map(canonical, value)) + "]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{k!r}:{canonical(value[k])}" for k in sorted(value)) + "}"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    # hex, because decimal text takes quadratic time and is refused beyond MAX_INT_DIGITS
-    return hex(value) if type(value) is int else repr(value)
-
-
-def _shown(value: JSON) -> str:
-    """Return `value` for a message: short, as JSON; a container by its type only."""
-    if isinstance(value, (list, dict)):
-        return kind_of(value)
-    return json.dumps(value[:50] if isinstance(value, str) else value, ensure_ascii=False)[:60]
-
-
-def _any_of(values: Iterable[JSON]) -> str:
-    """Return at most ten values for a message."""
-    shown = [_shown(value) for value in itertools.islice(values, 11)]
-    return " or ".join(shown[:10] + ["..."] * (len(shown) > 10))
-
-
-def join_path(step: str | int, path: str = "") -> str:
-    """Put one step, a name or an index, before a path.
-
-    >>> join_path("items", join_path(2, "price"))
-    'items[2].price'
-    """
-    if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
-        step = f"[{_shown(step)}]"
-    return step + path if not path or path[0] == "[" else f"{step}.{path}"
+# A schema is an object of keywords. Some of them hold further schemas. Each schema becomes one
+# function, its Check, which calls the checks of its keywords:
+#
+#     {"type": "array",                  check_schema
+#      "items": {"minimum": 0,               check_type      an array?
+#                "maximum": 9}}              check_inside    for each item:
+#                                                check_schema
+#                                                    check_limit   at least 0?
+#                                                    check_limit   at most 9?
+#
+# A check returns a list of failures, which is empty for a value that is valid. It does not raise,
+# because a failure is not always bad: `anyOf` tries its next schema then, and `not` wants one.
 
 
 class Failure(NamedTuple):
-    """One way in which a value falls short; `expected` names the types or values that fit."""
+    """One way in which a value falls short."""
 
-    path: str
+    path: Path
     message: str
-    expected: str = ""
+    expected: str = ""  #: the types or values that would fit, in words; "" if that is not the point
+    kinds: frozenset[str] = frozenset()  #: ... and their JSON types
+
+
+class Undecided(Exception):
+    """A validation was given up, and nobody knows whether the value is valid.
+
+    It is raised, not returned: `not` and `anyOf` would take a failure for an answer.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path: Path = ()
 
 
 class CheckRun:
-    """What one validation may still spend, and the URIs of the scopes that it is in."""
+    """The budget of one validation, and the scopes that it is in.
+
+    A step is half a microsecond of work, on a machine of 2024. All work is paid for that schema and
+    value can multiply: with references, a small schema can take a value apart for ever.
+    """
 
     __slots__ = ("depth", "scopes", "steps")
 
     def __init__(self) -> None:
         self.steps, self.depth = MAX_VALIDATION_STEPS, 0
-        self.scopes: tuple[str, ...] = ()
+        self.scopes: tuple[str, ...] = ()  # URIs of the scopes; see SchemaDocument
 
     def spend(self, steps: int) -> None:
         """Pay for work before it is done."""
         self.steps -= steps
         if self.steps < 0:
-            raise SchemaError("", "takes too much work to check: simplify the schema or the value")
+            raise Undecided("takes too much work to check: simplify the schema or the value")
 
 
-# A schema is compiled into one Check for each subschema. What is wrong is returned, not raised:
-# success costs next to nothing, and who asks can put a step before the paths, choose among the
-# failures, as `anyOf` does, or forget them, as `not` does. Two things go down with the value. The
-# run holds what may still be spent: $ref makes the work unrelated to the size of schema and value.
-# `seen` is for the `unevaluated...` keywords, which ask what all others, however deep in `allOf`
-# and $ref, have looked at; what a subschema has put in counts only if that succeeds.
-
-#: Member names or item indexes that were evaluated so far; None if no `unevaluated...` asks.
+#: The names or indexes of the members that a keyword has evaluated. Only `unevaluatedProperties`
+#: and `unevaluatedItems` ask for it; None where neither of them stands around.
 Seen = Optional["set[Any]"]
-#: (value, run, seen) -> what is wrong.
+#: (value, run, seen) -> failures. What a check adds to `seen` counts if the check finds no failure.
 Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
+#: (value, run, seen) -> pairs of a member's name or index, and the check for that member.
+Select = Callable[[Any, CheckRun, Seen], "Iterable[tuple[Any, Check]]"]
 #: The checks of the schemas `true` and `false`.
 TRIVIAL: dict[bool, Check] = {
-    True: lambda *_: [], False: lambda *_: [Failure("", "is not allowed here")]}  # fmt: skip
+    True: lambda *_: [], False: lambda *_: [Failure((), "is not allowed here")]}  # fmt: skip
+
+#: The types of value that a keyword speaks of; "unknown" is a Python value that JSON does not have.
+ANY, NUMBER = (*KINDS.values(), "unknown"), ("integer", "number")
+TEXT, ARRAY, OBJECT = ("string",), ("array",), ("object",)
 
 
-def _is_names(held: Any) -> bool:
-    return isinstance(held, list) and all(isinstance(name, str) for name in held)
+def path_text(path: Path) -> str:
+    """Return a path as people write it.
+
+    >>> path_text(("items", (2, ("price", ()))))
+    'items[2].price'
+    """
+    steps: list[int | str] = []
+    text = ""
+    while path and len(steps) < MAX_PATH_STEPS:
+        step, path = path
+        steps.append(step if isinstance(step, (int, str)) else str(step))
+    for step in reversed(steps):
+        text = join_path(step, text)
+    return text
 
 
-def _is_number(held: Any) -> bool:
-    return kind_of(held) in NUMBER
+def _any_of(values: Iterable[JSON]) -> str:
+    """Return at most ten values for a message."""
+    shown = [show_json(value) for value in itertools.islice(values, 11)]
+    return " or ".join(shown[:10] + ["..."] * (len(shown) > 10))
 
 
-def _is_count(held: Any) -> bool:
-    return kind_of(held) == "integer" and held >= 0
+def _mismatch(expected: str, kinds: Iterable[str], got: str) -> list[Failure]:
+    return [Failure((), f"expected {expected}, got {got}", expected, frozenset(kinds))]
+
+
+def _is_names(argument: Any) -> bool:
+    return isinstance(argument, list) and all(isinstance(name, str) for name in argument)
+
+
+def _is_number(argument: Any) -> bool:
+    return kind_of(argument) in NUMBER
+
+
+def _is_count(argument: Any) -> bool:
+    return kind_of(argument) == "integer" and argument >= 0
 
 
 def _classes_of(kinds: Any) -> dict[type, str]:
@@ -2556,21 +2625,22 @@ def _classes_of(kinds: Any) -> dict[type, str]:
     return {cls: kind for cls, kind in KINDS.items() if kind in named}
 
 
-def _mismatch(expected: str, got: str) -> list[Failure]:
-    return [Failure("", f"expected {expected}, got {got}", expected)]
+def ratio_of(number: Any) -> tuple[int, int]:
+    """Return a finite number as a fraction, exactly as it is written in decimal.
 
-
-def is_multiple(value: Any, of: Any) -> bool:
-    """Tell whether `value` is a whole number of times `of`, as written in decimal.
-
-    >>> is_multiple(0.0075, 0.0001), is_multiple(0.00751, 0.0001)
-    (True, False)
+    >>> ratio_of(7), ratio_of(0.1)
+    ((7, 1), (1, 10))
     """
-    if type(value) is int and type(of) is int:
-        return value % of == 0
+    if isinstance(number, int):
+        return number, 1
     from fractions import Fraction
 
-    return value - value == 0 and Fraction(repr(value)) % Fraction(repr(of)) == 0
+    fraction = Fraction(repr(number))
+    return fraction.numerator, fraction.denominator
+
+
+# Parts of a regular expression in which signs do not mean what they mean elsewhere.
+_ESCAPE_OR_CLASS = r"\\.|\[(?:\\.|[^]\\])*\]"
 
 
 def python_pattern(text: str) -> str:
@@ -2582,100 +2652,132 @@ def python_pattern(text: str) -> str:
 
     def translate(token: re.Match[str]) -> str:
         word = token[0]
-        if word[0] == "[":  # in a class, Python wants signs escaped that it may need one day
+        if word[0] == "[":  # Python warns of these signs in a class: it may give them a meaning
             return "[" + re.sub(r"(?s)\\.|[\[&|~]", lambda sign: sign[0].rjust(2, "\\"), word[1:])
         if word.startswith("\\k<"):
             return f"(?P={word[3:-1]})"
         return {"$": r"\Z", "(?<": "(?P<"}.get(word, word)
 
-    return re.sub(r"(?s)\\k<\w+>|\\.|\(\?<(?![=!])|\[(?:\\.|[^]\\])*\]|\$", translate, text)
+    return re.sub(rf"(?s)\\k<\w+>|\(\?<(?![=!])|{_ESCAPE_OR_CLASS}|\$", translate, text)
 
 
-def _limit(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
+def is_linear_pattern(text: str) -> bool:
+    """Tell whether searching for a pattern surely takes time linear in the length of the text.
+
+    It does if nothing is repeated; or if the pattern is tried at the start of the text only, and
+    repeats one thing. Groups are not looked into.
+
+    >>> [is_linear_pattern(text) for text in ("^data:", "^[a-z]+$", "[a-z]+$", "^a*b*$", "^(a|b)+")]
+    [True, True, False, False, False]
+    """
+    bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
+    once = r"\^[^*+?{()|]*(?:[*+?]|\{[0-9,]*\})\??[^*+?{()|]*"
+    return re.fullmatch(rf"(?s)[^*+?{{()]*|{once}", bare) is not None
+
+
+def _comparison(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
     """Return what compiles a keyword that compares: `holds(value, argument)`, or else `text`."""
 
-    def kw_limit(doc: SchemaDocument, words: Schema, word: str) -> Check:
-        held = words[word]
-        doc.need(fits(held), f"{word} cannot be {_shown(held)}")
-        failures = [Failure("", text.format(_shown(held)))]
-        return lambda value, run, seen: [] if holds(value, held) else failures
-    return kw_limit
+    def kw_comparison(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+        argument = schema[word]
+        doc.need(fits(argument), f"{word} cannot be {show_json(argument)}")
+        failures = [Failure((), text.format(show_json(argument)))]
+        return lambda value, run, seen: [] if holds(value, argument) else failures
+    return kw_comparison
 
 
-def _inside(select: Callable[[Any, Any], Iterable[Any]], weight: int = 1) -> Check:
-    """Return a check of the members or items that `select(value, seen)` pairs with their checks."""
+def _inside(select: Select, weight: int = 1) -> Check:
+    """Return the check of the members or items that `select` chooses; each costs `weight`."""
 
     def check_inside(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
         run.spend(len(value) * weight)
         found: list[Failure] = []
-        for key, check in select(value, seen):
+        for key, check in select(value, run, seen):
             if seen is not None:
                 seen.add(key)
-            for failure in check(value[key], run, None):
-                found.append(failure._replace(path=join_path(key, failure.path)))
-            if len(found) >= MAX_FAILURES:
-                break
+            try:
+                failures = check(value[key], run, None)
+            except Undecided as exc:
+                exc.path = (key, exc.path)
+                raise
+            if failures:
+                run.spend(8 * len(failures))
+                found += [Failure((key, f.path), *f[1:]) for f in failures]
+                if len(found) >= MAX_FAILURES:
+                    break
         return found
     return check_inside
 
 
 def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
     """Say why no alternative fits, in the words of the one of the right type that nearly does."""
-    near = [failures for failures in missed if failures[0].path or not failures[0].expected]
+    near = [failures for failures in missed if failures[0].path or not failures[0].kinds]
     if not near:
         expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
-        return _mismatch(expected, _shown(value) if '"' in expected else kind_of(value))
+        kinds = frozenset().union(*(failures[0].kinds for failures in missed))
+        kind = kind_of(value)
+        return _mismatch(expected, kinds, show_json(value) if kind in kinds else kind)
     near.sort(key=len)
     if len(near) == 1 or len(near[0]) < len(near[1]):
         return near[0]
-    return [Failure("", f"matches none of the {len(missed)} alternatives")]
+    return [Failure((), f"matches none of the {len(missed)} alternatives")]
 
 
-# A reference names its target by URI and anchor, or by URI and JSON pointer. A schema with `$id`
-# has a URI of its own and is a scope: anchors are unique in it, references inside start from it. A
-# $dynamicRef means the anchor of that name in the outermost scope on the way to it, so that a
-# schema of trees can be extended from outside: this is why a run knows which scopes it is in.
+# References. A subschema is known by its place: the steps from the root of the document, as in a
+# JSON pointer. `$id` gives a subschema a URI and makes it a scope: references inside it are
+# relative to that URI, and `$anchor` gives a subschema a name in the scope that it stands in.
+#
+#     {"$id": "http://x.test/a",                          place ()                URI .../a
+#      "$defs": {"item": {"$anchor": "i"},                place ($defs, item)     .../a#i
+#                "other": {"$id": "b",                    place ($defs, other)    URI .../b
+#                          "items": {"$ref": "a#i"}}}}    leads to ($defs, item)
+#
+# `$ref` always leads to the same place. `$dynamicRef` does not: where several scopes have a
+# $dynamicAnchor of that name, it leads to the one in the scope that the validation entered first.
+# So a schema of trees can be extended from outside. This is why a run knows the scopes it is in.
 
-#: Unknown to draft-07, and so ignored there.
-NEW_KEYWORDS = {
+#: Keywords that draft-07 does not know, and ignores.
+NOT_IN_DRAFT_07 = {
     "$anchor", "$dynamicAnchor", "$dynamicRef", "prefixItems", "dependentRequired", "minContains",
     "dependentSchemas", "maxContains", "unevaluatedItems", "unevaluatedProperties"}  # fmt: skip
 
 
 class SchemaDocument:
-    """A schema being compiled.
+    """A schema being compiled; `check` is what becomes of it.
 
-    Subschemas are known by their id(): the document holds them all, so that none of them goes away.
-    A method kw_...(words of the schema, keyword) compiles a keyword, or some that need each other.
-    Their arguments are of any make, and need() refuses what cannot be used.
+    Each method kw_...(schema, word) returns the check of one keyword, or of a few that are alike.
+    The arguments of keywords can be anything: need() refuses those that make no sense.
     """
 
     def __init__(self, root: Any) -> None:
-        self.trail: list[str] = []  # where we are, for messages
-        self.scopes = [""]  # their URIs, for each of the schemas that we are in
-        self.size = 0  # subschemas found
-        self.checks: dict[int, Check] = {id(flag): check for flag, check in TRIVIAL.items()}
-        self.home: dict[int, str] = {}  # of each subschema, the URI of its scope
-        self.names: dict[tuple[str, str], Any] = {("", ""): root}  # by URI of the scope, and anchor
-        self.dynamic: set[tuple[str, str]] = set()  # those that a $dynamicRef may mean
-        self.later: list[Callable[[], None]] = []  # what waits for all names to be known
+        self.root = root
+        self.place: tuple[str, ...] = ()  # of the subschema that is being compiled
+        self.scopes = [""]  # the URI of its scope, behind those of the schemas around it
+        self.size = 0  # subschemas so far
+        self.checks: dict[tuple[str, ...], Check] = {}  # by place
+        self.homes: dict[tuple[str, ...], str] = {}  # by place, the URI of the scope
+        #: places by URI of the scope and anchor; the scope itself has the anchor ""
+        self.names: dict[tuple[str, str], tuple[str, ...]] = {("", ""): ()}
+        self.dynamic: set[tuple[str, str]] = set()  # those names that are a $dynamicAnchor
+        self.later: list[Callable[[], None]] = []  # references, until all names are known
         declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
-        dialect = str(declared).rstrip("#")
-        self.draft7 = dialect.replace("https:", "http:") == DRAFT_07
-        self.need(self.draft7 or dialect == DIALECT, f"$schema must be {DIALECT} or {DRAFT_07}#")
+        dialect = str(declared).rstrip("#").replace("https:", "http:")
+        self.is_draft_07 = dialect == DRAFT_07
+        known = self.is_draft_07 or dialect == DIALECT.replace("https:", "http:")
+        self.need(known, f"$schema must be {DIALECT} or {DRAFT_07}#")
         try:
             self.check = self.compile(root)
             while self.later:
                 self.later.pop()()
         except SchemaError:
             raise
-        except Exception as exc:  # of a URI, or an expression; too many frames; a warning as error
+        except Exception as exc:  # of URIs, of regular expressions; RecursionError; a warning
             self.need(False, f"is not usable: {exc}")
 
     def need(self, condition: Any, message: str) -> None:
         """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
         if not condition:
-            steps = [step.replace("~", "~0").replace("/", "~1") for step in self.trail]
+            steps = [step.replace("~", "~0").replace("/", "~1") for step in self.place]
             raise SchemaError("/".join(["#", *steps])[:200], message)
 
     def count(self, subschemas: int) -> None:
@@ -2685,115 +2787,148 @@ class SchemaDocument:
 
     def compile(self, schema: Any, *steps: str) -> Check:
         """Return the check of the subschema that is `steps` away from where we are."""
-        self.trail += steps
+        outer, self.place = self.place, self.place + steps
         self.need(isinstance(schema, (dict, bool)), "a schema must be an object, true or false")
         if isinstance(schema, dict):
             self.count(1)
             fits = len(self.scopes) <= MAX_SCHEMA_DEPTH + 1
             self.need(fits, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
-            words = self._modern(schema) if self.draft7 else schema
-            self._enter(schema, words)
-            self.checks[id(schema)] = self._compile_words(words, self.scopes[-1])
+            schema = self._as_of_2020(schema) if self.is_draft_07 else schema
+            self.scopes.append(self._enter(schema))
+            check = self._compile_keywords(schema)
             self.scopes.pop()
-        del self.trail[len(self.trail) - len(steps) :]
-        return self.checks[id(schema)]
+        else:
+            check = TRIVIAL[schema]
+        self.checks[self.place] = check
+        self.place = outer
+        return check
 
-    def _modern(self, schema: Schema) -> Schema:
-        """Return a draft-07 schema in the words of 2020-12."""
+    def compile_one(self, schema: Schema, word: str) -> Check:
+        """Compile the schema that a keyword holds."""
+        return self.compile(schema[word], word)
+
+    def compile_list(self, schema: Schema, word: str) -> list[Check]:
+        """Compile the list of schemas that a keyword holds."""
+        argument = schema[word]
+        fits = isinstance(argument, list) and (argument or self.is_draft_07)
+        self.need(fits, f"{word} must be a list of schemas")
+        return [self.compile(inner, word, str(i)) for i, inner in enumerate(argument)]
+
+    def compile_map(self, schema: Schema, word: str) -> dict[str, Check]:
+        """Compile the object of schemas that a keyword holds."""
+        argument = schema[word]
+        self.need(isinstance(argument, dict), f"{word} must be an object")
+        return {name: self.compile(inner, word, name) for name, inner in argument.items()}
+
+    def _as_of_2020(self, schema: Schema) -> Schema:
+        """Return a schema of draft-07 as 2020-12 would write it; `items` differs in its method."""
         if "$ref" in schema:  # which hides what stands beside it
             return {w: schema[w] for w in ("$ref", "definitions", "$defs") if w in schema}
-        words = {word: held for word, held in schema.items() if word not in NEW_KEYWORDS}
+        schema = {word: a for word, a in schema.items() if word not in NOT_IN_DRAFT_07}
         if str(schema.get("$id")).startswith("#"):
-            words["$anchor"] = words.pop("$id")[1:]
-        if isinstance(schema.get("items"), list):
-            words["prefixItems"] = schema["items"] or [True]
-            words["items"] = schema.get("additionalItems", True)
-        return words
+            schema["$anchor"] = schema.pop("$id")[1:]
+        return schema
 
-    def _enter(self, schema: Schema, words: Schema) -> None:
-        """Note the names that a subschema gives itself, and enter its scope."""
-        names = [words.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
+    def _enter(self, schema: Schema) -> str:
+        """Note the names that a subschema gives itself; return the URI of its scope."""
+        names = [schema.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
         self.need(_is_names(names), "$id and anchors must be strings")
         own, anchor, dynamic = names
-        place = own.partition("#")[0]
-        uri = self._absolute(place)
-        if place:
-            self.names[uri, ""] = schema
-        self.names.update({(uri, name): schema for name in (anchor, dynamic) if name})
+        without_fragment = own.partition("#")[0]
+        uri = self._absolute(without_fragment)
+        if without_fragment:
+            self.names[uri, ""] = self.place
+        self.names.update({(uri, name): self.place for name in (anchor, dynamic) if name})
         if dynamic:
             self.dynamic.add((uri, dynamic))
-        self.home[id(schema)] = uri
-        self.scopes.append(uri)
+        self.homes[self.place] = uri
+        return uri
 
     def _absolute(self, uri: str) -> str:
-        """Return what a URI, or nothing, means in the scope that we are in."""
+        """Return what a relative URI means in the scope that we are in; "" means the scope."""
         base = self.scopes[-1]
         if not uri:
             return base
         from urllib.parse import urljoin
 
-        # checked before it is joined: each of many subschemas may add to the same long URI
-        self.need(len(base) + len(uri) <= MAX_URI_CHARS, f"{_shown(uri)}... is too long for a URI")
+        # Checked before they are joined: many subschemas may each add to the same long URI.
+        fits = len(base) + len(uri) <= MAX_SCHEMA_URI_CHARS
+        self.need(fits, f"{show_json(uri)}... is too long for a URI")
+        self.count(len(base) + len(uri) >> 6)
         return urljoin(base, uri)
 
-    def _find(self, ref: str) -> tuple[Any, str]:
-        """Return the schema that a reference means, and the URI of its scope."""
+    def _find(self, ref: str) -> tuple[Any, tuple[str, ...], str]:
+        """Return the schema that a reference means, its place, and the URI of its scope."""
         from urllib.parse import unquote
 
-        place, _, fragment = ref.partition("#")
-        uri = self._absolute(place)
+        without_fragment, _, fragment = ref.partition("#")
+        uri = self._absolute(without_fragment)
         # spec: basic/index#json-schema-usage
-        self.need((uri, "") in self.names, f"{_shown(ref)} is not fetched: put it under $defs")
-        anchor, *steps = unquote(fragment).split("/")
-        target: Any = self.names.get((uri, anchor))
-        try:
-            for step in steps:
-                # RFC 6901: "~1" stands for "/", and "~0" for "~". No list is longer than 8 digits.
-                step = step.replace("~1", "/").replace("~0", "~")
-                target = target[int(step[:8]) if isinstance(target, list) else step]
-                uri = self.home.get(id(target), uri)
-        except (LookupError, TypeError, ValueError):
-            target = None
-        found = isinstance(target, (dict, bool))
-        self.need(found, f"{_shown(ref)} leads nowhere: check its spelling")
-        return target, uri
+        self.need((uri, "") in self.names, f"{show_json(ref)} is not fetched: put it under $defs")
+        anchor, *pointer = unquote(fragment).split("/")
+        start = self.names.get((uri, anchor))
+        lost = f"{show_json(ref)} leads nowhere: check its spelling"
+        self.need(start is not None, lost)
+        target, place = self.root, start or ()
+        for step in place:
+            target = target[int(step) if isinstance(target, list) else step]
+        for step in pointer:
+            step = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
+            if isinstance(target, list) and re.fullmatch("0|[1-9][0-9]{0,7}", step):
+                target = target[int(step)] if int(step) < len(target) else None
+            else:
+                target = target.get(step) if isinstance(target, dict) else None
+            place += (step,)
+            uri = self.homes.get(place, uri)
+        self.need(isinstance(target, (dict, bool)), lost)
+        return target, place, uri
 
-    def _target(self, ref: str, dynamic: bool) -> Check:
-        """Return the check that a reference means, now that all names are known."""
-        target, home = self._find(ref)
-        if id(target) not in self.checks:  # it stands under a keyword that is not ours
-            self.trail, self.scopes = [ref], [home]
+    def _join(self, ref: str, dynamic: bool) -> Check:
+        """Return the check that a reference leads to, now that all names are known."""
+        target, place, uri = self._find(ref)
+        if place not in self.checks:  # it stands under a keyword that is not ours
+            self.place, self.scopes = place, [uri]
             self.compile(target)
         name = ref.partition("#")[2]
-        # An ordinary anchor makes $dynamicRef an ordinary reference.
-        if not dynamic or (home, name) not in self.dynamic or self.names[home, name] is not target:
-            return self.checks[id(target)]
+        # An ordinary anchor makes a $dynamicRef an ordinary reference.
+        if not dynamic or (uri, name) not in self.dynamic or self.names[uri, name] != place:
+            return self.checks[place]
 
         def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(run.scopes))  # the outermost that has the name decides
+            run.spend(len(run.scopes))
             homes = (outer for outer in run.scopes if (outer, name) in self.dynamic)
-            return self.checks[id(self.names[next(homes, home), name])](value, run, seen)
+            return self.checks[self.names[next(homes, uri), name]](value, run, seen)
         return check_dynamic
 
-    def _compile_words(self, words: Schema, uri: str) -> Check:
-        """Return the check of a subschema: of its keywords that speak of the value's type."""
-        used = [word for word in KEYWORDS if word in words]
-        made: dict[str, Check] = {word: KEYWORDS[word][1](self, words, word) for word in used}
-        if used == ["type"]:
-            return made["type"]  # half of all subschemas: not worth counting
-        by_kind = {kind: [made[w] for w in used if kind in KEYWORDS[w][0]] for kind in ANY}
-        # What it costs, apart from the subschemas inside; fractions are slow.
-        held = [words[word] for word in used if KEYWORDS[word][0]]
-        cost = 1 + sum(len(each) for each in held if isinstance(each, (list, dict)))
-        cost += 32 * ("multipleOf" in words)
-        watched = "unevaluatedItems" in words or "unevaluatedProperties" in words
-        scope, dynamic = (uri,), self.dynamic
+    def kw_ref(self, schema: Schema, word: str) -> Check:
+        """Compile a reference; it is joined to its target at the end, when all names are known."""
+        ref, where, found = schema[word], (self.place, self.scopes[-1:]), []
+        self.need(isinstance(ref, str), f"{word} must be a string")
 
-        def check_words(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.steps -= cost
+        def join() -> None:
+            self.place, self.scopes = where
+            found.append(self._join(ref, word == "$dynamicRef"))
+
+        self.later.append(join)
+        return lambda value, run, seen: found[0](value, run, seen)
+
+    def _compile_keywords(self, schema: Schema) -> Check:
+        """Return the check of a schema: it calls those keywords that speak of the value's type."""
+        used = [word for word in KEYWORDS if word in schema]
+        self.count(len(used) // 4)
+        made: dict[str, Check] = {word: KEYWORDS[word][1](self, schema, word) for word in used}
+        if used == ["type"]:
+            return made["type"]  # half of all subschemas; whoever calls it has paid for the call
+        by_kind = {kind: [made[w] for w in used if kind in KEYWORDS[w][0]] for kind in ANY}
+        cost = 2 + len(used) // 2
+        watched = "unevaluatedItems" in schema or "unevaluatedProperties" in schema
+        scope, dynamic = (self.scopes[-1],), self.dynamic
+
+        def check_schema(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(cost)
             run.depth += 1
-            if run.steps < 0 or run.depth > MAX_VALIDATION_DEPTH:
-                raise SchemaError("", "is nested too deeply, or takes too much work to check")
+            if run.depth > MAX_VALIDATION_DEPTH:
+                raise Undecided("is nested too deeply to check")
             ours: Seen = set() if watched or seen is not None else None
             outer = run.scopes
             if dynamic and outer[-1:] != scope:
@@ -2804,157 +2939,164 @@ class SchemaDocument:
             run.scopes = outer
             run.depth -= 1
             if ours and seen is not None and not found:
+                run.spend(len(ours))
                 seen |= ours
             return found[:MAX_FAILURES] if found else found
-        return check_words
+        return check_schema
 
-    def one(self, words: Schema, word: str) -> Check:
-        """Compile what a keyword holds: a schema; several(): a list; named(): an object of them."""
-        return self.compile(words.get(word, True), word)
+    # Keywords for values of all types.
 
-    def several(self, words: Schema, word: str) -> list[Check]:
-        held = words[word]
-        self.need(isinstance(held, list) and held, f"{word} must be a list of schemas")
-        return [self.compile(inner, word, str(i)) for i, inner in enumerate(held)]
-
-    def named(self, words: Schema, word: str) -> dict[str, Check]:
-        held = words.get(word, {})
-        self.need(isinstance(held, dict), f"{word} must be an object")
-        return {name: self.compile(inner, word, name) for name, inner in held.items()}
-
-    def pattern(self, text: Any) -> Callable[[str], Any]:
-        """Return what looks for a regular expression in a text."""
-        self.need(isinstance(text, str), "a pattern must be a string")
-        self.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
-        self.need(not re.search(r"\(\?[aiLmsux-]", text), "a pattern cannot have flags")
-        self.count(len(text) >> 4)
-        search = re.compile(python_pattern(text), re.ASCII).search
-
-        def search_bounded(value: str) -> Any:
-            # A backtracking engine has no deadline. This bounds expressions that take polynomial
-            # time; against the exponential ones, only the choice of whom to talk to helps.
-            if len(value) > MAX_PATTERN_INPUT_CHARS:
-                raise SchemaError("", f"{_shown(value)}... is too long for a pattern")
-            return search(value)
-        return search_bounded
-
-    def kw_type(self, words: Schema, word: str) -> Check:
-        names = words[word] if isinstance(words[word], list) else [words[word]]
+    def kw_type(self, schema: Schema, word: str) -> Check:
+        names = schema[word] if isinstance(schema[word], list) else [schema[word]]
         fits = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
         self.need(fits, f"type must be one or more of {', '.join(KINDS.values())}")
         right, expected = _classes_of(names), " or ".join(names)
+        kinds = right.values()
+        failures = {kind: _mismatch(expected, kinds, kind) for kind in ANY if kind not in kinds}
 
         def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            fits = type(value) in right or kind_of(value) in right.values()
-            return [] if fits else _mismatch(expected, kind_of(value))
+            return [] if type(value) in right else failures.get(kind_of(value), [])
         return check_type
 
-    def kw_enum(self, words: Schema, word: str) -> Check:
-        values = [words[word]] if word == "const" else words[word]
+    def kw_enum(self, schema: Schema, word: str) -> Check:
+        """Compile enum, or const, which is an enum of one."""
+        values = [schema[word]] if word == "const" else schema[word]
         self.need(isinstance(values, list), f"{word} must be a list")
         texts, expected = {canonical(item) for item in values}, _any_of(values)
+        kinds = frozenset(map(kind_of, values))
 
         def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            text = canonical(value)
-            run.spend(len(text) >> 3)
-            return [] if text in texts else _mismatch(expected, _shown(value))
+            if canonical(value, run.spend) in texts:
+                return []
+            run.spend(12)
+            return _mismatch(expected, kinds, show_json(value))
         return check_enum
 
-    def kw_pattern(self, words: Schema, word: str) -> Check:
-        search = self.pattern(words[word])
-        failures = [Failure("", f"must match {_shown(words[word])}")]
-        return lambda value, run, seen: [] if search(value) else failures
+    def kw_all(self, schema: Schema, word: str) -> Check:
+        checks = self.compile_list(schema, word)
 
-    def kw_unique(self, words: Schema, word: str) -> Check:
-        self.need(isinstance(words[word], bool), f"{word} must be true or false")
+        def check_all(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(checks))
+            return [f for check in checks for f in check(value, run, seen)]
+        return check_all
+
+    def kw_any(self, schema: Schema, word: str) -> Check:
+        """Compile anyOf, or oneOf, where no more than a single one may fit."""
+        checks, single = self.compile_list(schema, word), word == "oneOf"
+
+        def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(checks))
+            tried = []
+            for check in checks:
+                tried.append(check(value, run, seen))
+                # With `seen`, all that fit have to be asked what they have evaluated.
+                if not (tried[-1] or single or seen is not None):
+                    return []
+            if [] not in tried:
+                run.spend(20 + 12 * len(checks))
+                return _explain(value, tried)
+            too_many = single and tried.count([]) > 1
+            return [Failure((), "matches more than one of the alternatives")] if too_many else []
+        return check_any
+
+    def kw_not(self, schema: Schema, word: str) -> Check:
+        check = self.compile_one(schema, word)
+        failures = [Failure((), "matches what it must not match")]
+        return lambda value, run, seen: [] if check(value, run, None) else failures
+
+    def kw_if(self, schema: Schema, word: str) -> Check:
+        """Compile if. In the table, then and else come before it: they are compiled already."""
+        test = self.compile_one(schema, word)
+        yes, no = (self.checks.get((*self.place, word), TRIVIAL[True]) for word in ("then", "else"))
+        return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
+
+    # Keywords for values of one type.
+
+    def kw_multiple(self, schema: Schema, word: str) -> Check:
+        argument = schema[word]
+        fits = _is_number(argument) and 0 < argument < float("inf")
+        self.need(fits, f"{word} cannot be {show_json(argument)}")
+        above, below = ratio_of(argument)
+        failures = [Failure((), f"must be a multiple of {show_json(argument)}")]
+
+        def check_multiple(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(2 + (value.bit_length() >> 6) if isinstance(value, int) else 60)
+            if value - value != 0:  # infinite, or not a number: JSON has neither
+                return failures
+            value_above, value_below = ratio_of(value)
+            return failures if value_above * below % (value_below * above) else []
+        return check_multiple
+
+    def pattern(self, text: Any) -> Callable[[Any, CheckRun], bool]:
+        """Return what tells whether a regular expression is found in a text."""
+        self.need(isinstance(text, str), "a pattern must be a string")
+        self.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
+        bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
+        self.need(not re.search(r"\(\?[aiLmsux-]", bare), "a pattern cannot have flags")
+        # Python makes a table of 65,536 characters of a class that goes beyond Latin-1.
+        classes = re.findall(r"(?s)\\.|(\[(?:\\.|[^]\\])*\])", text)
+        wide = [each for each in classes if re.search(r"[^\x00-\xff]|\\[uUN]", each)]
+        self.count((len(text) >> 4) + 200 * len(wide))
+        search = re.compile(python_pattern(text), re.ASCII).search
+        is_linear = is_linear_pattern(text)
+
+        def is_found(value: Any, run: CheckRun) -> bool:
+            if not isinstance(value, str):
+                return False  # the name of a member, of a Python value that JSON does not have
+            size = len(value)
+            if not is_linear and size > MAX_PATTERN_INPUT_CHARS:
+                # Python's engine backtracks, and has no deadline. This bounds the expressions that
+                # take the square of the time. Nothing bounds the exponential ones: expressions of
+                # strangers must not be used at all.
+                limit = f"{MAX_PATTERN_INPUT_CHARS} characters"
+                raise Undecided(f"is too long for its pattern: more than {limit}")
+            run.spend(size >> 5 if is_linear else size * size >> 7)
+            return search(value) is not None
+        return is_found
+
+    def kw_pattern(self, schema: Schema, word: str) -> Check:
+        is_found = self.pattern(schema[word])
+        failures = [Failure((), f"must match {show_json(schema[word])}")]
+        return lambda value, run, seen: [] if is_found(value, run) else failures
+
+    def kw_unique(self, schema: Schema, word: str) -> Check:
+        self.need(isinstance(schema[word], bool), f"{word} must be true or false")
 
         def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(2 * len(value))
             first: dict[str, int] = {}
             for i, item in enumerate(value):
-                text = canonical(item)
-                run.spend(1 + (len(text) >> 3))
+                text = canonical(item, run.spend)
                 if first.setdefault(text, i) != i:
-                    return [Failure(join_path(i), f"is the same as item {first[text]}")]
+                    return [Failure((i, ()), f"is the same as item {first[text]}")]
             return []
-        return check_unique if words[word] else TRIVIAL[True]
+        return check_unique if schema[word] else TRIVIAL[True]
 
-    def kw_required(self, words: Schema, word: str) -> Check:
-        names = words[word]
-        self.need(_is_names(names), f"{word} must be a list of strings")
+    def kw_prefix(self, schema: Schema, word: str) -> Check:
+        checks = self.compile_list(schema, word)
+        return _inside(lambda v, run, seen: zip(range(len(v)), checks))
 
-        def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.steps -= len(names)
-            missing = [name for name in names if name not in value]
-            return [Failure(join_path(name), "is required") for name in missing[:MAX_FAILURES]]
-        return check_required
+    def kw_items(self, schema: Schema, word: str) -> Check:
+        if self.is_draft_07 and isinstance(schema[word], list):
+            return self.kw_prefix(schema, word)
+        is_list = isinstance(schema[word], list)
+        self.need(not is_list, f"{word} must be one schema: use prefixItems for a list")
+        return self._rest_of_items(schema, word, schema.get("prefixItems", ()))
 
-    def kw_dependent(self, words: Schema, word: str) -> Check:
-        """Compile dependentRequired, dependentSchemas, or dependencies, which was both."""
-        held = words[word]
-        self.need(isinstance(held, dict), f"{word} must be an object")
-        checks = {
-            name: (self.kw_required if isinstance(held[name], list) else self.one)(held, name)
-            for name in held
-        }
-        return lambda value, run, seen: [
-            f for name in checks if name in value for f in checks[name](value, run, seen)
-        ]
+    def kw_additional_items(self, schema: Schema, word: str) -> Check:
+        """Compile draft-07's keyword for the items behind those that a list of `items` names."""
+        items = schema.get("items")
+        if not self.is_draft_07 or not isinstance(items, list):
+            return TRIVIAL[True]
+        return self._rest_of_items(schema, word, items)
 
-    def kw_properties(self, words: Schema, word: str) -> Check:
-        named = self.named(words, word)
-        return _inside(lambda v, seen: [(name, named[name]) for name in v if name in named])
+    def _rest_of_items(self, schema: Schema, word: str, before: Sequence[Any]) -> Check:
+        checks, start = itertools.repeat(self.compile_one(schema, word)), len(before)
+        return _inside(lambda v, run, seen: zip(range(start, len(v)), checks))
 
-    def kw_patterns(self, words: Schema, word: str) -> Check:
-        pairs = [(self.pattern(text), check) for text, check in self.named(words, word).items()]
-
-        def select(value: Any, seen: Seen) -> Iterable[Any]:
-            return [(name, check) for name in value for search, check in pairs if search(name)]
-        return _inside(select, 1 + len(pairs))
-
-    def kw_others(self, words: Schema, word: str) -> Check:
-        """Compile additionalProperties: all that the two keywords above do not name."""
-        check, named = self.one(words, word), words.get("properties", {})
-        searches = [self.pattern(text) for text in words.get("patternProperties", ())]
-        known = f": expected {_any_of(named)}" if named and not searches else ""
-        unexpected = [Failure("", "unexpected property" + known)]
-        other: Check = (lambda *_: unexpected) if words[word] is False else check
-
-        def select(value: Any, seen: Seen) -> Iterable[Any]:
-            names = [name for name in value if name not in named]
-            return [(n, other) for n in names if not any(search(n) for search in searches)]
-        inside = _inside(select, 1 + len(searches))
-        return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
-
-    def kw_prefix(self, words: Schema, word: str) -> Check:
-        checks = self.several(words, word)
-        return _inside(lambda v, seen: zip(range(len(v)), checks))
-
-    def kw_items(self, words: Schema, word: str) -> Check:
-        is_old = isinstance(words[word], list)
-        self.need(not is_old, "items must be one schema: use prefixItems for a list")
-        checks, start = itertools.repeat(self.one(words, word)), len(words.get("prefixItems", ()))
-        return _inside(lambda v, seen: zip(range(start, len(v)), checks))
-
-    def kw_unevaluated(self, words: Schema, word: str) -> Check:
-        check = self.one(words, word)
-
-        def select(value: Any, seen: Any) -> Iterable[Any]:
-            keys = value if isinstance(value, dict) else range(len(value))
-            return [(key, check) for key in keys if key not in seen]
-        return _inside(select)
-
-    def kw_names(self, words: Schema, word: str) -> Check:
-        check = self.one(words, word)
-
-        def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(value))
-            bad = [name for name in value if check(name, run, None)]
-            return [Failure(join_path(name), "is not allowed as a name") for name in bad]
-        return check_names
-
-    def kw_contains(self, words: Schema, word: str) -> Check:
-        check = self.one(words, word)
-        least, most = words.get("minContains", 1), words.get("maxContains", sys.maxsize)
+    def kw_contains(self, schema: Schema, word: str) -> Check:
+        check = self.compile_one(schema, word)
+        least, most = schema.get("minContains", 1), schema.get("maxContains", sys.maxsize)
         self.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
 
         def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
@@ -2965,82 +3107,109 @@ class SchemaDocument:
             if least <= len(fit) <= most:
                 return []
             bound = f"at least {least}" if len(fit) < least else f"at most {most}"
-            return [Failure("", f"must have {bound} items of a certain kind, has {len(fit)}")]
+            return [Failure((), f"must have {bound} items of a certain kind, has {len(fit)}")]
         return check_contains
 
-    def kw_all(self, words: Schema, word: str) -> Check:
-        checks = self.several(words, word)
-        return lambda value, run, seen: [f for check in checks for f in check(value, run, seen)]
+    def kw_required(self, schema: Schema, word: str) -> Check:
+        return self._required(schema[word], word)
 
-    def kw_any(self, words: Schema, word: str) -> Check:
-        """Compile anyOf, or oneOf, where no more than a single one may fit."""
-        checks, single = self.several(words, word), word == "oneOf"
+    def _required(self, names: Any, word: str) -> Check:
+        self.need(_is_names(names), f"{word} must be a list of strings")
 
-        def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            tried = []
-            for check in checks:
-                tried.append(check(value, run, seen))  # go on, if others may have seen more
-                if not (tried[-1] or single or seen is not None):
-                    return []
-            if [] not in tried:
-                return _explain(value, tried)
-            too_many = single and tried.count([]) > 1
-            return [Failure("", "matches more than one of the alternatives")] if too_many else []
-        return check_any
+        def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(names) >> 1)
+            missing = [name for name in names if name not in value]
+            return [Failure((name, ()), "is required") for name in missing[:MAX_FAILURES]]
+        return check_required
 
-    def kw_not(self, words: Schema, word: str) -> Check:
-        check, failures = self.one(words, word), [Failure("", "matches what it must not match")]
-        return lambda value, run, seen: [] if check(value, run, None) else failures
+    def kw_dependent(self, schema: Schema, word: str) -> Check:
+        """Compile dependentRequired, dependentSchemas, or dependencies, which was both."""
+        self.need(isinstance(schema[word], dict), f"{word} must be an object")
+        checks = {
+            name: self._required(argument, word) if isinstance(argument, list)
+            else self.compile(argument, word, name)
+            for name, argument in schema[word].items()
+        }  # fmt: skip
 
-    def kw_if(self, words: Schema, word: str) -> Check:
-        """Compile if; then and else are compiled already, for the sake of what is named there."""
-        test = self.one(words, word)
-        yes, no = (self.checks[id(words.get(branch, True))] for branch in ("then", "else"))
-        return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
+        def check_dependent(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(checks))
+            present = [name for name in checks if name in value]
+            return [f for name in present for f in checks[name](value, run, seen)]
+        return check_dependent
 
-    def kw_ref(self, words: Schema, word: str) -> Check:
-        """Compile a reference; its target may stand below, or around it: look for it later."""
-        ref, place, found = words[word], ([*self.trail], self.scopes[-1:]), []
-        self.need(isinstance(ref, str), f"{word} must be a string")
+    def kw_properties(self, schema: Schema, word: str) -> Check:
+        checks = self.compile_map(schema, word)
+        return _inside(lambda v, run, seen: [(n, checks[n]) for n in v if n in checks])
 
-        def find() -> None:
-            self.trail, self.scopes = place
-            found.append(self._target(ref, word == "$dynamicRef"))
+    def kw_patterns(self, schema: Schema, word: str) -> Check:
+        pairs = [(self.pattern(t), check) for t, check in self.compile_map(schema, word).items()]
 
-        self.later.append(find)
-        return lambda value, run, seen: found[0](value, run, seen)
+        def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
+            return [(n, check) for n in value for is_found, check in pairs if is_found(n, run)]
+        return _inside(select, 1 + len(pairs))
+
+    def kw_additional(self, schema: Schema, word: str) -> Check:
+        """Compile additionalProperties: for all that the two keywords above do not name."""
+        check, named = self.compile_one(schema, word), schema.get("properties", {})
+        patterns = [self.pattern(text) for text in schema.get("patternProperties", ())]
+        known = f": expected {_any_of(named)}" if named and not patterns else ""
+        unexpected = [Failure((), "unexpected property" + known)]
+        other: Check = (lambda *_: unexpected) if schema[word] is False else check
+
+        def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
+            names = [name for name in value if name not in named]
+            return [(n, other) for n in names if not any(found(n, run) for found in patterns)]
+        inside = _inside(select, 1 + len(patterns))
+        return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
+
+    def kw_names(self, schema: Schema, word: str) -> Check:
+        check = self.compile_one(schema, word)
+
+        def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            run.spend(len(value))
+            bad = [name for name in value if check(name, run, None)]
+            return [Failure((n, ()), "is not allowed as a name") for n in bad[:MAX_FAILURES]]
+        return check_names
+
+    def kw_unevaluated(self, schema: Schema, word: str) -> Check:
+        check = self.compile_one(schema, word)
+
+        def select(value: Any, run: CheckRun, seen: Any) -> Iterable[Any]:
+            keys = value if isinstance(value, dict) else range(len(value))
+            return [(key, check) for key in keys if key not in seen]
+        return _inside(select)
 
 
-_doc, _size = SchemaDocument, functools.partial(_limit, _is_count)
-#: What compiles a keyword, after the types of value it speaks of, having nothing to say of others.
-#: The order is that of the failures, the most telling first; `unevaluated...` must see what all
-#: others have evaluated.
+_doc, _size = SchemaDocument, functools.partial(_comparison, _is_count)
+_bound = functools.partial(_comparison, _is_number)
+#: The types of value that a keyword speaks of, and what compiles it. The first failure is the one
+#: that people read, so keywords that tell most stand first; a wrong value tells more than a name
+#: too many. `unevaluated...` comes last: it needs to know what all others have evaluated.
 KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
-    "$defs": ((), _doc.named), "definitions": ((), _doc.named),
+    "$defs": ((), _doc.compile_map), "definitions": ((), _doc.compile_map),
     "type": (ANY, _doc.kw_type), "enum": (ANY, _doc.kw_enum), "const": (ANY, _doc.kw_enum),
-    "minimum": (NUMBER, _limit(_is_number, lambda v, n: v >= n, "must be at least {}")),
-    "maximum": (NUMBER, _limit(_is_number, lambda v, n: v <= n, "must be at most {}")),
-    "exclusiveMinimum": (NUMBER, _limit(_is_number, lambda v, n: v > n, "must be more than {}")),
-    "exclusiveMaximum": (NUMBER, _limit(_is_number, lambda v, n: v < n, "must be less than {}")),
-    "multipleOf": (NUMBER, _limit(lambda n: _is_number(n) and 0 < n < float("inf"),
-                                  is_multiple, "must be a multiple of {}")),
+    "minimum": (NUMBER, _bound(lambda v, n: v >= n, "must be at least {}")),
+    "maximum": (NUMBER, _bound(lambda v, n: v <= n, "must be at most {}")),
+    "exclusiveMinimum": (NUMBER, _bound(lambda v, n: v > n, "must be more than {}")),
+    "exclusiveMaximum": (NUMBER, _bound(lambda v, n: v < n, "must be less than {}")),
+    "multipleOf": (NUMBER, _doc.kw_multiple),
     "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
     "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
     "pattern": (TEXT, _doc.kw_pattern),
     "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
     "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
     "prefixItems": (ARRAY, _doc.kw_prefix), "items": (ARRAY, _doc.kw_items),
+    "additionalItems": (ARRAY, _doc.kw_additional_items),
     "contains": (ARRAY, _doc.kw_contains), "uniqueItems": (ARRAY, _doc.kw_unique),
     "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
     "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
-    # a wrong value says more than one name too many
     "properties": (OBJECT, _doc.kw_properties), "patternProperties": (OBJECT, _doc.kw_patterns),
-    "additionalProperties": (OBJECT, _doc.kw_others),
+    "additionalProperties": (OBJECT, _doc.kw_additional),
     "propertyNames": (OBJECT, _doc.kw_names), "required": (OBJECT, _doc.kw_required),
     "dependentRequired": (OBJECT, _doc.kw_dependent),
     "dependentSchemas": (OBJECT, _doc.kw_dependent), "dependencies": (OBJECT, _doc.kw_dependent),
     "allOf": (ANY, _doc.kw_all), "anyOf": (ANY, _doc.kw_any), "oneOf": (ANY, _doc.kw_any),
-    "not": (ANY, _doc.kw_not), "then": ((), _doc.one), "else": ((), _doc.one),
+    "not": (ANY, _doc.kw_not), "then": ((), _doc.compile_one), "else": ((), _doc.compile_one),
     "if": (ANY, _doc.kw_if), "$ref": (ANY, _doc.kw_ref), "$dynamicRef": (ANY, _doc.kw_ref),
     "unevaluatedItems": (ARRAY, _doc.kw_unevaluated),
     "unevaluatedProperties": (OBJECT, _doc.kw_unevaluated),
@@ -3054,9 +3223,9 @@ def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
     if not is_plain or "properties" not in asked or schema.get("type") != "object":
         return {}
     return {
-        name: _classes_of(words["type"])
-        for name, words in schema["properties"].items()
-        if isinstance(words, dict) and KEYWORDS.keys() & words.keys() == {"type"}
+        name: _classes_of(member["type"])
+        for name, member in schema["properties"].items()
+        if isinstance(member, dict) and KEYWORDS.keys() & member.keys() == {"type"}
     }
 
 
@@ -3071,12 +3240,16 @@ class Validator:
         self._plain = _plain_members(schema)
         self._required = frozenset(schema.get("required", ())) if self._plain else frozenset()
 
-    def failures(self, value: JSON) -> list[Failure]:
-        """Return what check() and errors() report, before it is put in words."""
+    def failures(self, value: JSON, run: CheckRun | None = None) -> list[Failure]:
+        """Return what errors() reports, as data; validations may share the budget of one run."""
+        run = run or CheckRun()
+        run.depth, run.scopes = 0, ()
         try:
-            return self._check(value, CheckRun(), None)
+            return self._check(value, run, None)
+        except Undecided as exc:
+            return [Failure(exc.path, exc.message)]
         except RecursionError:  # a value deeper than the wire allows, or a caller deep in frames
-            raise SchemaError("", "is nested too deeply to check") from None
+            return [Failure((), "is nested too deeply to check")]
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
@@ -3091,7 +3264,7 @@ class Validator:
 
     def errors(self, value: JSON) -> list[SchemaError]:
         """Return what is wrong with `value`: everything, but at most MAX_FAILURES things."""
-        return [SchemaError(failure.path, failure.message) for failure in self.failures(value)]
+        return [SchemaError(path_text(f.path), f.message) for f in self.failures(value)]
 
 
 def compile_schema(schema: JSON) -> Validator:
@@ -3119,28 +3292,30 @@ def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
         validator = schema if isinstance(schema, Validator) else compile_schema(schema)
     except SchemaError:
         return arguments
-    required = validator.schema.get("required", ())
+    required = validator.schema.get("required", ()) if isinstance(validator.schema, dict) else ()
+    run = CheckRun()  # one budget for all arguments
 
-    def mismatch(name: str, value: JSON) -> str:
-        failures = validator.failures({name: value})
-        return next((f.expected for f in failures if f.path == join_path(name)), "")
+    def admitted_instead(name: str, value: JSON) -> frozenset[str]:
+        """Return the types of what is admitted, if the type of the value is not."""
+        failures = validator.failures({name: value}, run)
+        return next((f.kinds for f in failures if f.path == (name, ())), frozenset())
 
     relaxed = dict(arguments)
     for name, value in arguments.items():
-        wanted = mismatch(name, value)
-        if wanted and value is None and name not in required:
+        kinds = admitted_instead(name, value)
+        if kinds and value is None and name not in required:
             del relaxed[name]
-        elif isinstance(value, str) and wanted and not re.search('string|"', wanted):
+        elif kinds and isinstance(value, str) and "string" not in kinds:
             with contextlib.suppress(ProtocolError, UnicodeError):
                 read = decode(value.encode())
-                if value == value.strip() and not mismatch(name, read):
+                if value == value.strip() and not admitted_instead(name, read):
                     relaxed[name] = read
     return relaxed
 
 ###############################################################################
 # 10. Python signatures
 ###############################################################################
-# Pure. Uses sections 1, 2 and 9.
+# Pure. Uses sections 1 to 3 and 9.
 #
 # Problem.  Authors write Python functions with annotations; models call them with JSON. Something
 #           must write schemas from annotations, and carry values across and back.
@@ -3791,7 +3966,7 @@ def signature_of(
 ###############################################################################
 # 11. URI templates
 ###############################################################################
-# Pure. Follows RFC 6570. Uses sections 1 and 9.
+# Pure. Follows RFC 6570. Uses section 1.
 #
 # Problem.  "note://{name}" names a family of resources. A URI has to be taken apart into the values
 #           of the variables. A handler may open files with these values, whoever wrote the URI.
@@ -3811,6 +3986,7 @@ def signature_of(
 #           "C:x"), "~", and what a shell, a database or a page of HTML may read into a value. A
 #           handler that opens files must resolve links and check where it arrived.
 
+MAX_URI_CHARS = 8192  # a longer resource URI, counted as it is sent, matches no template
 MAX_TEMPLATE_CHARS = 1000  # one URI template; people write less than 100
 MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
@@ -7123,7 +7299,7 @@ RUNNERS["stdio"] = serve_stdio
 ###############################################################################
 # 21. Questions and announcements
 ###############################################################################
-# Uses sections 1, 2, 4 to 10, 12, 14, 15 and 17.
+# Uses sections 1 to 10, 12, 14, 15 and 17.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
