@@ -2703,8 +2703,8 @@ def _inside(select: Select, weight: int = 1) -> Check:
             if failures:
                 run.spend(8 * len(failures))
                 found += [Failure((key, f.path), *f[1:]) for f in failures]
-                if len(found) >= MAX_FAILURES:
-                    break
+            if len(found) >= MAX_FAILURES:
+                break
         return found
     return check_inside
 
