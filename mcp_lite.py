@@ -2482,9 +2482,9 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 #           3. `$ref` stays inside the document. Nothing is ever fetched.
 #           4. Schema and value may both be hostile. Depth, size and work are bounded, and nothing
 #              but SchemaError comes out, whatever goes in.
-# Plan.     Failures and the budget of one validation; what compares numbers and texts; then
-#           SchemaDocument, which walks a schema: names and references first, the keywords after
-#           them; the table KEYWORDS; Validator, which is a schema that has been compiled.
+# Plan.     Failures, and the budget of one validation; patterns; the keywords, and their table
+#           KEYWORDS; SchemaDocument, which walks a schema and resolves its references; Validator,
+#           a schema that has been compiled.
 # Not here. `format` and `content*` only annotate, the default of both dialects. Other dialects than
 #           2020-12 and draft-07. Regular expressions of ECMA 262 that Python does not have.
 
@@ -2678,12 +2678,12 @@ def is_linear_pattern(text: str) -> bool:
 def _comparison(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
     """Return what compiles a keyword that compares: `holds(value, argument)`, or else `text`."""
 
-    def kw_comparison(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    def _kw_comparison(doc: SchemaDocument, schema: Schema, word: str) -> Check:
         argument = schema[word]
         doc.need(fits(argument), f"{word} cannot be {show_json(argument)}")
         failures = [Failure((), text.format(show_json(argument)))]
         return lambda value, run, seen: [] if holds(value, argument) else failures
-    return kw_comparison
+    return _kw_comparison
 
 
 def _inside(select: Select, weight: int = 1) -> Check:
@@ -2723,6 +2723,316 @@ def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
     return [Failure((), f"matches none of the {len(missed)} alternatives")]
 
 
+# A function kw_...(doc, schema, word) returns the check of a keyword, or of some that are alike. The
+# argument of a keyword can be anything: doc.need() refuses those that make no sense.
+#
+# Keywords for values of all types.
+
+
+def _kw_type(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    names = schema[word] if isinstance(schema[word], list) else [schema[word]]
+    fits = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
+    doc.need(fits, f"type must be one or more of {', '.join(KINDS.values())}")
+    right, expected = _classes_of(names), " or ".join(names)
+    kinds = right.values()
+    failures = {kind: _mismatch(expected, kinds, kind) for kind in ANY if kind not in kinds}
+
+    def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        return [] if type(value) in right else failures.get(kind_of(value), [])
+    return check_type
+
+
+def _kw_enum(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    """Compile enum, or const, which is an enum of one."""
+    values = [schema[word]] if word == "const" else schema[word]
+    doc.need(isinstance(values, list), f"{word} must be a list")
+    texts, expected = {canonical(item) for item in values}, _any_of(values)
+    kinds = frozenset(map(kind_of, values))
+
+    def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        if canonical(value, run.spend) in texts:
+            return []
+        run.spend(12)
+        return _mismatch(expected, kinds, show_json(value))
+    return check_enum
+
+
+def _kw_all(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    checks = doc.compile_list(schema, word)
+
+    def check_all(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(checks))
+        return [f for check in checks for f in check(value, run, seen)]
+    return check_all
+
+
+def _kw_any(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    """Compile anyOf, or oneOf, where no more than a single one may fit."""
+    checks, single = doc.compile_list(schema, word), word == "oneOf"
+
+    def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(checks))
+        tried = []
+        for check in checks:
+            tried.append(check(value, run, seen))
+            # With `seen`, all that fit have to be asked what they have evaluated.
+            if not (tried[-1] or single or seen is not None):
+                return []
+        if [] not in tried:
+            run.spend(20 + 12 * len(checks))
+            return _explain(value, tried)
+        too_many = single and tried.count([]) > 1
+        return [Failure((), "matches more than one of the alternatives")] if too_many else []
+    return check_any
+
+
+def _kw_not(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    check = doc.compile_one(schema, word)
+    failures = [Failure((), "matches what it must not match")]
+    return lambda value, run, seen: [] if check(value, run, None) else failures
+
+
+def _kw_if(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    """Compile if. In the table, then and else come before it: they are compiled already."""
+    test = doc.compile_one(schema, word)
+    yes, no = (doc.checks.get((*doc.place, word), TRIVIAL[True]) for word in ("then", "else"))
+    return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
+
+
+# Keywords for values of one type.
+
+
+def _kw_multiple(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    argument = schema[word]
+    fits = _is_number(argument) and 0 < argument < float("inf")
+    doc.need(fits, f"{word} cannot be {show_json(argument)}")
+    above, below = ratio_of(argument)
+    failures = [Failure((), f"must be a multiple of {show_json(argument)}")]
+
+    def check_multiple(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(2 + (value.bit_length() >> 6) if isinstance(value, int) else 60)
+        if value - value != 0:  # infinite, or not a number: JSON has neither
+            return failures
+        value_above, value_below = ratio_of(value)
+        return failures if value_above * below % (value_below * above) else []
+    return check_multiple
+
+
+def _pattern(doc: SchemaDocument, text: Any) -> Callable[[Any, CheckRun], bool]:
+    """Return what tells whether a regular expression is found in a text."""
+    doc.need(isinstance(text, str), "a pattern must be a string")
+    doc.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
+    bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
+    doc.need(not re.search(r"\(\?[aiLmsux-]", bare), "a pattern cannot have flags")
+    # Python makes a table of 65,536 characters of a class that goes beyond Latin-1.
+    classes = re.findall(r"(?s)\\.|(\[(?:\\.|[^]\\])*\])", text)
+    wide = [each for each in classes if re.search(r"[^\x00-\xff]|\\[uUN]", each)]
+    doc.count((len(text) >> 4) + 200 * len(wide))
+    search = re.compile(python_pattern(text), re.ASCII).search
+    is_linear = is_linear_pattern(text)
+
+    def is_found(value: Any, run: CheckRun) -> bool:
+        if not isinstance(value, str):
+            return False  # the name of a member, of a Python value that JSON does not have
+        size = len(value)
+        if not is_linear and size > MAX_PATTERN_INPUT_CHARS:
+            # Python's engine backtracks, and has no deadline. This bounds the expressions that
+            # take the square of the time. Nothing bounds the exponential ones: expressions of
+            # strangers must not be used at all.
+            limit = f"{MAX_PATTERN_INPUT_CHARS} characters"
+            raise Undecided(f"is too long for its pattern: more than {limit}")
+        run.spend(size >> 5 if is_linear else size * size >> 7)
+        return search(value) is not None
+    return is_found
+
+
+def _kw_pattern(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    is_found = _pattern(doc, schema[word])
+    failures = [Failure((), f"must match {show_json(schema[word])}")]
+    return lambda value, run, seen: [] if is_found(value, run) else failures
+
+
+def _kw_unique(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    doc.need(isinstance(schema[word], bool), f"{word} must be true or false")
+
+    def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(2 * len(value))
+        first: dict[str, int] = {}
+        for i, item in enumerate(value):
+            text = canonical(item, run.spend)
+            if first.setdefault(text, i) != i:
+                return [Failure((i, ()), f"is the same as item {first[text]}")]
+        return []
+    return check_unique if schema[word] else TRIVIAL[True]
+
+
+def _kw_prefix(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    checks = doc.compile_list(schema, word)
+    return _inside(lambda v, run, seen: zip(range(len(v)), checks))
+
+
+def _kw_items(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    if doc.is_draft_07 and isinstance(schema[word], list):
+        return _kw_prefix(doc, schema, word)
+    is_list = isinstance(schema[word], list)
+    doc.need(not is_list, f"{word} must be one schema: use prefixItems for a list")
+    return _rest_of_items(doc, schema, word, schema.get("prefixItems", ()))
+
+
+def _kw_additional_items(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    """Compile draft-07's keyword for the items behind those that a list of `items` names."""
+    items = schema.get("items")
+    if not doc.is_draft_07 or not isinstance(items, list):
+        return TRIVIAL[True]
+    return _rest_of_items(doc, schema, word, items)
+
+
+def _rest_of_items(doc: SchemaDocument, schema: Schema, word: str, before: Sequence[Any]) -> Check:
+    checks, start = itertools.repeat(doc.compile_one(schema, word)), len(before)
+    return _inside(lambda v, run, seen: zip(range(start, len(v)), checks))
+
+
+def _kw_contains(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    check = doc.compile_one(schema, word)
+    least, most = schema.get("minContains", 1), schema.get("maxContains", sys.maxsize)
+    doc.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
+
+    def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(value))
+        fit = [i for i, item in enumerate(value) if not check(item, run, None)]
+        if seen is not None:
+            seen.update(fit)
+        if least <= len(fit) <= most:
+            return []
+        bound = f"at least {least}" if len(fit) < least else f"at most {most}"
+        return [Failure((), f"must have {bound} items of a certain kind, has {len(fit)}")]
+    return check_contains
+
+
+def _kw_required(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    return _required(doc, schema[word], word)
+
+
+def _required(doc: SchemaDocument, names: Any, word: str) -> Check:
+    doc.need(_is_names(names), f"{word} must be a list of strings")
+
+    def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(names) >> 1)
+        missing = [name for name in names if name not in value]
+        return [Failure((name, ()), "is required") for name in missing[:MAX_FAILURES]]
+    return check_required
+
+
+def _kw_dependent(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    """Compile dependentRequired, dependentSchemas, or dependencies, which was both."""
+    doc.need(isinstance(schema[word], dict), f"{word} must be an object")
+    checks = {
+        name: _required(doc, argument, word) if isinstance(argument, list)
+        else doc.compile(argument, word, name)
+        for name, argument in schema[word].items()
+    }  # fmt: skip
+
+    def check_dependent(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(checks))
+        present = [name for name in checks if name in value]
+        return [f for name in present for f in checks[name](value, run, seen)]
+    return check_dependent
+
+
+def _kw_properties(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    checks = doc.compile_map(schema, word)
+    return _inside(lambda v, run, seen: [(n, checks[n]) for n in v if n in checks])
+
+
+def _kw_patterns(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    pairs = [(_pattern(doc, t), check) for t, check in doc.compile_map(schema, word).items()]
+
+    def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
+        return [(n, check) for n in value for is_found, check in pairs if is_found(n, run)]
+    return _inside(select, 1 + len(pairs))
+
+
+def _kw_additional(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    """Compile additionalProperties: for all that the two keywords above do not name."""
+    check, named = doc.compile_one(schema, word), schema.get("properties", {})
+    patterns = [_pattern(doc, text) for text in schema.get("patternProperties", ())]
+    known = f": expected {_any_of(named)}" if named and not patterns else ""
+    unexpected = [Failure((), "unexpected property" + known)]
+    other: Check = (lambda *_: unexpected) if schema[word] is False else check
+
+    def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
+        names = [name for name in value if name not in named]
+        return [(n, other) for n in names if not any(found(n, run) for found in patterns)]
+    inside = _inside(select, 1 + len(patterns))
+    return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
+
+
+def _kw_names(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    check = doc.compile_one(schema, word)
+
+    def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+        run.spend(len(value))
+        bad = [name for name in value if check(name, run, None)]
+        return [Failure((n, ()), "is not allowed as a name") for n in bad[:MAX_FAILURES]]
+    return check_names
+
+
+def _kw_unevaluated(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    check = doc.compile_one(schema, word)
+
+    def select(value: Any, run: CheckRun, seen: Any) -> Iterable[Any]:
+        keys = value if isinstance(value, dict) else range(len(value))
+        return [(key, check) for key in keys if key not in seen]
+    return _inside(select)
+
+def _kw_schema(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    return doc.compile_one(schema, word)
+
+
+def _kw_map(doc: SchemaDocument, schema: Schema, word: str) -> dict[str, Check]:
+    return doc.compile_map(schema, word)
+
+
+def _kw_ref(doc: SchemaDocument, schema: Schema, word: str) -> Check:
+    return doc.compile_ref(schema, word)
+
+
+_size = functools.partial(_comparison, _is_count)
+_bound = functools.partial(_comparison, _is_number)
+#: The types of value that a keyword speaks of, and what compiles it. The first failure is the one
+#: that people read, so keywords that tell most stand first; a wrong value tells more than a name
+#: too many. `unevaluated...` comes last: it needs to know what all others have evaluated.
+KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
+    "$defs": ((), _kw_map), "definitions": ((), _kw_map),
+    "type": (ANY, _kw_type), "enum": (ANY, _kw_enum), "const": (ANY, _kw_enum),
+    "minimum": (NUMBER, _bound(lambda v, n: v >= n, "must be at least {}")),
+    "maximum": (NUMBER, _bound(lambda v, n: v <= n, "must be at most {}")),
+    "exclusiveMinimum": (NUMBER, _bound(lambda v, n: v > n, "must be more than {}")),
+    "exclusiveMaximum": (NUMBER, _bound(lambda v, n: v < n, "must be less than {}")),
+    "multipleOf": (NUMBER, _kw_multiple),
+    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
+    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
+    "pattern": (TEXT, _kw_pattern),
+    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
+    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
+    "prefixItems": (ARRAY, _kw_prefix), "items": (ARRAY, _kw_items),
+    "additionalItems": (ARRAY, _kw_additional_items),
+    "contains": (ARRAY, _kw_contains), "uniqueItems": (ARRAY, _kw_unique),
+    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
+    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
+    "properties": (OBJECT, _kw_properties), "patternProperties": (OBJECT, _kw_patterns),
+    "additionalProperties": (OBJECT, _kw_additional),
+    "propertyNames": (OBJECT, _kw_names), "required": (OBJECT, _kw_required),
+    "dependentRequired": (OBJECT, _kw_dependent),
+    "dependentSchemas": (OBJECT, _kw_dependent), "dependencies": (OBJECT, _kw_dependent),
+    "allOf": (ANY, _kw_all), "anyOf": (ANY, _kw_any), "oneOf": (ANY, _kw_any),
+    "not": (ANY, _kw_not), "then": ((), _kw_schema), "else": ((), _kw_schema),
+    "if": (ANY, _kw_if), "$ref": (ANY, _kw_ref), "$dynamicRef": (ANY, _kw_ref),
+    "unevaluatedItems": (ARRAY, _kw_unevaluated),
+    "unevaluatedProperties": (OBJECT, _kw_unevaluated),
+}  # fmt: skip
+
+
 # References. A subschema is known by its place: the steps from the root of the document, as in a
 # JSON pointer. `$id` gives a subschema a URI and makes it a scope: references inside it are
 # relative to that URI, and `$anchor` gives a subschema a name in the scope that it stands in.
@@ -2745,8 +3055,7 @@ NOT_IN_DRAFT_07 = {
 class SchemaDocument:
     """A schema being compiled; `check` is what becomes of it.
 
-    Each method kw_...(schema, word) returns the check of one keyword, or of a few that are alike.
-    The arguments of keywords can be anything: need() refuses those that make no sense.
+    Raises SchemaError for a document that is not a usable schema.
     """
 
     def __init__(self, root: Any) -> None:
@@ -2900,7 +3209,7 @@ class SchemaDocument:
             return self.checks[self.names[next(homes, uri), name]](value, run, seen)
         return check_dynamic
 
-    def kw_ref(self, schema: Schema, word: str) -> Check:
+    def compile_ref(self, schema: Schema, word: str) -> Check:
         """Compile a reference; it is joined to its target at the end, when all names are known."""
         ref, where, found = schema[word], (self.place, self.scopes[-1:]), []
         self.need(isinstance(ref, str), f"{word} must be a string")
@@ -2943,277 +3252,6 @@ class SchemaDocument:
                 seen |= ours
             return found[:MAX_FAILURES] if found else found
         return check_schema
-
-    # Keywords for values of all types.
-
-    def kw_type(self, schema: Schema, word: str) -> Check:
-        names = schema[word] if isinstance(schema[word], list) else [schema[word]]
-        fits = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
-        self.need(fits, f"type must be one or more of {', '.join(KINDS.values())}")
-        right, expected = _classes_of(names), " or ".join(names)
-        kinds = right.values()
-        failures = {kind: _mismatch(expected, kinds, kind) for kind in ANY if kind not in kinds}
-
-        def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            return [] if type(value) in right else failures.get(kind_of(value), [])
-        return check_type
-
-    def kw_enum(self, schema: Schema, word: str) -> Check:
-        """Compile enum, or const, which is an enum of one."""
-        values = [schema[word]] if word == "const" else schema[word]
-        self.need(isinstance(values, list), f"{word} must be a list")
-        texts, expected = {canonical(item) for item in values}, _any_of(values)
-        kinds = frozenset(map(kind_of, values))
-
-        def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            if canonical(value, run.spend) in texts:
-                return []
-            run.spend(12)
-            return _mismatch(expected, kinds, show_json(value))
-        return check_enum
-
-    def kw_all(self, schema: Schema, word: str) -> Check:
-        checks = self.compile_list(schema, word)
-
-        def check_all(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(checks))
-            return [f for check in checks for f in check(value, run, seen)]
-        return check_all
-
-    def kw_any(self, schema: Schema, word: str) -> Check:
-        """Compile anyOf, or oneOf, where no more than a single one may fit."""
-        checks, single = self.compile_list(schema, word), word == "oneOf"
-
-        def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(checks))
-            tried = []
-            for check in checks:
-                tried.append(check(value, run, seen))
-                # With `seen`, all that fit have to be asked what they have evaluated.
-                if not (tried[-1] or single or seen is not None):
-                    return []
-            if [] not in tried:
-                run.spend(20 + 12 * len(checks))
-                return _explain(value, tried)
-            too_many = single and tried.count([]) > 1
-            return [Failure((), "matches more than one of the alternatives")] if too_many else []
-        return check_any
-
-    def kw_not(self, schema: Schema, word: str) -> Check:
-        check = self.compile_one(schema, word)
-        failures = [Failure((), "matches what it must not match")]
-        return lambda value, run, seen: [] if check(value, run, None) else failures
-
-    def kw_if(self, schema: Schema, word: str) -> Check:
-        """Compile if. In the table, then and else come before it: they are compiled already."""
-        test = self.compile_one(schema, word)
-        yes, no = (self.checks.get((*self.place, word), TRIVIAL[True]) for word in ("then", "else"))
-        return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
-
-    # Keywords for values of one type.
-
-    def kw_multiple(self, schema: Schema, word: str) -> Check:
-        argument = schema[word]
-        fits = _is_number(argument) and 0 < argument < float("inf")
-        self.need(fits, f"{word} cannot be {show_json(argument)}")
-        above, below = ratio_of(argument)
-        failures = [Failure((), f"must be a multiple of {show_json(argument)}")]
-
-        def check_multiple(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(2 + (value.bit_length() >> 6) if isinstance(value, int) else 60)
-            if value - value != 0:  # infinite, or not a number: JSON has neither
-                return failures
-            value_above, value_below = ratio_of(value)
-            return failures if value_above * below % (value_below * above) else []
-        return check_multiple
-
-    def pattern(self, text: Any) -> Callable[[Any, CheckRun], bool]:
-        """Return what tells whether a regular expression is found in a text."""
-        self.need(isinstance(text, str), "a pattern must be a string")
-        self.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
-        bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
-        self.need(not re.search(r"\(\?[aiLmsux-]", bare), "a pattern cannot have flags")
-        # Python makes a table of 65,536 characters of a class that goes beyond Latin-1.
-        classes = re.findall(r"(?s)\\.|(\[(?:\\.|[^]\\])*\])", text)
-        wide = [each for each in classes if re.search(r"[^\x00-\xff]|\\[uUN]", each)]
-        self.count((len(text) >> 4) + 200 * len(wide))
-        search = re.compile(python_pattern(text), re.ASCII).search
-        is_linear = is_linear_pattern(text)
-
-        def is_found(value: Any, run: CheckRun) -> bool:
-            if not isinstance(value, str):
-                return False  # the name of a member, of a Python value that JSON does not have
-            size = len(value)
-            if not is_linear and size > MAX_PATTERN_INPUT_CHARS:
-                # Python's engine backtracks, and has no deadline. This bounds the expressions that
-                # take the square of the time. Nothing bounds the exponential ones: expressions of
-                # strangers must not be used at all.
-                limit = f"{MAX_PATTERN_INPUT_CHARS} characters"
-                raise Undecided(f"is too long for its pattern: more than {limit}")
-            run.spend(size >> 5 if is_linear else size * size >> 7)
-            return search(value) is not None
-        return is_found
-
-    def kw_pattern(self, schema: Schema, word: str) -> Check:
-        is_found = self.pattern(schema[word])
-        failures = [Failure((), f"must match {show_json(schema[word])}")]
-        return lambda value, run, seen: [] if is_found(value, run) else failures
-
-    def kw_unique(self, schema: Schema, word: str) -> Check:
-        self.need(isinstance(schema[word], bool), f"{word} must be true or false")
-
-        def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(2 * len(value))
-            first: dict[str, int] = {}
-            for i, item in enumerate(value):
-                text = canonical(item, run.spend)
-                if first.setdefault(text, i) != i:
-                    return [Failure((i, ()), f"is the same as item {first[text]}")]
-            return []
-        return check_unique if schema[word] else TRIVIAL[True]
-
-    def kw_prefix(self, schema: Schema, word: str) -> Check:
-        checks = self.compile_list(schema, word)
-        return _inside(lambda v, run, seen: zip(range(len(v)), checks))
-
-    def kw_items(self, schema: Schema, word: str) -> Check:
-        if self.is_draft_07 and isinstance(schema[word], list):
-            return self.kw_prefix(schema, word)
-        is_list = isinstance(schema[word], list)
-        self.need(not is_list, f"{word} must be one schema: use prefixItems for a list")
-        return self._rest_of_items(schema, word, schema.get("prefixItems", ()))
-
-    def kw_additional_items(self, schema: Schema, word: str) -> Check:
-        """Compile draft-07's keyword for the items behind those that a list of `items` names."""
-        items = schema.get("items")
-        if not self.is_draft_07 or not isinstance(items, list):
-            return TRIVIAL[True]
-        return self._rest_of_items(schema, word, items)
-
-    def _rest_of_items(self, schema: Schema, word: str, before: Sequence[Any]) -> Check:
-        checks, start = itertools.repeat(self.compile_one(schema, word)), len(before)
-        return _inside(lambda v, run, seen: zip(range(start, len(v)), checks))
-
-    def kw_contains(self, schema: Schema, word: str) -> Check:
-        check = self.compile_one(schema, word)
-        least, most = schema.get("minContains", 1), schema.get("maxContains", sys.maxsize)
-        self.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
-
-        def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(value))
-            fit = [i for i, item in enumerate(value) if not check(item, run, None)]
-            if seen is not None:
-                seen.update(fit)
-            if least <= len(fit) <= most:
-                return []
-            bound = f"at least {least}" if len(fit) < least else f"at most {most}"
-            return [Failure((), f"must have {bound} items of a certain kind, has {len(fit)}")]
-        return check_contains
-
-    def kw_required(self, schema: Schema, word: str) -> Check:
-        return self._required(schema[word], word)
-
-    def _required(self, names: Any, word: str) -> Check:
-        self.need(_is_names(names), f"{word} must be a list of strings")
-
-        def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(names) >> 1)
-            missing = [name for name in names if name not in value]
-            return [Failure((name, ()), "is required") for name in missing[:MAX_FAILURES]]
-        return check_required
-
-    def kw_dependent(self, schema: Schema, word: str) -> Check:
-        """Compile dependentRequired, dependentSchemas, or dependencies, which was both."""
-        self.need(isinstance(schema[word], dict), f"{word} must be an object")
-        checks = {
-            name: self._required(argument, word) if isinstance(argument, list)
-            else self.compile(argument, word, name)
-            for name, argument in schema[word].items()
-        }  # fmt: skip
-
-        def check_dependent(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(checks))
-            present = [name for name in checks if name in value]
-            return [f for name in present for f in checks[name](value, run, seen)]
-        return check_dependent
-
-    def kw_properties(self, schema: Schema, word: str) -> Check:
-        checks = self.compile_map(schema, word)
-        return _inside(lambda v, run, seen: [(n, checks[n]) for n in v if n in checks])
-
-    def kw_patterns(self, schema: Schema, word: str) -> Check:
-        pairs = [(self.pattern(t), check) for t, check in self.compile_map(schema, word).items()]
-
-        def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
-            return [(n, check) for n in value for is_found, check in pairs if is_found(n, run)]
-        return _inside(select, 1 + len(pairs))
-
-    def kw_additional(self, schema: Schema, word: str) -> Check:
-        """Compile additionalProperties: for all that the two keywords above do not name."""
-        check, named = self.compile_one(schema, word), schema.get("properties", {})
-        patterns = [self.pattern(text) for text in schema.get("patternProperties", ())]
-        known = f": expected {_any_of(named)}" if named and not patterns else ""
-        unexpected = [Failure((), "unexpected property" + known)]
-        other: Check = (lambda *_: unexpected) if schema[word] is False else check
-
-        def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
-            names = [name for name in value if name not in named]
-            return [(n, other) for n in names if not any(found(n, run) for found in patterns)]
-        inside = _inside(select, 1 + len(patterns))
-        return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
-
-    def kw_names(self, schema: Schema, word: str) -> Check:
-        check = self.compile_one(schema, word)
-
-        def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(value))
-            bad = [name for name in value if check(name, run, None)]
-            return [Failure((n, ()), "is not allowed as a name") for n in bad[:MAX_FAILURES]]
-        return check_names
-
-    def kw_unevaluated(self, schema: Schema, word: str) -> Check:
-        check = self.compile_one(schema, word)
-
-        def select(value: Any, run: CheckRun, seen: Any) -> Iterable[Any]:
-            keys = value if isinstance(value, dict) else range(len(value))
-            return [(key, check) for key in keys if key not in seen]
-        return _inside(select)
-
-
-_doc, _size = SchemaDocument, functools.partial(_comparison, _is_count)
-_bound = functools.partial(_comparison, _is_number)
-#: The types of value that a keyword speaks of, and what compiles it. The first failure is the one
-#: that people read, so keywords that tell most stand first; a wrong value tells more than a name
-#: too many. `unevaluated...` comes last: it needs to know what all others have evaluated.
-KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
-    "$defs": ((), _doc.compile_map), "definitions": ((), _doc.compile_map),
-    "type": (ANY, _doc.kw_type), "enum": (ANY, _doc.kw_enum), "const": (ANY, _doc.kw_enum),
-    "minimum": (NUMBER, _bound(lambda v, n: v >= n, "must be at least {}")),
-    "maximum": (NUMBER, _bound(lambda v, n: v <= n, "must be at most {}")),
-    "exclusiveMinimum": (NUMBER, _bound(lambda v, n: v > n, "must be more than {}")),
-    "exclusiveMaximum": (NUMBER, _bound(lambda v, n: v < n, "must be less than {}")),
-    "multipleOf": (NUMBER, _doc.kw_multiple),
-    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
-    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
-    "pattern": (TEXT, _doc.kw_pattern),
-    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
-    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
-    "prefixItems": (ARRAY, _doc.kw_prefix), "items": (ARRAY, _doc.kw_items),
-    "additionalItems": (ARRAY, _doc.kw_additional_items),
-    "contains": (ARRAY, _doc.kw_contains), "uniqueItems": (ARRAY, _doc.kw_unique),
-    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
-    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
-    "properties": (OBJECT, _doc.kw_properties), "patternProperties": (OBJECT, _doc.kw_patterns),
-    "additionalProperties": (OBJECT, _doc.kw_additional),
-    "propertyNames": (OBJECT, _doc.kw_names), "required": (OBJECT, _doc.kw_required),
-    "dependentRequired": (OBJECT, _doc.kw_dependent),
-    "dependentSchemas": (OBJECT, _doc.kw_dependent), "dependencies": (OBJECT, _doc.kw_dependent),
-    "allOf": (ANY, _doc.kw_all), "anyOf": (ANY, _doc.kw_any), "oneOf": (ANY, _doc.kw_any),
-    "not": (ANY, _doc.kw_not), "then": ((), _doc.compile_one), "else": ((), _doc.compile_one),
-    "if": (ANY, _doc.kw_if), "$ref": (ANY, _doc.kw_ref), "$dynamicRef": (ANY, _doc.kw_ref),
-    "unevaluatedItems": (ARRAY, _doc.kw_unevaluated),
-    "unevaluatedProperties": (OBJECT, _doc.kw_unevaluated),
-}  # fmt: skip
 
 
 def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
