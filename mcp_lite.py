@@ -2723,8 +2723,8 @@ def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
     return [Failure((), f"matches none of the {len(missed)} alternatives")]
 
 
-# A function kw_...(doc, schema, word) returns the check of a keyword, or of some that are alike. The
-# argument of a keyword can be anything: doc.need() refuses those that make no sense.
+# A function _kw_...(doc, schema, word) returns the check of a keyword, or of some that are alike.
+# The argument of a keyword can be anything: doc.need() refuses those that make no sense.
 #
 # Keywords for values of all types.
 
