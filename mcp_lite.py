@@ -684,13 +684,14 @@ def kind_of(value: Any) -> str:
     ('integer', 'number', 'boolean', 'unknown')
     """
     if isinstance(value, float) and value.is_integer():
-        return "integer"
+        return "integer"  # JSON Schema 2020-12, core §6.3: "Mathematical Integers"
     return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
 
 
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
-    """Return one text for all spellings of a JSON value, so that equal values have equal texts.
+    """Return one text for all spellings of a JSON value: equal values have equal texts.
 
+    JSON Schema 2020-12, core §4.2.2, says which values are equal.
     `spend` is told of the work before it is done, in half microseconds. A text is what gets
     compared and hashed, because Python hashes a str with a secret: nobody can make texts collide.
 
