@@ -7916,7 +7916,8 @@ class Announcements:
 #              that headers do not fit a tool as it is now.
 #           5. max_timeout is the longest that one request takes: with all its progress, its rounds
 #              of questions, the looks at its task.
-# Plan.     Connector, from a target to a Transport; Call, one request to its end; Client.
+# Plan.     Connector, from a target to a Transport; Call, one request to its end; Renewal, a
+#           session begun anew; Client.
 # Not here. What each kind of target is: later sections add themselves to CONNECTORS.
 
 __all__ += ["Client"]
@@ -8060,7 +8061,7 @@ class Call:
             answer = await self.ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
-            await client.renew(session)
+            await client.renewal.renew(session)
             answer = await self.ask(params)
         return await self.see_through(params, answer) if session.rev.modern else answer
 
@@ -8160,6 +8161,47 @@ HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 
 
+class Renewal:
+    """A legacy session is begun anew, when the server knows the old one no longer."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.task: asyncio.Task[Any] | None = None
+
+    async def renew(self, expired: Session) -> None:
+        """Shake hands again, once for all requests that found the same session gone."""
+        if self.task is None or self.task.done():
+            session = self.client.peer.session
+            if session is not expired and session.state is READY:
+                return  # that has happened by now
+            self.task = self.client.tasks.spawn(self._begin_again(expired.rev))
+        await asyncio.shield(self.task)
+
+    async def _begin_again(self, rev: Revision) -> None:
+        await self.client.handshake(rev)
+        await self.client.announcements.restore()
+        self.client.announcements.reconnected()
+
+    def interrupted(self, expired: bool) -> None:
+        """Hear that announcements may have been missed, and whether the session is gone."""
+        if expired:
+            self.client.tasks.spawn(self._revive(self.client.peer.session))
+        else:
+            self.client.announcements.reconnected()
+
+    async def _revive(self, expired: Session) -> None:
+        """Renew a session that no request has found gone, however long the server is away."""
+        client, pace = self.client, Pace()
+        while not client.closing:
+            try:
+                return await self.renew(expired)
+            except (ConnectionClosed, RequestTimeout) as exc:
+                logger.info("the session is not renewed yet: %s", exc)
+            except MCPError as exc:
+                return logger.warning("%s announces nothing any more: %s", client.peer.name, exc)
+            await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
+
+
 class Client:
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
@@ -8211,8 +8253,8 @@ class Client:
         self.cache = Cache(MAX_CACHED if cache else 0)
         self._extra_capabilities = capabilities or {}
         self._outputs: dict[str, Any] = {}  # of tools that were listed: schemas, then checks
-        self._renewing: asyncio.Task[Any] | None = None
-        self._closing = False
+        self.renewal = Renewal(self)
+        self.closing = False  # by the program
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
@@ -8258,7 +8300,7 @@ class Client:
             self.tasks.spawn(self._serve_here(self.target, theirs))
         else:
             self.transport = self.connector.make(self.target, **self.options)
-        self.transport.interrupted = self._on_interruption
+        self.transport.interrupted = self.renewal.interrupted
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
         await self.transport.open()
@@ -8275,12 +8317,12 @@ class Client:
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
         if peer is self.peer:
-            self.announcements.lose(None if self._closing else peer.lost)
+            self.announcements.lose(None if self.closing else peer.lost)
         await transport.close()
 
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
-        self._closing = True
+        self.closing = True
         if self.transport is not None:
             await self.transport.close()
         await self.tasks.drain(GRACE_SECONDS)
@@ -8290,7 +8332,7 @@ class Client:
     async def _agree(self) -> None:
         """Find out which era the server speaks, and agree on a revision."""
         if self.pinned in LEGACY:
-            return await self._handshake(REVISIONS[self.pinned])
+            return await self.handshake(REVISIONS[self.pinned])
         outcome = await self._discover(self.timeout if self.pinned else PROBE_SECONDS)
         if outcome is None:
             return
@@ -8299,7 +8341,7 @@ class Client:
             raise ProtocolError(f"{problem}: {outcome}")
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
-            await self._handshake(NEWEST_LEGACY)
+            await self.handshake(NEWEST_LEGACY)
         except RemoteError:
             slow = isinstance(outcome, RequestTimeout)  # a modern server that was slow to start?
             if not slow or await self._discover(self.timeout) is not None:
@@ -8361,7 +8403,8 @@ class Client:
         self.server_capabilities = member(answer, "capabilities", dict)
         self.instructions = instructions if isinstance(instructions, str) else None
 
-    async def _handshake(self, wanted: Revision) -> None:
+    async def handshake(self, wanted: Revision) -> None:
+        """Begin a legacy session: say hello, and agree on a revision."""
         self.peer.session = session = Session()
         self.transport.renew()
         session.client_capabilities = self._capabilities(wanted)
@@ -8400,41 +8443,6 @@ class Client:
             answering = {x.task for x in self.peer.incoming.values() if x.task is not None}
             if answering:
                 await asyncio.wait(answering, timeout=patience)
-
-    # A server that was started again.
-
-    async def renew(self, expired: Session) -> None:
-        """Shake hands again, once for all requests that found the same session gone."""
-        if self._renewing is None or self._renewing.done():
-            session = self.peer.session
-            if session is not expired and session.state is READY:
-                return  # that has happened by now
-            self._renewing = self.tasks.spawn(self._begin_again(expired.rev))
-        await asyncio.shield(self._renewing)
-
-    async def _begin_again(self, rev: Revision) -> None:
-        await self._handshake(rev)
-        await self.announcements.restore()
-        self.announcements.reconnected()
-
-    def _on_interruption(self, expired: bool) -> None:
-        """Hear of the transport that announcements may have been missed, or the session is gone."""
-        if expired:
-            self.tasks.spawn(self._revive(self.peer.session))
-        else:
-            self.announcements.reconnected()
-
-    async def _revive(self, expired: Session) -> None:
-        """Renew a session that no request has found gone, however long the server is away."""
-        pace = Pace()
-        while not self._closing:
-            try:
-                return await self.renew(expired)
-            except (ConnectionClosed, RequestTimeout) as exc:
-                logger.info("the session is not renewed yet: %s", exc)
-            except MCPError as exc:
-                return logger.warning("%s announces nothing any more: %s", self.peer.name, exc)
-            await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
 
     def forget_lists(self) -> None:
         """Forget what was kept of the server's lists: it may have changed unheard."""
@@ -11976,13 +11984,15 @@ class HTTPClient:
             if sys.version_info >= (3, 11):
                 await writer.start_tls(self.ssl, server_hostname=self.url.host)
                 return stream
-            loop, protocol = asyncio.get_running_loop(), writer.transport.get_protocol()
-            transport = await loop.start_tls(
+            # Before 3.11, a stream inside the tunnel is put together from its public parts.
+            loop = asyncio.get_running_loop()
+            reader = asyncio.StreamReader(loop=loop)
+            protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+            inside: Any = await loop.start_tls(
                 writer.transport, protocol, self.ssl, server_hostname=self.url.host
             )
-            reader._transport = transport  # type: ignore[attr-defined]  # for its flow control
-            protocol._over_ssl = True  # type: ignore[attr-defined]  # no half-closing
-            return reader, asyncio.StreamWriter(transport, protocol, reader, loop)  # type: ignore
+            protocol.connection_made(inside)
+            return reader, asyncio.StreamWriter(inside, protocol, reader, loop)
         except BaseException:
             writer.transport.abort()
             raise

@@ -17395,16 +17395,20 @@ class TestConnecting:
 
     def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
         """newcomer-production 20, 24; newcomer-script 26"""
-        for target, option, kind in [
-            (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
-            ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
-        ]:  # fmt: skip
-            with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
-                m.Client(target, **{option: None})
-        m.Client("server.py", cwd="/", env_replace=True)
-        m.Client("http://localhost/mcp", token="x", headers={})
-        with pytest.raises(TypeError, match="it can have headers, token"):
-            m.Client("http://localhost/mcp", tokn="x")
+
+        async def main():
+            for target, option, kind in [
+                (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
+                ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
+            ]:  # fmt: skip
+                with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
+                    m.Client(target, **{option: None})
+            m.Client("server.py", cwd="/", env_replace=True)
+            m.Client("http://localhost/mcp", token="x", headers={})
+            with pytest.raises(TypeError, match="it can have headers, token"):
+                m.Client("http://localhost/mcp", tokn="x")
+
+        run(main())
 
     def test_mistakes_in_a_call_are_told_with_what_to_write(self):
         async def main():
@@ -23348,8 +23352,6 @@ FOREIGN_NAMES = 49
 PYTHONS_OWN = {
     "os._exit", "sys._current_frames",  # both are documented
     "value._value_",  # the value of a member of an Enum, also where the class redefines `value`
-    # What asyncio's streams do not tell otherwise, on the Pythons that we support.
-    "reader._buffer", "reader._transport", "protocol._over_ssl",
 }  # fmt: skip
 
 
