@@ -379,10 +379,11 @@ class CapabilityMissing(MCPError):
     """The peer did not declare the capability that this needs, so it was not even asked.
 
     `capability` is a dotted path such as "sampling.tools". A handler may catch it and do without.
+    `why` replaces the usual text, where there is another cause.
     """
 
-    def __init__(self, whose: str, capability: str) -> None:
-        super().__init__(f"the {whose} did not declare the capability {capability!r}")
+    def __init__(self, whose: str, capability: str, why: str = "") -> None:
+        super().__init__(why or f"the {whose} did not declare the capability {capability!r}")
         self.capability = capability
 
 
@@ -1375,10 +1376,12 @@ class Session:
     """What the two ends of a legacy conversation know of each other."""
 
     __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_capabilities",
-                 "log_level", "subscriptions")  # fmt: skip
+                 "log_level", "subscriptions", "resumed")  # fmt: skip
 
     def __init__(self) -> None:
         self.state = START
+        #: whether the handshake was elsewhere, so that nothing is known of the client
+        self.resumed = False
         #: before the handshake, the newest that has one
         self.rev = NEWEST_LEGACY
         self.client_info: Msg = {}
@@ -1406,7 +1409,7 @@ class Session:
 
     def resume(self, rev: Revision) -> None:
         """Begin where a handshake would have ended, for a client that had it elsewhere."""
-        self.state, self.rev = READY, rev
+        self.state, self.rev, self.resumed = READY, rev, True
 
     def facts(self) -> Facts:
         """Return what a request of this session may rely on."""
@@ -1879,8 +1882,8 @@ def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) 
         return
     if exc is None:
         future.set_result(value)
-    elif isinstance(exc, (StopIteration, SystemExit, KeyboardInterrupt)):
-        # A future cannot carry the first, and the loop would end with the others.
+    elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
+        # A future cannot carry the first two, and the loop would end with the others.
         problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
         problem.__cause__ = exc
         future.set_exception(problem)
@@ -4323,6 +4326,12 @@ def blocks_of(value: Any) -> list[Msg]:
     return [{"type": "text", "text": value if isinstance(value, str) else _to_json(value)}]
 
 
+def _as_blocks(content: Any) -> list[Msg]:
+    """Return one member of a message's `content` as blocks; blocks that we do not know pass."""
+    known = isinstance(content, dict) and "type" in content
+    return [content] if known else blocks_of(content)
+
+
 def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     """Return messages as `rev` can understand them, from texts, content, Messages or dicts.
 
@@ -4332,8 +4341,8 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     for item in value if isinstance(value, (list, tuple)) else [value]:
         if not (isinstance(item, dict) and "role" in item):
             item = Message(item)
-        blocks = item["content"] if isinstance(item["content"], list) else [item["content"]]
-        blocks = [fit_content(block, rev) for block in blocks]
+        content = item["content"] if isinstance(item["content"], list) else [item["content"]]
+        blocks = [fit_content(block, rev) for each in content for block in _as_blocks(each)]
         contents = [blocks] if together and len(blocks) > 1 else blocks
         item = strip_unknown("SamplingMessage", item, rev)
         messages += [{**item, "content": each} for each in contents]
@@ -4393,6 +4402,26 @@ FORM_WORDS = frozenset(
     "type title description default enum enumNames oneOf items format pattern minLength maxLength "
     "minimum maximum minItems maxItems".split()
 )
+
+
+def is_result(value: Any) -> bool:
+    """Return whether a tool returned its result as the wire has it, and not data of its own.
+
+    The wire's result is a dict that has only the wire's members, and whose `content` is a list of
+    content blocks. An empty list says nothing: then another of the members must be there.
+
+    >>> is_result({"content": [{"type": "text", "text": "hi"}]}), is_result({"content": ["hi"]})
+    (True, False)
+    >>> is_result({"content": [], "isError": True}), is_result({"content": []})
+    (True, False)
+    """
+    others = {"structuredContent", "isError", "_meta"}
+    if not isinstance(value, dict) or value.keys() - others != {"content"}:
+        return False
+    content = value["content"]
+    if not isinstance(content, list) or not all(map(_is_block, content)):
+        return False
+    return bool(content) or len(value) > 1
 
 
 class Form:
@@ -5166,6 +5195,9 @@ class Context:
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing for what the client did not declare, or its revision has not."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
+        if not rev.modern and self.conversation.session.resumed:
+            why = f"this server keeps no sessions, so it cannot ask a client of revision {rev.name}"
+            raise CapabilityMissing("client", row.capability, f"{why}: see sessions=")
         needed = {row.capability: rev.name in row.revisions}
         if params.get("mode") == "url":
             needed = {"elicitation.url": rev.rich_elicitation}
@@ -5337,6 +5369,7 @@ MAX_ARGUMENTS = 1000  # members of one `arguments` object
 class Entry:
     """Something registered: a function, how to call it, and how it is listed."""
 
+    what = "entry"  # a word for messages
     serial = 0  # its place in lists
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
@@ -5349,6 +5382,11 @@ class Entry:
         self.validator = compile_schema(self.schema)
         if self.signature.description:
             self.definition.setdefault("description", self.signature.description)
+
+    @property
+    def label(self) -> str:
+        """What messages call it: "tool 'add'"."""
+        return f"{self.what} {self.name!r}"
 
     def bind(self, given: Msg, ctx: Context) -> tuple[list[Any], Msg]:
         """Return what to call the function with, as fn(*args, **kwargs); raise SchemaError."""
@@ -5383,6 +5421,7 @@ TOOL_CHECKS: list[Callable[[Any], None]] = []
 class Tool(Entry):
     """A registered tool."""
 
+    what = "tool"
     #: arguments that HTTP headers repeat; the section on HTTP rules finds them
     mirrors: Sequence[Any] = ()
 
@@ -5416,10 +5455,8 @@ class Tool(Entry):
             text = value if self.plain is str else _to_json(value)
             content = [{"type": "text", "text": text}]
             return {"content": content, "structuredContent": {"result": value}}
-        answer: Msg = value if isinstance(value, dict) else {}
-        known = {"content", "structuredContent", "isError", "_meta"}
-        if not isinstance(answer.get("content"), list) or answer.keys() - known:
-            # It is not yet a result as the wire has it.
+        answer: Msg = value
+        if not is_result(value):
             answer = {"content": blocks_of(value)}
             if self.check_output is not None:
                 out = to_json(value)
@@ -5437,6 +5474,8 @@ class Tool(Entry):
 class Prompt(Entry):
     """A registered prompt."""
 
+    what = "prompt"
+
     def __init__(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
         fields = wire_fields("prompt", fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
@@ -5449,6 +5488,8 @@ class Prompt(Entry):
 
 class ResourceEntry(Entry):
     """A registered resource or resource template; `value` is its function or its contents."""
+
+    what = "resource"
 
     def __init__(
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
@@ -5472,6 +5513,21 @@ class ResourceEntry(Entry):
         ):
             if odd:
                 raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(odd))}")
+
+    async def fetch(self, ctx: Context, found: Msg) -> Any:
+        """Return the value of the resource, for the variables that were found in its URI."""
+        ctx.cache = self.cache
+        if self.fn is None:
+            return self.value
+        try:
+            args, kwargs = self.bind(found, ctx)
+        except SchemaError as exc:  # the URI is wrong, not the function
+            raise RPCError(INVALID_PARAMS, str(exc)) from exc
+        return await self.call(ctx, args, kwargs)
+
+    def contents(self, uri: str, value: Any) -> list[Msg]:
+        """Return a value as the `contents` of resources/read."""
+        return contents_of(uri, value, self.definition.get("mimeType"))
 
 
 def _name_of(fn: Any) -> str:
@@ -5685,10 +5741,7 @@ class Registrations:
     async def read_resource(self, ctx: Context, uri: str) -> list[Msg]:
         """Return the `contents` of a resource; RPCError if there is none at this URI."""
         entry, found = self.find_resource(uri, ctx.facts.rev)
-        value, ctx.cache = entry.value, entry.cache
-        if entry.fn is not None:
-            value = await entry.call(ctx, *entry.bind(found, ctx))
-        return contents_of(uri, value, entry.definition.get("mimeType"))
+        return entry.contents(uri, await entry.fetch(ctx, found))
 
 
 def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
@@ -6341,46 +6394,116 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     rev = ctx.facts.rev
     try:
         value = await tool.call(ctx, args, kwargs)
-    except (Exception, SystemExit) as exc:
+    except BaseException as exc:  # whatever a tool raises is a result
         return failure_of(tool, ctx, exc)
     try:
         answer = strip_unknown("CallToolResult", tool.result(value), rev)
     except SchemaError as exc:
         problem = f"tool {tool.name!r} broke its output schema: {exc}"
         raise RPCError(INTERNAL_ERROR, problem) from exc
+    except Exception as exc:
+        return failure_of(tool, ctx, unsayable(tool, value, exc))
     if rev.rich_content:
         return answer
     return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
 
 
+def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
+    """Return the error for a value that a handler returned and that has no JSON form."""
+    if inspect.iscoroutine(value):
+        value.close()  # nobody will await it
+        return MCPError(f"{entry.label} returned a coroutine: await it first")
+    kind = type(value).__name__
+    return MCPError(f"{entry.label} returned a value of type {kind} that JSON cannot say: {exc}")
+
+
+def check_failure(exc: BaseException, ctx: Context) -> None:
+    """Raise what is not the failure of a handler: the end of its task, or an error for the peer.
+
+    A handler may raise anything, GeneratorExit too. But that is also how Python ends a coroutine
+    whose task is dropped, and then no task is running.
+    """
+    if isinstance(exc, (asyncio.CancelledError, RPCError)):
+        raise exc
+    if isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern:
+        raise exc
+    if isinstance(exc, GeneratorExit):
+        try:
+            running = asyncio.current_task()
+        except RuntimeError:
+            running = None
+        if running is None:
+            raise exc
+
+
+def log_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
+    """Tell the log that a handler has failed.
+
+    What this library raises, as when the client refuses a question, is no bug of the handler: it
+    needs no traceback. A ToolError is meant for the client, and needs no log.
+    """
+    if not isinstance(exc, (ToolError, CapabilityMissing)):
+        trace = None if isinstance(exc, MCPError) else exc
+        logger.error("%s: %s failed: %r", ctx.method, entry.label, exc, exc_info=trace)
+
+
 def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
     """Return the result of a tool that raised; raise what is an error of the protocol."""
-    if isinstance(exc, RPCError) or (isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern):
-        raise exc
+    check_failure(exc, ctx)
+    log_failure(tool, ctx, exc)
     text = str(exc) or type(exc).__name__
-    if not isinstance(exc, (ToolError, CapabilityMissing)):
-        # What this library raises, as when the client refuses a question, is no bug of the tool.
-        trace = None if isinstance(exc, MCPError) else exc
-        logger.error("tool %r failed: %r", tool.name, exc, exc_info=trace)
-        text = f"the tool {tool.name!r} failed" if ctx.server.mask_errors else text
+    if isinstance(exc, KeyError) and exc.args:
+        text = f"KeyError: {exc}"  # the text of a KeyError is only the key
+    if ctx.server.mask_errors and not isinstance(exc, (ToolError, CapabilityMissing)):
+        text = f"the tool {tool.name!r} failed"
     # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
     return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def error_of(entry: Entry, ctx: Context, exc: BaseException) -> RPCError:
+    """Return the error for a prompt or a resource that raised.
+
+    Its text is that of an error of this library, such as ToolError. The text of any other exception
+    was not written for the client.
+    """
+    check_failure(exc, ctx)
+    log_failure(entry, ctx, exc)
+    meant = isinstance(exc, (ToolError, CapabilityMissing))
+    if meant or (isinstance(exc, MCPError) and not ctx.server.mask_errors):
+        return RPCError(INTERNAL_ERROR, str(exc) or f"{entry.label} failed")
+    return RPCError(INTERNAL_ERROR, "Internal error")
 
 
 @handles("prompts/get")
 async def get_prompt(ctx: Context) -> Msg:
     prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
-    answer = await prompt.call(ctx, *prompt.bind(ctx.params.get("arguments", {}), ctx))
-    if not isinstance(answer, dict) or "messages" not in answer:
-        about = without_none(description=prompt.definition.get("description"))
-        answer = {**about, "messages": answer}
-    return {**answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
+    args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
+    try:
+        value = await prompt.call(ctx, args, kwargs)
+    except BaseException as exc:
+        raise error_of(prompt, ctx, exc) from exc
+    answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
+    try:
+        messages = messages_of(answer["messages"], ctx.facts.rev)
+    except Exception as exc:
+        raise error_of(prompt, ctx, unsayable(prompt, value, exc)) from exc
+    about = without_none(description=prompt.definition.get("description"))
+    return {**about, **answer, "messages": messages}
 
 
 @handles("resources/read")
 async def get_resource(ctx: Context) -> Msg:
-    contents = await ctx.server.read_resource(ctx, ctx.params["uri"])
-    return {"contents": [strip_unknown("Contents", item, ctx.facts.rev) for item in contents]}
+    uri, rev = ctx.params["uri"], ctx.facts.rev
+    resource, found = ctx.server.find_resource(uri, rev)
+    try:
+        value = await resource.fetch(ctx, found)
+    except BaseException as exc:
+        raise error_of(resource, ctx, exc) from exc
+    try:
+        contents = resource.contents(uri, value)
+    except Exception as exc:
+        raise error_of(resource, ctx, unsayable(resource, value, exc)) from exc
+    return {"contents": [strip_unknown("Contents", item, rev) for item in contents]}
 
 
 @handles("completion/complete")

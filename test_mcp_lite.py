@@ -14757,6 +14757,198 @@ class TestLink:
         run(main())
 
 
+class OwnEnd(BaseException):
+    """An exception that is not an Exception."""
+
+
+def itself():
+    """Return a list that contains itself."""
+    value = []
+    value.append(value)
+    return value
+
+
+class TestFailures:
+    """The client hears what was meant for it, the log hears everything else, once."""
+
+    def app(self, **options):
+        app = m.Server(**options)
+
+        @app.prompt
+        def missing(name: str = "") -> str:
+            raise m.ToolError("there is no prompt today")
+
+        @app.resource("file://{name}")
+        async def file(name: str) -> str:
+            if name == "broken":
+                return {}["/etc/passwd"]
+            if name == "elsewhere":
+                raise m.RemoteError(-5, "the other server said no")
+            raise m.ToolError(f"there is no file {name}")
+
+        @app.prompt
+        async def broken() -> str:
+            return {}["/etc/passwd"]
+
+        return app
+
+    async def failures(self, c, *calls):
+        found = []
+        for call in calls:
+            with pytest.raises(m.RemoteError) as caught:
+                await call
+            found.append((caught.value.code, caught.value.message))
+        return found
+
+    def test_a_tool_error_in_a_prompt_or_a_resource_reaches_the_client(self, link, caplog):
+        async def main():
+            async with link.connect(self.app(mask_errors=True)) as c:
+                return await self.failures(c, c.get_prompt("missing"), c.read("file://nope.txt"))
+
+        assert run(main()) == [
+            (-32603, "there is no prompt today"), (-32603, "there is no file nope.txt")
+        ]  # fmt: skip
+        assert "no prompt" not in caplog.text and "nope" not in caplog.text
+
+    def test_anything_else_is_logged_once_with_method_name_and_traceback(self, link, caplog):
+        async def main():
+            async with link.connect(self.app()) as c:
+                return await self.failures(c, c.get_prompt("broken"), c.read("file://broken"))
+
+        assert run(main()) == [(-32603, "Internal error")] * 2
+        errors = [record for record in caplog.records if record.levelname == "ERROR"]
+        assert [each.getMessage() for each in errors] == [
+            "prompts/get: prompt 'broken' failed: KeyError('/etc/passwd')",
+            "resources/read: resource 'file://{name}' failed: KeyError('/etc/passwd')",
+        ]
+        assert all(each.exc_info[0] is KeyError for each in errors)
+
+    @pytest.mark.parametrize("mask", [False, True])
+    def test_an_error_of_another_server_is_told_and_logged_without_a_traceback(self, mask, caplog):
+        async def main():
+            async with m.Client(self.app(mask_errors=mask)) as c:
+                return await self.failures(c, c.read("file://elsewhere"))
+
+        text = "Internal error" if mask else "the other server said no (-5)"
+        assert run(main()) == [(-32603, text)]
+        assert "resource 'file://{name}' failed: RemoteError" in caplog.text
+        assert "Traceback" not in caplog.text
+
+    @pytest.mark.parametrize("raised", [KeyboardInterrupt, GeneratorExit, OwnEnd, SystemExit])
+    def test_a_handler_that_raises_no_exception_at_all_ends_only_its_own_call(self, link, raised):
+        app = plain_app()
+
+        @app.tool
+        async def ends():
+            raise raised
+
+        @app.tool
+        def ends_in_a_thread():
+            raise raised
+
+        @app.prompt
+        async def ending():
+            raise raised
+
+        app.add_resource("x://ending", ending, name="ending")
+
+        async def main():
+            async with link.connect(app) as c:
+                for name in ("ends", "ends_in_a_thread"):
+                    with pytest.raises(m.ToolError, match=raised.__name__):
+                        await c.call(name)
+                found = await self.failures(c, c.get_prompt("ending"), c.read("x://ending"))
+                assert found == [(-32603, "Internal error")] * 2
+                return await c.call("add", {"a": 1})
+
+        assert run(main()) in (1, "1")
+
+    def test_a_key_error_says_what_it_is(self):
+        app = m.Server()
+
+        @app.tool
+        def look(key: str) -> int:
+            return {}[key]
+
+        async def main():
+            async with m.Client(app) as c:
+                with pytest.raises(m.ToolError) as caught:
+                    await c.call("look", {"key": "x"})
+                return str(caught.value)
+
+        assert run(main()) == "KeyError: 'x'"
+
+    def test_without_sessions_a_question_says_why_it_cannot_be_asked(self):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            return (await ctx.elicit("?")).action
+
+        async def main():
+            async with app.http(port=0, sessions=False) as server:
+                options = {"revision": "2025-11-25", "elicit": lambda *a: {}}
+                async with m.Client(server.url, **options) as c:
+                    with pytest.raises(m.ToolError) as caught:
+                        await c.call("ask")
+                return str(caught.value)
+
+        assert run(main()) == (
+            "this server keeps no sessions, so it cannot ask a client of revision 2025-11-25: "
+            "see sessions="
+        )
+
+
+class TestResultsOnTheWire:
+    """Whether a dict that a tool returns is data, or its result as the wire has it."""
+
+    BLOCK = {"type": "text", "text": "hi"}
+    DATA = [
+        {"content": ["a", "b"]}, {"content": []}, {"content": "text"}, {"content": [{"type": "x"}]},
+        {"content": [BLOCK, "b"]}, {"content": [BLOCK], "more": 1}, {"isError": True}, {},
+        {"structuredContent": {}}, {"content": None, "isError": True},
+    ]  # fmt: skip
+    WIRE = [
+        {"content": [BLOCK]}, {"content": [BLOCK], "structuredContent": {"n": 1}},
+        {"content": [], "isError": True}, {"content": [], "structuredContent": {"n": 1}},
+        {"content": [BLOCK], "_meta": {"acme/x": 1}},
+    ]  # fmt: skip
+
+    @staticmethod
+    async def results(values):
+        app = m.Server()
+
+        @app.tool
+        def give(number: int) -> dict:
+            return values[number]
+
+        app.add_tool(lambda number: values[number], name="untyped")
+
+        async with m.Client(app) as c:
+            for name in ("give", "untyped"):
+                for number in range(len(values)):
+                    yield name, values[number], await c.call_tool(name, {"number": number})
+
+    def test_data_is_told_as_data(self):
+        async def main():
+            async for _, value, answer in self.results(self.DATA):
+                assert answer["structuredContent"] == value, value
+                assert json.loads(answer["content"][0]["text"]) == value
+
+        run(main())
+
+    def test_a_result_of_the_wire_goes_out_as_it_is(self):
+        async def main():
+            wire = [{**value, "structuredContent": {"n": 1}} for value in self.WIRE]
+            async for _, value, answer in self.results(wire):
+                meta = {k: v for k, v in answer.pop("_meta").items() if k.startswith("acme")}
+                answer.pop("resultType")
+                assert answer == {k: v for k, v in value.items() if k != "_meta"}, value
+                assert meta == value.get("_meta", {})
+
+        run(main())
+
+
 class TestServerTools:
     """spec 2025-11-25: server/tools"""
 
@@ -15099,22 +15291,67 @@ class TestServerTools:
         assert json.dumps(sent).count("/etc/passwd") == 1
         assert "/etc/passwd" in caplog.text
 
-    @pytest.mark.parametrize("value", [object(), {1, object()}, float("nan"), {"a": float("inf")}])
-    def test_what_json_cannot_say_is_an_internal_error(self, value, caplog):
+    UNSAYABLE = {
+        "an object": (object, "type object", "object has no JSON form"),
+        "a set of objects": (lambda: {1, object()}, "type set", "has no JSON form"),
+        "a generator": (lambda: (n for n in "ab"), "type generator", "generator has no JSON form"),
+        "NaN": (lambda: float("nan"), "type float", "JSON"),
+        "infinity inside": (lambda: {"a": [float("inf")]}, "type dict", "JSON"),
+        "itself": (lambda: itself(), "type list", "contains itself"),
+        "an object deep inside": (lambda: {"a": [1, object()]}, "type dict", "at a[1]"),
+    }
+    if sys.version_info >= (3, 11):  # before, any number could be written
+        UNSAYABLE["a number of 5,000 digits"] = (lambda: 10**5000, "type int", "4300 digits")
+
+    @pytest.mark.parametrize("make, kind, why", UNSAYABLE.values(), ids=UNSAYABLE)
+    def test_a_value_that_json_cannot_say_fails_the_tool_that_returned_it(
+        self, make, kind, why, caplog
+    ):
         app = plain_app()
-        app.add_tool(lambda: value, name="bad")
-        app.add_resource("x://bad", lambda: [value], name="bad")
+        app.add_tool(make, name="bad")
+        app.add_tool(make, name="plain", structured=False)
+        app.add_resource("x://bad", lambda: [make()], name="bad")
+        app.add_prompt(lambda: make(), name="bad")
 
         async def main():
             async with m.Client(app, revision="2025-11-25") as c:
-                for call in (c.call("bad"), c.read("x://bad")):
+                for name in ("bad", "plain"):
+                    with pytest.raises(m.ToolError) as caught:
+                        await c.call(name)
+                    assert f"tool {name!r} returned a value of {kind} that JSON" in str(caught.value)
+                    assert why in str(caught.value)
+                for call, label in (
+                    (c.read("x://bad"), "resource 'x://bad'"), (c.get_prompt("bad"), "prompt 'bad'"),
+                ):  # fmt: skip
                     with pytest.raises(m.RemoteError) as caught:
                         await call
                     assert caught.value.code == -32603
+                    assert caught.value.message.startswith(f"{label} returned a value of type")
                 assert await c.call("add", {"a": 1}) == 1  # the conversation goes on
 
         run(main())
-        assert "has no JSON form" in caplog.text or "JSON" in caplog.text
+        errors = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+        assert [text.partition(" failed")[0] for text in errors] == [
+            "tools/call: tool 'bad'", "tools/call: tool 'plain'",
+            "resources/read: resource 'x://bad'", "prompts/get: prompt 'bad'",
+        ]  # fmt: skip
+
+    def test_a_coroutine_that_nobody_awaits_fails_the_tool_that_returned_it(self):
+        app = m.Server()
+
+        async def inner() -> int:
+            return 1
+
+        @app.tool
+        async def forgot():
+            return inner()
+
+        async def main():
+            async with m.Client(app) as c:
+                with pytest.raises(m.ToolError, match="tool 'forgot' returned a coroutine: await it"):
+                    await c.call("forgot")
+
+        run(main())
 
     def test_output_that_breaks_its_own_schema_is_an_internal_error(self):
         app = m.Server()
@@ -15941,6 +16178,29 @@ class TestPrompts:
             return {"description": "made", "messages": [message]}
 
         return app
+
+    def test_the_content_of_a_message_may_be_a_text_or_a_list_of_anything(self, link):
+        app = m.Server()
+
+        @app.prompt
+        def talk() -> list:
+            return [
+                {"role": "user", "content": "hello"},
+                {"role": "assistant", "content": ["one", m.Image(b"x")]},
+                {"role": "user", "content": {"type": "text", "text": "bye"}},
+            ]
+
+        async def main():
+            async with link.connect(app) as c:
+                return (await c.get_prompt("talk"))["messages"]
+
+        image = {"type": "image", "data": "eA==", "mimeType": "image/png"}
+        assert run(main()) == [
+            {"role": "user", "content": {"type": "text", "text": "hello"}},
+            {"role": "assistant", "content": {"type": "text", "text": "one"}},
+            {"role": "assistant", "content": image},
+            {"role": "user", "content": {"type": "text", "text": "bye"}},
+        ]
 
     def test_prompts_are_listed_with_their_arguments(self, link):
         async def main():
