@@ -9982,7 +9982,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 26. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 15 and 24.
+# Pure. Uses sections 1, 2, 4, 6, 10, 15 and 24.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -11018,7 +11018,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 28. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 14, 25 and 26.
+# Uses sections 1 to 5, 7, 14, 16 and 25 to 27.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -11414,7 +11414,7 @@ class KeptSession(HTTPSession):
         for stream in (*self.streams.values(), self.listening):
             if isinstance(stream, KeptStream):
                 least = 1 if stream is but else 0
-                while len(stream.events) > least and self.endpoint.kept.sizes[self] > limit:
+                while len(stream.events) > least and self.endpoint.kept.of(self) > limit:
                     stream.forget()
 
     async def end(self) -> None:
@@ -11432,7 +11432,22 @@ class KeptSession(HTTPSession):
 class PairSession(KeptSession):
     """A session of HTTP+SSE, the first revision's transport: all answers come on one stream."""
 
-    __slots__ = ()
+    __slots__ = ("turn",)
+
+    def __init__(self, endpoint: Endpoint, id: str, caller: Caller) -> None:
+        super().__init__(endpoint, id, caller)
+        self.turn = asyncio.Lock()  # one message after the other, at the pace of the reader
+
+    async def room(self) -> None:
+        """Wait until the reader has taken what was said."""
+        async with self.turn:
+            if self.listening is not None and self.listening.response is not None:
+                await self.listening.response.room()
+
+    async def announce(self, msg: Msg | list[Msg]) -> None:
+        """Send a message on the stream."""
+        async with self.turn:
+            await super().announce(msg)
 
     def new_listening(self) -> EventStream:
         """Return a stream that ends with its connection."""
@@ -11455,9 +11470,13 @@ class KeptBytes:
         if self.sizes[session] > MAX_SESSION_BYTES:
             session.make_room(MAX_SESSION_BYTES, stream)
         for other in list(self.sizes) if self.total > MAX_SERVER_BYTES else ():
-            other.make_room(0, stream)
-            if self.total <= MAX_SERVER_BYTES:
-                break
+            too_much = self.total - MAX_SERVER_BYTES
+            if too_much > 0:
+                other.make_room(max(0, self.sizes[other] - too_much), stream)
+
+    def of(self, session: KeptSession) -> int:
+        """Return how much a session keeps."""
+        return self.sizes.get(session, 0)
 
     def remove(self, session: KeptSession, size: int) -> None:
         """Count an event out."""
@@ -11479,7 +11498,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 29. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 10, 21 and 24 to 28.
+# Uses sections 1 to 7, 10, 14, 21 and 24 to 28.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -12023,9 +12042,8 @@ class PairRoutes:
         check_json(request.headers)
         id = parse_params(request.query.split("&")).get("session_id", "")
         session = self.endpoint.session_of(id, caller)
-        stream = session.listening
-        if stream is not None and stream.response is not None:
-            await stream.response.room()  # who does not read answers asks nothing more
+        if isinstance(session, PairSession):
+            await session.room()  # who does not read answers asks nothing more
         session.conversation.peer.receive(request.body, session.announce, caller)
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
