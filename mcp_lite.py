@@ -1593,7 +1593,7 @@ def decide_era(outcome: Any) -> str:
 ###############################################################################
 # 7. Tasks and time
 ###############################################################################
-# Uses sections 1 and 2.
+# Uses sections 1, 2 and 5.
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
@@ -6746,7 +6746,7 @@ class ServerThread:
 ###############################################################################
 # 17. Handlers
 ###############################################################################
-# Uses sections 1 to 4, 6, 7, 9, 12, 15 and 16.
+# Uses sections 1 to 4, 6, 7, 9, 11, 12, 15 and 16.
 #
 # Problem.  Each method of the protocol has its answer.
 # Rules.    1. One function answers a method; it finds its parameters checked, and returns the
