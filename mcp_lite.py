@@ -8172,7 +8172,7 @@ class Answers:
 
     def __init__(self, model: str, roots: Any, callbacks: Mapping[str, Callback]) -> None:
         self.model = model  # the name of the model, for texts whose function does not say it
-        self.roots = roots
+        self.roots, self.asked_for_roots = roots, False
         #: by capability: sampling, elicitation.form, elicitation.url
         self.callbacks = callbacks
 
@@ -8214,6 +8214,7 @@ class Answers:
 
     async def list_roots(self, params: Msg, session: Session) -> Msg:
         """Answer roots/list."""
+        self.asked_for_roots = True
         found = await value_from(self.roots) or ()
         return {"roots": [strip_unknown("Root", root_of(root), session.rev) for root in found]}
 
@@ -9084,11 +9085,11 @@ class Client:
         """
         if self.answers.roots is None or self.peer.session.rev.modern:
             return
+        patience = min(self.timeout, PROBE_SECONDS)
         for _ in range(2):
-            patience = min(self.timeout, PROBE_SECONDS)
             with contextlib.suppress(RemoteError, RequestTimeout):
                 await self.peer.ask("ping", None, self.send, patience=patience)
-            if not self.peer.incoming:
+            if not self.answers.asked_for_roots:
                 return
             answering = {x.task for x in self.peer.incoming.values() if x.task is not None}
             if answering:
