@@ -8018,7 +8018,7 @@ Callback = Optional[Callable[..., Any]]
 
 
 def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
-    """Return a member of what a server sent; raise ProtocolError if it is not of this kind."""
+    """Return a member of an answer; raise ProtocolError if it is not of this kind."""
     value = answer.get(key)
     if type(value) is not kind:
         expected = f"{key} should be {kind_of(kind())}, not {kind_of(value)}"
@@ -8042,7 +8042,7 @@ def objects(answer: Msg, key: str, needs: str | None = None) -> list[Msg]:
 
 
 def object_of(answer: Msg, key: str) -> Msg:
-    """Return a member of what a server sent if it is an object; else an empty one."""
+    """Return a member of an answer if it is an object; else an empty object."""
     value = answer.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -8150,7 +8150,7 @@ class Cache:
             self.size -= len(key) + len(text)
 
     def clear(self) -> None:
-        """Keep nothing: what changed was perhaps announced while we could not hear."""
+        """Keep nothing: a change may have been announced while we could not hear it."""
         self.changes += 1
         self.kept.clear()
         self.size = 0
@@ -8177,7 +8177,7 @@ class Answers:
         self.callbacks = callbacks
 
     def capabilities(self, rev: Revision) -> Msg:
-        """Declare what there are functions for."""
+        """Return the capabilities that there are functions for."""
         ours: Msg = {}
         for path, callback in {"roots": self.roots, **self.callbacks}.items():
             name, _, mode = path.partition(".")
@@ -8250,7 +8250,7 @@ class Answers:
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
-            logger.error("elicit() gave what was not asked for: %s", exc)
+            logger.error("the answer of elicit() does not fit the form: %s", exc)
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 
@@ -8263,10 +8263,11 @@ ASKED: dict[str, Callable[[Answers, Msg, Session], Awaitable[Msg]]] = {
 
 
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
-    """Return an elicitation's result for what a callback returned.
+    """Return the result of an elicitation, made of the value that a callback returned.
 
-    An action ("accept", "decline", "cancel"), (action, content), a result dict, None or False to
-    decline, True to accept, or the content itself. Defaults of the schema fill what is missing.
+    The value may be an action ("accept", "decline", "cancel"), a pair (action, content), a result
+    dict, None or False to decline, True to accept, or the content itself. Members that are missing
+    in the content get the defaults of the schema.
 
     >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
     >>> answer_of({}, schema), answer_of(None, schema)
@@ -8298,10 +8299,10 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return what checks a value by a schema of the server's; SchemaError if that is unusable.
+    """Return a function that checks a value by a server's schema; SchemaError for an unusable one.
 
-    With regular expressions in it, nothing is checked: the text may be the server's as well, and
-    the two together can take for ever.
+    A schema with regular expressions is not applied at all. The text may be the server's as well,
+    and some expressions take years for some texts.
     """
     return (lambda value: None) if _has_patterns(schema) else compile_schema(schema).check
 
@@ -8361,7 +8362,7 @@ class Subscription:
                 await self._tell_server("resources/unsubscribe")
 
     def end(self) -> None:
-        """Let those who wait for updates go: none will come any more."""
+        """End the subscription on our side: no more updates will come."""
         self._state = DONE
         self.client.announcements.missing.discard(self)
         with contextlib.suppress(ValueError):
@@ -8391,7 +8392,7 @@ class Subscription:
         return self.updates.popleft()
 
     def agree(self, notifications: Msg) -> None:
-        """Hear what the server will tell of."""
+        """Note the kinds of updates that the server agreed to send."""
         self.agreed_to = True
         self.client.announcements.back(self)
         _settle(self._agreed, None, None)
@@ -8403,7 +8404,7 @@ class Subscription:
         """Take an announcement, if it is one of those that were wanted."""
         params = msg.get("params", {})
         uri, known = params.get("uri"), [uri.rstrip("/") + "/" for uri in self.uris]
-        # The URI may be that of a part of what was subscribed to.
+        # An update may name a part of the resource that was subscribed to: x://a/1 for x://a.
         if msg["method"] in self.methods and (uri is None or f"{uri}/".startswith(tuple(known))):
             item = msg if self.whole else params
             if self.callback is not None:
@@ -8507,7 +8508,7 @@ class Announcements:
                 logger.warning("changes will not be heard of: %r", exc)
 
     async def restore(self) -> None:
-        """Legacy: tell a server that knows a new session only what the old one had asked for."""
+        """Legacy: ask in a new session for the log level and the updates that the old one had."""
         client = self.client
         asked = [("logging/setLevel", {"level": client.log_level})] if client.log_level else []
         uris = {uri: None for item in self.subscriptions for uri in item.uris}
@@ -8545,7 +8546,7 @@ class Announcements:
             self.client.peer.call(self.on_reconnect)
 
     def lose(self, reason: MCPError | None) -> None:
-        """End everything: the connection is gone for good; None if the program has closed it."""
+        """End everything: the connection is gone for good; None if that needs no telling."""
         changes = [name for name in self.listeners if name.endswith(("_changed", "/updated"))]
         if reason is not None and (changes or self.subscriptions):
             logger.warning("nothing that the server announces will be heard any more: %s", reason)
@@ -8769,7 +8770,7 @@ class Call:
         """Return a task as it is when it has ended."""
         answered: set[str] = set()
         since, told = self.clock(), None
-        if task.get("status") != "working":  # how it ended, or what it asks, is told only here
+        if task.get("status") != "working":  # its end, and its questions, are told only here
             task = await self.look(handle)
         while task.get("status") in ("working", "input_required"):
             if self.on_progress is not None and task.get("statusMessage") not in (None, told):
@@ -8801,7 +8802,7 @@ class Call:
             await asyncio.sleep(pace.wait(None, False, self.clock()))
 
 
-#: The notifications that Client() takes callbacks for, and what of their parameters those get.
+#: The notifications that Client() takes callbacks for, and the arguments of each callback.
 HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
     "notifications/message": lambda params: map(params.get, ("level", "data", "logger")),
     "notifications/resources/updated": lambda params: (params,),
@@ -8843,7 +8844,7 @@ class Renewal:
     async def _revive(self, expired: Session) -> None:
         """Renew a session that no request has found gone, however long the server is away."""
         client, pace = self.client, Pace()
-        while not client.closing:
+        while client.state is not DONE:
             try:
                 return await self.renew(expired)
             except (ConnectionClosed, RequestTimeout) as exc:
@@ -8895,7 +8896,7 @@ class Client:
         for (method, pick), fn in zip(HEARD.items(), (log, on_resource_updated, *changed)):
             if fn is not None:
                 self.on(method)(lambda params, fn=fn, pick=pick: fn(*pick(params)))
-        #: what the server says of itself
+        #: from the answer to initialize or server/discover
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
         self.instructions: str | None = None
@@ -8903,9 +8904,10 @@ class Client:
         self.log_level: str | None = None
         self.cache = Cache(MAX_CACHED if cache else 0)
         self._extra_capabilities = capabilities or {}
-        self._outputs: dict[str, Any] = {}  # of tools that were listed: schemas, then checks
+        #: by name of a tool that was listed: its output schema, or the function that checks by it
+        self._outputs: dict[str, Any] = {}
         self.renewal = Renewal(self)
-        self.closing = False  # by the program
+        self.state = START  # READY when it is connected, DONE when the program has closed it
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
@@ -8928,7 +8930,7 @@ class Client:
         raise TypeError("a Client is used in a coroutine: `async with Client(...) as c`")
 
     def __exit__(self, *exc: Any) -> None:
-        """Be a context manager as far as `with` looks, so that __enter__ can say what to do."""
+        """Exist, since `with` looks for this method before it calls __enter__()."""
 
     async def connect(self) -> None:
         """Connect and agree on a revision; done by `async with`."""
@@ -8939,6 +8941,7 @@ class Client:
             await self._agree()
             await self.announcements.begin()
             await self._settle_roots()
+            self.state = READY
         except BaseException:
             await self.close()
             raise
@@ -8947,7 +8950,7 @@ class Client:
         """Reach the server."""
         if isinstance(self.target, Server):
             self.transport, theirs = memory_transports()
-            theirs.grace = 0  # with us, whoever could hear an answer is gone
+            theirs.grace = 0  # when we are gone, nobody can hear an answer
             self.tasks.spawn(self._serve_here(self.target, theirs))
         else:
             self.transport = self.connector.make(self.target, **self.options)
@@ -8968,12 +8971,12 @@ class Client:
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
         if peer is self.peer:
-            self.announcements.lose(None if self.closing else peer.lost)
+            self.announcements.lose(peer.lost if self.state is READY else None)
         await transport.close()
 
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
-        self.closing = True
+        self.state = DONE
         if self.transport is not None:
             await self.transport.close()
         await self.tasks.drain(GRACE_SECONDS)
@@ -8999,7 +9002,7 @@ class Client:
                 raise
 
     async def _discover(self, patience: float) -> Any:
-        """Agree on a modern revision and return None; or return what a legacy server said."""
+        """Agree on a modern revision and return None; or return the answer of a legacy server."""
         self._speak(NEWEST)
         try:
             outcome: Any = await self._ask_who(min(patience, self.timeout))
@@ -9049,7 +9052,7 @@ class Client:
         raise ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}; {known}")
 
     def _learn(self, answer: Msg, info: Msg) -> None:
-        """Note what the server says of itself, in initialize or server/discover."""
+        """Note the server's name, capabilities and instructions."""
         self.server_info, instructions = info, answer.get("instructions")
         self.server_capabilities = member(answer, "capabilities", dict)
         self.instructions = instructions if isinstance(instructions, str) else None
@@ -9072,7 +9075,7 @@ class Client:
         await self.notify("notifications/initialized")
 
     def _capabilities(self, rev: Revision) -> Msg:
-        """Declare what there are callbacks for."""
+        """Return our capabilities, as they are declared to the server."""
         tasks: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
         ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
         return strip_unknown("ClientCapabilities", ours, rev)
@@ -9096,7 +9099,7 @@ class Client:
                 await asyncio.wait(answering, timeout=patience)
 
     def forget_lists(self) -> None:
-        """Forget what was kept of the server's lists: it may have changed unheard."""
+        """Forget all results and schemas that are kept: they may have changed unheard."""
         self.cache.clear()
         self._outputs = {}
 
@@ -9151,7 +9154,7 @@ class Client:
         return await call.result(params)
 
     def _metadata(self) -> Msg:
-        """Return what every modern request says. spec: basic/index#_meta"""
+        """Return the metadata of every modern request. spec: basic/index#_meta"""
         session, listeners = self.peer.session, self.announcements.listeners
         wants_log = "notifications/message" in listeners
         meta = {PROTOCOL_VERSION: session.rev.name, CLIENT_INFO: self.info,

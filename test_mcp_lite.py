@@ -17729,6 +17729,15 @@ class TestConnecting:
 
         run(main())
 
+    def test_a_server_that_is_never_reached_is_an_error_and_not_a_lost_subscription(self, caplog):
+        async def main():
+            fake = FakeServer({"initialize": lambda msg: setattr(fake, "ended", True) or []})
+            with pytest.raises(m.ConnectionClosed):
+                await client_of_fake(fake, on_tools_changed=print).connect()
+
+        run(main())
+        assert "will be heard" not in caplog.text
+
     def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
         async def main():
             for closed in (True, False):
