@@ -7160,13 +7160,16 @@ async def set_level(ctx: Context) -> Msg:
 #              to look (tasks/get), to answer questions (tasks/update) or to end it (tasks/cancel).
 #           2. A tool says whether it may be a task, the client whether it knows tasks.
 #           3. A task is nobody's business but its principal's.
-#           4. What has ended does not change. Its result is kept for a time, and so many of them.
+#           4. What has ended does not change. Its result is kept for a time, if there is room.
+#           5. One principal gets at most half of the places that the others have left over. Where
+#              results take too many bytes, the principal that holds most loses its oldest.
 # Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
 # Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 17 carry them.
 #
 # spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
 
 MAX_TASKS = 1000  # of one server, running or kept for their results
+MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps, as they are sent
 TASK_TTL_MS = 3_600_000  # for which a task's result is kept
 POLL_MS = 500  # between two looks at a task
 
@@ -7180,6 +7183,7 @@ class Job(Asking):
     """A tool call that has become a task: its client has a handle, and comes back to look."""
 
     known = False  # whether the client has seen how it ended
+    size = 0  # bytes of what came of it
 
     def __init__(self, run: TaskRun) -> None:
         ctx = run.ctx
@@ -7197,16 +7201,18 @@ class Job(Asking):
         self.server.jobs[self.id] = self
 
     def _make_room(self, jobs: dict[str, Job]) -> None:
+        """Let old tasks give way to this one; raise RPCError if too many are running."""
         now = time.time()
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
             del jobs[old.id]
-        if len(jobs) >= MAX_TASKS:
-            ended = [job for job in jobs.values() if job.run is None]
-            if not ended:
-                raise RPCError(TOO_BUSY, f"more than {MAX_TASKS} tasks are running")
-            # The oldest gives way, and first one whose client knows how it ended.
-            del jobs[min(ended, key=lambda job: not job.known).id]
+        mine = [job for job in jobs.values() if job.owner == self.owner]
+        others = len(jobs) - len(mine)
+        share = share_of(MAX_TASKS, others) if self.owner else MAX_TASKS - others
+        if len(mine) >= share:
+            _drop_one(jobs, mine, share)
+        elif len(jobs) >= MAX_TASKS:  # each of many owners has a small share
+            _drop_one(jobs, jobs.values(), MAX_TASKS)
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
         """Note a new status, and tell those who listen; what has ended does not change."""
@@ -7217,8 +7223,33 @@ class Job(Asking):
             self.updated = timestamp()
             if status not in ("working", "input_required"):
                 self.run = None
+                self._keep()
             told = notification("notifications/tasks", self.details())
             self.server.tell("extensions", told)
+
+    def _keep(self) -> None:
+        """Keep what came of the task, if JSON can say it and there is room."""
+        problem = ""
+        try:
+            self.size = len(encode(self.outcome))
+            if self.size > MAX_TASK_BYTES // 2:
+                problem = f"is longer than {MAX_TASK_BYTES // 2} bytes"
+        except (TypeError, ValueError) as exc:
+            problem = f"cannot be sent as JSON: {exc}"
+        if problem:
+            self.message = f"the result of the task {problem}"
+            logger.error("the task %s: %s", self.id, self.message)
+            self.status = "failed"
+            self.outcome = {"error": wire_error(RPCError(INTERNAL_ERROR, self.message))}
+            self.size = len(encode(self.outcome))
+        jobs = self.server.jobs
+        while sum(job.size for job in jobs.values()) > MAX_TASK_BYTES:
+            held = {self.owner: self.size}
+            others = [job for job in jobs.values() if job.size and job is not self]
+            for job in others:
+                _count(held, job.owner, job.size)
+            most = max((job.owner for job in others), key=lambda owner: held[owner])
+            _drop_one(jobs, [job for job in others if job.owner == most], 0)
 
     def details(self, begun: bool = False) -> Msg:
         """Return the task with what it asks, or what came of it; without, when it has `begun`."""
@@ -7276,6 +7307,14 @@ class Job(Asking):
         self.change("cancelled")
         if run is not None and run.call is not None:
             run.call.cancel()
+
+
+def _drop_one(jobs: dict[str, Job], some: Iterable[Job], limit: int) -> None:
+    """Forget the oldest of some tasks that has ended, and first one whose client knows how."""
+    ended = [job for job in some if job.run is None]
+    if not ended:
+        raise RPCError(TOO_BUSY, f"more than {limit} tasks are running")
+    del jobs[min(ended, key=lambda job: not job.known).id]
 
 
 class TaskRun(Run):

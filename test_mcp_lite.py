@@ -22072,6 +22072,142 @@ class TestTheTasksExtension:
 
         run(go())
 
+    def test_one_principal_cannot_take_the_tasks_of_the_others(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_TASKS", 8)
+
+        async def go():
+            app = self.app()
+            async with Web(app, token={"t1": "ann", "t2": "bob"}) as way:
+
+                async def begin_all(token):
+                    made, head = [], {"authorization": f"Bearer {token}"}
+                    while True:
+                        answer = await way.ask(self.begin("work"), head)
+                        if "error" in answer:
+                            return made, answer["error"]["code"]
+                        made.append(answer["result"]["taskId"])
+
+                anns, refused = await begin_all("t1")
+                assert (len(anns), refused) == (4, 503)  # half of all
+                bobs, refused = await begin_all("t2")
+                assert (len(bobs), refused) == (2, 503)  # half of the rest
+                app.gate.set()
+                await eventually(lambda: all(job.run is None for job in app.jobs.values()))
+                # What she begins now takes the place of her own tasks, not of his.
+                head = {"authorization": "Bearer t1"}
+                for _ in range(6):
+                    assert "result" in await way.ask(self.begin("work"), head)
+                assert {*bobs} < {*app.jobs} and not {*anns} & {*app.jobs}
+                head = {"authorization": "Bearer t2"}
+                assert problem(await way.ask(self.get(next(reversed(app.jobs))), head)) == -32602
+
+        run(go())
+
+    def test_results_of_tasks_are_bounded_in_bytes(self, monkeypatch):
+        app = m.Server()
+
+        @app.tool(task=True, structured=False)
+        async def write(size: int) -> str:
+            return "x" * size
+
+        async def go():
+            async with Web(app, token={"t1": "ann", "t2": "bob"}) as way:
+
+                async def write_one(token, size):
+                    head = {"authorization": f"Bearer {token}"}
+                    made = (await way.ask(self.begin("write", size=size), head))["result"]["taskId"]
+                    await eventually(lambda: app.jobs[made].run is None)
+                    return made
+
+                bobs = await write_one("t2", 100)
+                one = app.jobs[bobs].size
+                monkeypatch.setattr(m, "MAX_TASK_BYTES", 4 * one)
+                anns = [await write_one("t1", 100) for _ in range(3)]
+                assert list(app.jobs) == [bobs, *anns]  # at the limit
+                more = await write_one("t1", 100)  # past it: the oldest of whoever has most
+                assert list(app.jobs) == [bobs, *anns[1:], more]
+                assert sum(job.size for job in app.jobs.values()) == 4 * one
+                over = await write_one("t2", 100 + one)  # half of all, and no more
+                assert list(app.jobs) == [anns[2], more, over]
+                much = await write_one("t2", 101 + one)
+                found = app.jobs[much].details()
+                text = f"the result of the task is longer than {2 * one} bytes"
+                assert found["error"] == {"code": -32603, "message": text}
+                assert (found["status"], found["statusMessage"]) == ("failed", text)
+
+        run(go())
+
+    def test_a_result_that_cannot_be_sent_fails_the_task(self, caplog):
+        app = m.Server()
+
+        @app.tool(task=True)
+        async def odd():
+            return {"content": [{"type": "text", "text": object()}]}
+
+        async def go():
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("odd")))["result"]
+                return await self.until(way, made["taskId"], "completed", "failed")
+
+        task = run(go())
+        assert task["status"] == "failed" and "cannot be sent as JSON" in task["error"]["message"]
+        assert "cannot be sent as JSON" in caplog.text
+
+    @pytest.mark.parametrize("how", ["wait_for", "timeout", "cancelled"])
+    def test_a_question_that_nobody_waits_for_is_asked_no_longer(self, how):
+        app, gate = m.Server(), []
+
+        @app.tool(task=True)
+        async def hasty(ctx: m.Context) -> str:
+            asking = ctx.elicit("?", timeout=0.02 if how == "timeout" else 60)
+            if how == "cancelled":
+                waiting = asyncio.ensure_future(asking)
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+            else:
+                give_up = asyncio.wait_for(asking, 0.02) if how == "wait_for" else asking
+                with pytest.raises((asyncio.TimeoutError, m.RequestTimeout)):
+                    await give_up
+            gate[0].set()
+            await gate[1].wait()
+            return "did without"
+
+        async def go():
+            gate.extend([asyncio.Event(), asyncio.Event()])
+            async with Pipe(app) as way:
+                task_id = (await way.ask(self.begin("hasty")))["result"]["taskId"]
+                await gate[0].wait()
+                task = (await way.ask(self.get(task_id)))["result"]
+                assert task["status"] == "working" and "inputRequests" not in task
+                late = {"inputResponses": {"elicitation/create": {"action": "accept"}}}
+                assert "result" in await way.ask(self.get(task_id, "tasks/update", **late))
+                gate[1].set()
+                return await self.until(way, task_id, "completed")
+
+        assert run(go())["result"]["content"][0]["text"] == "did without"
+
+    def test_a_call_that_became_a_task_keeps_its_call_id(self):
+        app, ids = m.Server(), []
+
+        @app.tool(task="manual")
+        async def manual(ctx: m.Context) -> str:
+            ids.append(ctx.call_id)
+            await ctx.elicit("?", key="q")
+            await ctx.start_task()
+            ids.append(ctx.call_id)
+            return "done"
+
+        async def go():
+            async with Pipe(app) as way:
+                ask = self.begin("manual")
+                retry = again(ask, 2, await way.ask(ask), {"q": {"action": "accept"}})
+                made = (await way.ask(retry))["result"]
+                await self.until(way, made["taskId"], "completed")
+
+        run(go())
+        assert len(ids) == 3 and len({*ids}) == 1
+
     def test_a_look_at_a_task_that_is_lost_does_not_end_it(self, monkeypatch):
         monkeypatch.setattr(m, "RETRY_MS", 0)
         seen = []
