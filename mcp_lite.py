@@ -114,9 +114,11 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     Part VII  Authorization
     33  OAuth rules
     34  Keys and tokens
+    35  Keeping, listening, fetching
+    36  Logging in
     Part VIII The command line
-    37  Showing
-    38  Verbs
+    38  Showing
+    39  Verbs
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -12789,8 +12791,8 @@ class Authorizer:
     Section 35 derives from it what logs in.
     """
 
-    async def headers(self, method: str, ask: bool) -> dict[str, str]:
-        """Return what to send with a request to the endpoint; a person may be asked if `ask`."""
+    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
+        """Return what to send with a request to the server; a person may be asked if `ask`."""
         return {}
 
     async def settle(
@@ -12812,13 +12814,15 @@ class Authorizer:
         """Send a request with what authorizes it, once more where a refusal has been mended."""
         steps: list[str] = []
         while True:
-            own = await self.headers(method, not transport.closed)
+            own = await self.headers(method, target, not transport.closed)
             answer = await transport.http.send(method, target, {**headers, **own}, body, patience)
             again = None
             try:
                 again = not transport.closed and await self.settle(answer, own, steps)
             finally:
                 if again is not False:
+                    # A login takes minutes, and servers close what is idle for seconds.
+                    answer.stream[1].transport.abort()
                     answer.close()
             if not again:
                 return answer
@@ -14433,12 +14437,999 @@ def dpop_proof(
         claims["nonce"] = nonce
     return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
 
+###############################################################################
+# 35. Keeping, listening, fetching
+###############################################################################
+# Uses sections 1 to 3, 7, 8, 24, 26, 27, 31, 33 and 34.
+#
+# Problem.  A login needs three things of this machine: a place for what must not be lost or read by
+#           others, a door through which a browser comes back, and a way to documents that a server
+#           names, whoever it is.
+# Rules.    1. A login is kept by a key of the whole names, never of a part of them. What is written
+#              is there as a whole or not at all, for its owner alone. CVE-2026-51996
+#           2. Whatever knocks at the door without the right `state` means nothing.
+#           3. A fetch is bounded in bytes, time and redirects, and asks for nothing compressed. A
+#              public server does not send us to private addresses.
+#           4. A trace shows every request, and no secret in it.
+# Plan.     TokenStore, FileStore; RedirectListener, the browser, the terminal; Fetcher.
+# Not here. Keychains of operating systems: TokenStore is what to subclass.
+
+__all__ += ["TokenStore", "FileStore"]
+
+FETCH_SECONDS = 10.0  # for a document or a token, all in; a person waits for it
+MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1 to 20 KiB
+MAX_FETCH_REDIRECTS = 3  # of metadata, within their origin; token requests follow none
+LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
+LOCK_POLL_SECONDS = 0.02  # between two looks at a lock, which no event loop can wait for
+MAX_CALLBACK_BYTES = 16 * 1024  # what a browser may send to the redirect listener
+MAX_STORED_BYTES = 64 * 1024  # one entry of a store: two tokens, ids and metadata
+STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
+SECRETS = frozenset(  # form fields and members that no trace shows
+    ("access_token", "refresh_token", "id_token", "code", "code_verifier", "state", "assertion",
+     "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
+)  # fmt: skip
+DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
+<p>That is all. You can close this page, and go back to the program."""
+
+# Stores.
+
+
+class TokenStore:
+    """Where logins are kept: JSON objects by keys, which are tuples of strings. This one forgets
+    them with the process; subclass it for a keychain or a database."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, ...], str] = {}
+        self.locked: set[tuple[str, ...]] = set()
+
+    async def load(self, key: tuple[str, ...]) -> Msg | None:
+        """Return what was saved, or None."""
+        text = self.kept.get(key)
+        return None if text is None else dict(json.loads(text))
+
+    async def save(self, key: tuple[str, ...], value: Msg | None) -> None:
+        """Keep a value; None forgets it. It is safe when this returns."""
+        if value is None:
+            self.kept.pop(key, None)
+        else:
+            self.kept[key] = json.dumps(value)
+
+    async def clear(self) -> None:
+        """Forget everything."""
+        self.kept.clear()
+
+    def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
+        """Return what gives a lock back; None if somebody else has it."""
+        if key in self.locked:
+            return None
+        self.locked.add(key)
+        return functools.partial(self.locked.discard, key)
+
+    @contextlib.asynccontextmanager
+    async def lock(self, key: tuple[str, ...]) -> AsyncIterator[None]:
+        """Be the only one who changes a value, of all processes that share the store."""
+        until = time.monotonic() + LOCK_SECONDS
+        while (release := self.try_lock(key)) is None:
+            if time.monotonic() > until:
+                raise AuthError(f"another program is refreshing for {LOCK_SECONDS:g} seconds now")
+            await asyncio.sleep(LOCK_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            release()
+
+
+class FileStore(TokenStore):
+    """Logins as files that only their owner can read, in a folder that only he can enter.
+
+    The folder is `path`, else the one that MCP_LITE_TOKENS names, else one for this user. Where it
+    cannot be written, logins last as long as the process, and a warning says so.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        super().__init__()
+        self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or default_folder())
+
+    def file(self, key: tuple[str, ...], end: str = ".json") -> str:
+        """Return the path for a key: no name of a server becomes the name of a file."""
+        return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
+
+    async def load(self, key: tuple[str, ...]) -> Msg | None:
+        """Return what the file says. One that cannot be believed is put aside, with a warning."""
+        path = self.file(key)
+        try:
+            with open(path, "rb") as file:
+                mine = not hasattr(os, "getuid") or os.fstat(file.fileno()).st_uid == os.getuid()
+                doc = decode(file.read(MAX_STORED_BYTES))
+        except (FileNotFoundError, NotADirectoryError):
+            return await super().load(key)
+        except (OSError, ProtocolError):
+            mine, doc = False, None
+        value = doc.get("value") if isinstance(doc, dict) and doc.get("key") == list(key) else None
+        if mine and isinstance(value, dict):
+            return value
+        logger.warning("%s is not a login of ours: it is put aside, as .bad", path)
+        with contextlib.suppress(OSError):
+            os.replace(path, path + ".bad")
+        return None
+
+    async def save(self, key: tuple[str, ...], value: Msg | None) -> None:
+        """Write beside the file and replace it, so that there is a whole one at any time."""
+        path = self.file(key)
+        await super().save(key, None)
+        try:
+            if value is None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+                return
+            self.make_folder()
+            beside = f"{path}.{os.getpid()}-{threading.get_ident()}"
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(beside)
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(encode({"key": list(key), "value": value}))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except OSError as exc:
+            problem = "logins cannot be kept in %s (%s): see %s"
+            logger.warning(problem, self.path, exc, STORE_VARIABLE)
+            await super().save(key, value)
+
+    def make_folder(self) -> None:
+        """Make the folder, or see to it that it is ours alone."""
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        if stat.S_IMODE(os.stat(self.path).st_mode) & 0o077:
+            os.chmod(self.path, 0o700)
+
+    async def clear(self) -> None:
+        """Forget everything."""
+        await super().clear()
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self.path):
+                if re.fullmatch(r"[0-9a-f]{64}\.json(\.bad)?", name):
+                    os.unlink(os.path.join(self.path, name))
+
+    def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
+        """Lock a file beside the entry, which stays: the system unlocks it if we die."""
+        try:
+            self.make_folder()
+            file = open(self.file(key, ".lock"), "ab")  # noqa: SIM115 -- it stays open
+        except OSError:  # no folder, no other process
+            return super().try_lock(key)
+        try:
+            lock_file(file.fileno())
+        except OSError:
+            file.close()
+            return None
+        return file.close
+
+
+def lock_file(descriptor: int) -> None:
+    """Lock a file until it is closed; OSError if somebody else has locked it."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+
+
+def default_folder() -> str:
+    """Return this user's folder of logins: state, not configuration, and not worth a backup."""
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or home
+    elif sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Application Support")
+    else:
+        base = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    return os.path.join(base, "mcp_lite", "tokens")
+
+
+# The redirect.
+
+
+class RedirectListener:
+    """Waits on this machine for a browser to come back: RFC 8252 §7.3.
+
+    Whatever comes without the right `state` is answered, and means nothing: any web page can send
+    a browser here.
+    """
+
+    def __init__(self, state: str, path: str = "/callback") -> None:
+        self.state, self.path = state, path
+        self.answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self.server: Any = None
+        self.tasks = Tasks()
+
+    async def open(self, port: int) -> int:
+        """Listen on a port of 127.0.0.1, or on one that the kernel chooses; return it."""
+        self.server = await asyncio.start_server(
+            lambda *stream: self.tasks.spawn(self._serve(*stream)) and None, "127.0.0.1", port
+        )
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        decoder = RequestDecoder(MAX_CALLBACK_BYTES)
+        found: list[Any] = []
+        try:
+            while not found and (data := await asyncio.wait_for(reader.read(4096), FETCH_SECONDS)):
+                found = decoder.feed(data)
+            status = self.judge(found[0][0]) if found else 400
+            fields = {"content-type": "text/html; charset=utf-8", "connection": "close",
+                      "content-security-policy": "default-src 'none'", "cache-control": "no-store",
+                      "referrer-policy": "no-referrer"}  # fmt: skip
+            page = DONE_PAGE if status == 200 else b"This is not what was waited for."
+            writer.write(encode_response(status, fields, page))
+            await asyncio.wait_for(writer.drain(), LINGER_SECONDS)
+        except (OSError, ProtocolError, asyncio.TimeoutError):
+            pass  # it was no browser
+        finally:
+            writer.close()
+
+    def judge(self, head: RequestHead) -> int:
+        """Return the status for a request; the right one ends the waiting."""
+        if head.path != self.path:
+            return 404
+        if head.method != "GET":
+            return 405
+        try:
+            params = read_query(head.query)
+        except ValueError:
+            return 400
+        if self.answer.done() or not is_answer(params, self.state):
+            return 400
+        self.answer.set_result(params)
+        return 200
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self.server is not None:
+            self.server.close()
+        await self.tasks.drain(LINGER_SECONDS)
+        await self.tasks.close()
+
+
+def open_browser(url: str) -> None:
+    """Open the user's browser, if there is one, in a thread: some of them block until they end."""
+    import webbrowser
+
+    def work() -> None:
+        with contextlib.suppress(Exception):  # there is none, or no display: the URL was printed
+            webbrowser.open(url)
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+def pasted_answer(line: str, state: str) -> dict[str, str] | None:
+    """Return the parameters in a pasted address, if it is the answer to our login."""
+    try:
+        params = read_query(line.strip().rpartition("?")[2])
+    except ValueError:
+        return None
+    return params if is_answer(params, state) else None
+
+
+async def pasted(state: str) -> dict[str, str]:
+    """Return the parameters of a redirect that somebody pastes into the terminal; or never."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        await loop.create_future()
+    try:
+        loop.add_reader(sys.stdin, lambda: lines.put_nowait(sys.stdin.readline()))
+    except NotImplementedError:  # Windows
+        await loop.create_future()
+    sys.stderr.write("If the browser is elsewhere, paste here the address where it ended up.\n")
+    try:
+        while line := await lines.get():
+            params = pasted_answer(line, state)
+            if params is not None:
+                return params
+            sys.stderr.write("That is not the answer to this login.\n")
+        return await loop.create_future()  # type: ignore[no-any-return]
+    finally:
+        loop.remove_reader(sys.stdin)
+
+
+# Fetching.
+
+
+class Fetcher:
+    """Fetches documents that a server names, and posts to endpoints that they name."""
+
+    def __init__(
+        self, server: URL, ssl: Any = None, uds: str | None = None, allow_private: bool = False
+    ) -> None:
+        self.server, self.ssl, self.uds, self.allow_private = server, ssl, uds, allow_private
+        self.public = uds is None and not is_loopback(server.host)  # until it has been met
+
+    def met(self, address: str) -> None:
+        """Hear the server's address: one on a private network may name others there."""
+        self.public = is_public(address)
+
+    def admit(self, address: str) -> None:
+        """Raise ConnectionClosed where a public server leads us into a private network."""
+        if self.public and not self.allow_private and not is_public(address):
+            problem = f"{self.server} leads to the private address {address}: refused"
+            raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
+
+    async def fetch(
+        self, method: str, url: URL, headers: Mapping[str, str], body: JSON = None,
+        write: Callable[[JSON], Any] = encode,
+    ) -> tuple[int, str, JSON]:  # fmt: skip
+        """Send one request of OAuth: (status, DPoP-Nonce, JSON). Raises ConnectionClosed."""
+        data = b"" if body is None else write(body)
+        data = data.encode() if isinstance(data, str) else data
+        fields = {"accept": JSON_TYPE, "accept-encoding": "identity",
+                  "user-agent": f"mcp_lite/{__version__}", **headers}  # fmt: skip
+        uds = self.uds if url[:4] == self.server[:4] else None
+        http = HTTPClient(url, ssl=self.ssl, admit=self.admit, uds=uds)
+        trace_oauth(">", f"{method} {url}", body)
+        try:
+            return await asyncio.wait_for(self._fetch(http, method, fields, data), FETCH_SECONDS)
+        except asyncio.TimeoutError:
+            raise ConnectionClosed(f"{url} took longer than {FETCH_SECONDS:g} seconds") from None
+        finally:
+            await http.close()
+
+    async def _fetch(
+        self, http: HTTPClient, method: str, headers: Mapping[str, str], data: bytes
+    ) -> tuple[int, str, JSON]:
+        redirects = MAX_FETCH_REDIRECTS if method == "GET" else 0
+        answer = await http.send(method, http.url.target, headers, data, FETCH_SECONDS, redirects)
+        try:
+            status, body = answer.head.status, await answer.body(MAX_DOCUMENT_BYTES)
+        except LimitExceeded as exc:
+            raise ConnectionClosed(str(exc)) from None
+        finally:
+            answer.close()
+        doc: JSON = None
+        try:
+            doc = decode(body)
+        except ProtocolError as exc:
+            if 200 <= status < 300:
+                raise ConnectionClosed(f"{http.url} answered with no JSON: {exc}") from None
+        trace_oauth("<", f"{status} of {http.url}", doc)
+        return status, answer.head.headers.get("dpop-nonce", ""), doc
+
+    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
+        """Return the first document that is there; ("", None) if all answered 4xx.
+
+        Anything else is an error: an outage must not lead to guesses.
+        """
+        for text in urls:
+            url = oauth_url(text, what)
+            status, _, doc = await self.fetch("GET", url, {})
+            if status == 200:
+                return str(url), doc
+            if not 400 <= status < 500:
+                raise ConnectionClosed(f"{url} answered {status}: no {what}")
+        return "", None
+
+
+def origin_of(url: URL) -> str:
+    """Return the origin of a URL: the part that decides who gets a secret."""
+    return f"{url.scheme}://{url.authority}"
+
+
+def trace_oauth(direction: str, title: str, body: JSON) -> None:
+    """Show a request of OAuth or its answer to the trace, without what is secret in it."""
+    if _trace is not None:
+        shown = body if body is None else _veiled(body)
+        _trace(direction, "authorization", {"method": title, "params": shown})
+
+
+def _veiled(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: "[redacted]" if key in SECRETS else _veiled(item)
+                for key, item in value.items()}  # fmt: skip
+    return [_veiled(item) for item in value] if isinstance(value, list) else value
+
+###############################################################################
+# 36. Logging in
+###############################################################################
+# Uses sections 1, 2, 7, 21, 24, 26 and 32 to 35.
+#
+# Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
+#           take minutes; and nobody wants to be asked again tomorrow.
+# Rules.    1. A token goes to the origin of its server, in the one header, and nowhere else: into
+#              no URL, log, trace, exception or repr().
+#           2. Logins belong to (resource, issuer, client). Who gave us an id or a secret gets it
+#              back, and nobody else does.
+#           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
+#              used: a refresh token that is shown twice ends the whole family.
+#           4. Nothing is lost by a network that fails. Nothing is retried for ever.
+# Plan.     Login, which obeys challenges; the ways to a token: OAuth with a person, three grants
+#           without; what `auth=` can be; logout().
+# Not here. Device codes, of which the specification knows nothing. Checks: section 33.
+
+__all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
+
+LOGIN_SECONDS = 300.0  # for a person to log in
+MAX_LOGINS, LOGINS_SECONDS = 5, 60.0  # logins to one server in so many seconds; then it is a loop
+NEVER = float("inf")  # when a token expires whose server does not say
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"  # RFC 7523 §2.1
+TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
+
+
+class TokenRefused(AuthError):
+    """A token endpoint of `issuer` refused with this `error`. RFC 6749 §5.2"""
+
+    def __init__(self, message: str, error: str, issuer: str) -> None:
+        super().__init__(message)
+        self.error, self.issuer = error, issuer
+
+
+# Obeying challenges.
+
+
+class Login(Authorizer):
+    """What one transport knows of its login: the tokens, where they are from, how to get others."""
+
+    def __init__(self, transport: HTTPTransport, settings: OAuth) -> None:
+        self.transport, self.settings, self.store = transport, settings, settings.store
+        self.url = oauth_url(str(transport.url), "the server's URL")
+        self.fetcher = Fetcher(transport.url, transport.ssl, transport.http.uds,
+                               settings.allow_private)  # fmt: skip
+        transport.http.admit = self.fetcher.met
+        #: what is kept: key, tokens, asked (scope), client, server, resource, dpop
+        self.entry: Msg | None = None
+        self.loaded = False
+        self.dpop_key: ECKey | None = None  # to which tokens are bound, if a server wants that
+        self.work: asyncio.Task[None] | None = None  # the login or the refresh under way
+        self.nonces: dict[str, str] = {}  # by origin: RFC 9449 §8.2
+        self.logins: deque[float] = deque(maxlen=MAX_LOGINS)
+
+    # What the transport asks.
+
+    @property
+    def tokens(self) -> Msg:
+        """The tokens that we have, perhaps none."""
+        return self.entry["tokens"] if self.entry else {}
+
+    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
+        """Return the header with the token, refreshed if it is about to expire."""
+        if not self.loaded:
+            self.entry, self.loaded = await self.load(), True
+            if self.entry and self.entry.get("dpop"):
+                self.dpop_key = ec_key(int(self.entry["dpop"], 16))
+        tokens = self.tokens
+        if ask and tokens and time.time() >= tokens.get("refresh_at", NEVER):
+            if "refresh_token" in tokens or not self.settings.person:
+                await self.together("refresh", Challenge("bearer", {}), tokens["access_token"])
+                tokens = self.tokens
+        if not tokens or time.time() >= tokens.get("expires_at", NEVER):
+            return {}
+        token, kind = tokens["access_token"], tokens["token_type"]
+        fields = {"authorization": f"{kind} {token}"}
+        if kind == "DPoP":
+            fields["dpop"] = self.proof(method, str(self.url._replace(target=target)), token)
+        return fields
+
+    async def settle(
+        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
+    ) -> bool:
+        """Do what a refusal demands, as far as that may help."""
+        head, used = answer.head, sent.get("authorization", "").partition(" ")[2]
+        nonce = head.headers.get("dpop-nonce", "")
+        if nonce:
+            self.nonces[origin_of(self.url)] = nonce
+        if head.status not in (401, 403):
+            return False
+        challenge = our_challenge(head.headers.get("www-authenticate", ""))
+        possible = {"log in", "step up"}
+        possible |= {"nonce"} if nonce and challenge.scheme == "dpop" else set()
+        possible |= {"repeat"} if self.tokens.get("access_token", used) != used else set()
+        possible |= {"refresh"} if "refresh_token" in self.tokens else set()
+        error = challenge.params.get("error", "")
+        step = next_step(head.status, error, bool(used), possible, steps)
+        if not step and head.status == 403:
+            return False  # more of a login would not help: the transport tells what the server said
+        if not step:
+            why = said(challenge.params)
+            raise AuthError(f"{self.url} refuses the token that was got for it: {why}")
+        steps.append(step)
+        if step not in ("nonce", "repeat"):
+            await self.together(step, challenge, used)
+        return True
+
+    async def together(self, step: str, challenge: Challenge, used: str) -> None:
+        """Do one step for all requests that wait for it; it goes on if one of them is cancelled."""
+        if self.work is None or self.work.done():
+            self.work = asyncio.ensure_future(self.do(step, challenge, used))
+            self.work.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(self.work)
+
+    async def do(self, step: str, challenge: Challenge, used: str) -> None:
+        """Refresh, or else log in; for more scope if that is the step."""
+        if self.tokens.get("access_token", used) != used:
+            return  # somebody has done it
+        if step == "refresh" and await self.refresh(used):
+            return
+        before = self.entry["asked"] if self.entry and step == "step up" else ""
+        try:
+            await self.log_in(challenge, before)
+        except TokenRefused as exc:
+            if exc.error != "invalid_client" or self.settings.client_id:
+                raise
+            await self.store.save(("client", exc.issuer), None)  # it is known there no longer
+            await self.log_in(challenge, before)
+
+    async def close(self) -> None:
+        """Stop asking; but let a token answer arrive that may hold a new refresh token."""
+        if self.work is not None and not self.work.done():
+            if self.transport.waits_for_person:
+                self.work.cancel()
+            await asyncio.wait([self.work], timeout=GRACE_SECONDS)
+            self.work.cancel()
+            await asyncio.wait([self.work])
+
+    # Keeping.
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The key under which stands where this server's login is kept."""
+        return ("at", str(self.url), self.settings.client_id or "", self.settings.issuer or "")
+
+    async def load(self) -> Msg | None:
+        """Return the entry that is kept for this server."""
+        place = await self.store.load(self.place)
+        return None if place is None else await self.store.load(tuple(place["key"]))
+
+    async def keep(self, entry: Msg) -> None:
+        """Save an entry, then use it."""
+        await self.store.save(tuple(entry["key"]), entry)
+        await self.store.save(self.place, {"key": entry["key"]})
+        self.entry = entry
+
+    async def forget(self) -> bool:
+        """Revoke the tokens if the server can, and forget them; return whether there were any."""
+        entry = await self.load()
+        if entry is None:
+            return False
+        where, tokens = entry["server"].get("revocation_endpoint"), entry["tokens"]
+        token = tokens.get("refresh_token") or tokens["access_token"]
+        if where:
+            with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
+                await self.token_request(entry["server"], entry["client"], {"token": token}, where)
+        await self.store.save(tuple(entry["key"]), None)
+        await self.store.save(self.place, None)
+        return True
+
+    # Tokens.
+
+    async def refresh(self, used: str) -> bool:
+        """Get another access token without a person; return False if that cannot be."""
+        if self.entry is None or "refresh_token" not in self.tokens:
+            return False
+        key = tuple(self.entry["key"])
+        async with self.store.lock(key):
+            entry = await self.store.load(key) or self.entry
+            if entry["tokens"]["access_token"] != used:  # another process was faster
+                self.entry = entry
+                return True
+            fields = {"grant_type": "refresh_token",
+                      "refresh_token": entry["tokens"]["refresh_token"]}  # fmt: skip
+            try:
+                form = self.with_resource(fields, entry["resource"])
+                doc = await self.token_request(entry["server"], entry["client"], form)
+            except TokenRefused as exc:
+                if exc.error not in ("invalid_grant", "invalid_client"):
+                    raise
+                await self.store.save(key, None)
+                if exc.error == "invalid_client":
+                    await self.store.save(("client", exc.issuer), None)
+                self.entry = None
+                return False
+            old = entry["tokens"]
+            tokens = self.read_tokens(doc, old["scope"], entry["server"])
+            tokens.setdefault("refresh_token", old["refresh_token"])
+            await self.keep({**entry, "tokens": tokens})
+        return True
+
+    def read_tokens(self, doc: Msg, scope: str, server: Msg) -> Msg:
+        """Check a token answer."""
+        bound = self.dpop_key is not None
+        return read_token(doc, time.time(), scope, bound, str(server.get("token_endpoint")))
+
+    def with_resource(self, fields: dict[str, str], resource: str | None) -> dict[str, str]:
+        """Name the server that the token is for: RFC 8707 §2.2, unless the user says otherwise."""
+        if self.settings.resource is not FROM_METADATA:
+            resource = self.settings.resource
+        return {**fields, "resource": resource} if resource else fields
+
+    async def log_in(self, challenge: Challenge, before: str) -> None:
+        """Find out who gives tokens for this server, and get one."""
+        if self.settings.person and not self.settings.interactive:
+            raise AuthError(f"{self.url} wants a login: python3 mcp_lite.py login {self.url}")
+        now = time.monotonic()
+        if len(self.logins) == MAX_LOGINS and now - self.logins[0] < LOGINS_SECONDS:
+            raise AuthError(f"{self.url} wanted {MAX_LOGINS} logins within a minute: no more")
+        self.logins.append(now)
+        resource, server = await self.discover(challenge)
+        scope = wanted_scope(challenge, resource, server, self.settings.scopes, before)
+        if before and set(scope.split()) == set(before.split()):
+            raise AuthError(f"{self.url} wants scope {show(scope)}, which was asked for already")
+        if (resource.dpop or challenge.scheme == "dpop") and self.dpop_key is None:
+            from secrets import randbelow
+
+            self.dpop_key = ec_key(1 + randbelow(N - 1))
+        tokens, client = await self.settings.obtain(self, resource, server, scope)
+        issuer, key = server["issuer"], self.dpop_key
+        await self.keep({
+            "key": [resource.resource or str(self.url), issuer, client["client_id"]],
+            "tokens": tokens, "asked": scope, "client": client, "server": server,
+            "resource": resource.resource, "dpop": hex(key.d) if key else None,
+        })  # fmt: skip
+
+    def proof(self, method: str, url: str, token: str = "") -> str:
+        """Return a proof for one request, with the last nonce that its server gave."""
+        from secrets import token_urlsafe
+
+        assert self.dpop_key is not None
+        nonce = self.nonces.get(origin_of(parse_url(url)), "")
+        return dpop_proof(self.dpop_key, method, url, time.time(), token_urlsafe(16), token, nonce)
+
+    async def token_request(
+        self, server: Msg, client: Msg, fields: Mapping[str, str], where: str | None = None
+    ) -> Msg:
+        """Send a token request; TokenRefused if the answer is an error. RFC 6749 §3.2"""
+        from urllib.parse import urlencode
+
+        url = oauth_url(where or server.get("token_endpoint"), "token_endpoint")
+        headers, more = await self.settings.identify(client, server)
+        headers["content-type"] = "application/x-www-form-urlencoded"
+        form = {**fields, **more}
+        for last in (False, True):
+            proof = {"dpop": self.proof("POST", str(url))} if self.dpop_key else {}
+            sent = {**headers, **proof}
+            status, nonce, doc = await self.fetcher.fetch("POST", url, sent, form, urlencode)
+            if nonce:
+                self.nonces[origin_of(url)] = nonce
+            error = doc.get("error") if isinstance(doc, dict) else None
+            if error != "use_dpop_nonce" or not nonce or last:  # RFC 9449 §8
+                break
+        if status == 200 and isinstance(doc, dict):
+            return doc
+        if isinstance(error, str) and status < 500:
+            raise TokenRefused(f"{url} refused: {said(doc)}", error, server["issuer"])
+        raise ConnectionClosed(f"{url} answered {status}")
+
+    # Discovery and registration.
+
+    async def discover(self, challenge: Challenge) -> tuple[ProtectedResource, Msg]:
+        """Return the metadata of the server, and of the authorization server that it names."""
+        named = challenge.params.get("resource_metadata")
+        where, doc = await self.fetcher.first_of(
+            [named] if named else resource_metadata_urls(self.url), "resource metadata"
+        )
+        if where:
+            resource = read_protected(doc, self.url, where)
+            issuer = self.settings.choose(resource.issuers, str(self.url))
+        elif named:
+            raise AuthError(f"{named}: the metadata that {self.url} names are not there")
+        else:  # the first revision with authorization: the server is its own
+            resource = ProtectedResource(None, [], [], False)
+            issuer = origin_of(self.url)
+        where, doc = await self.fetcher.first_of(server_metadata_urls(issuer), "server metadata")
+        if where:
+            server = read_server_metadata(doc, issuer, where)
+        elif resource.issuers:
+            raise AuthError(f"{issuer}: none of {', '.join(server_metadata_urls(issuer))} is there")
+        else:
+            server = default_server(self.url)
+        self.settings.choose([server["issuer"]], str(self.url))
+        return resource, server
+
+    async def register(self, server: Msg, redirect_uri: str, scope: str) -> Msg:
+        """Register with an authorization server, and remember what we are there."""
+        url = oauth_url(server["registration_endpoint"], "registration_endpoint")
+        asked = registration(server, self.settings.client_name, redirect_uri, scope)
+        status, _, doc = await self.fetcher.fetch("POST", url, {"content-type": JSON_TYPE}, asked)
+        if status not in (200, 201):
+            why = said(doc) if isinstance(doc, dict) else "without a reason"
+            raise AuthError(f"{url} did not register us: {status}, {why}")
+        client = read_client(doc, asked, str(url))
+        kept = {**client, "redirect_uri": redirect_uri}
+        await self.store.save(("client", server["issuer"]), kept)
+        return client
+
+
+# Ways to a token.
+
+FROM_METADATA = "(from metadata)"
+
+
+class OAuth:
+    """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
+
+    `client_id` and `client_secret` are for servers where somebody registered us, at `issuer`;
+    `client_metadata_url` is a client ID that is a document; `private_key`, a PEM text, replaces the
+    secret. `scopes` and `resource` replace what the server names; resource=None leaves it out.
+    `redirect_uri` and `port` are for servers that compare them, `extra` is added to the request.
+    `store` keeps logins. open_browser(url) shows the page; ask_for_redirect(url) returns where the
+    browser ended up, and nothing listens. Without `interactive`, AuthError is raised at once.
+    """
+
+    person = True  # who must agree, in a browser
+
+    def __init__(
+        self, *, client_id: str | None = None, client_secret: str | None = None,
+        issuer: str | None = None, client_metadata_url: str | None = None,
+        client_name: str = "mcp_lite", scopes: Sequence[str] | None = None,
+        resource: str | None = FROM_METADATA, redirect_uri: str | None = None, port: int = 0,
+        store: TokenStore | None = None, open_browser: Callable[[str], Any] = open_browser,
+        ask_for_redirect: Callable[[str], Any] | None = None,
+        extra: Mapping[str, str] | None = None, private_key: str | None = None,
+        assume_pkce: bool = False, allow_private: bool = False, timeout: float = LOGIN_SECONDS,
+        interactive: bool = True,
+    ) -> None:  # fmt: skip
+        self.client_id, self.client_secret, self.issuer = client_id, client_secret, issuer
+        self.client_metadata_url, self.client_name = client_metadata_url, client_name
+        self.scopes, self.resource = scopes, resource
+        self.redirect_uri, self.port = redirect_uri, port
+        self.store = store or (FileStore() if self.person else TokenStore())
+        self.open_browser, self.ask_for_redirect = open_browser, ask_for_redirect
+        self.extra, self.assume_pkce, self.allow_private = extra or {}, assume_pkce, allow_private
+        self.timeout, self.interactive = timeout, interactive
+        self.private_key = None if private_key is None else read_pem(private_key)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.client_id or ''}>"
+
+    def choose(self, issuers: Sequence[str], server: str) -> str:
+        """Return the issuer to use: ours, or the first. What belongs to one is shown to no other.
+
+        spec: basic/authorization/client-registration#authorization-server-binding
+        """
+        if self.issuer is None:
+            return issuers[0]
+        for issuer in issuers:
+            if same_issuer(issuer, self.issuer):
+                return issuer
+        raise AuthError(f"{server} names {show(issuers)}; the client_id is for {self.issuer} only")
+
+    async def identify(self, client: Msg, server: Msg) -> tuple[dict[str, str], dict[str, str]]:
+        """Return headers and form fields that say who we are."""
+        if self.private_key is None:
+            return client_credentials(client, server)
+        from secrets import token_urlsafe
+
+        proof = client_assertion(self.private_key, client["client_id"], server["issuer"],
+                                 time.time(), token_urlsafe(16))  # fmt: skip
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        return {}, {"client_assertion_type": kind, "client_assertion": proof}
+
+    def known_client(self, server: Msg) -> Msg | None:
+        """Return what we are without registering: told by the user, or named by a document."""
+        if self.client_id:
+            secret = {"client_secret": self.client_secret} if self.client_secret else {}
+            return {"client_id": self.client_id, **secret}
+        if self.client_metadata_url and server.get("client_id_metadata_document_supported") is True:
+            oauth_url(self.client_metadata_url, "client_metadata_url")
+            return {"client_id": self.client_metadata_url, "token_endpoint_auth_method": "none"}
+        return None
+
+    async def obtain(
+        self, login: Login, resource: ProtectedResource, server: Msg, scope: str
+    ) -> tuple[Msg, Msg]:
+        """Ask a person, by way of a browser; return the tokens, and the client they are for."""
+        from secrets import token_urlsafe
+
+        check_pkce(server, self.assume_pkce)
+        state, verifier = token_urlsafe(32), token_urlsafe(48)
+        door = RedirectListener(state)
+        login.transport.waits_for_person = True
+        try:
+            client, redirect_uri = await self._enter(login, door, server, scope)
+            fields = {
+                "response_type": "code", "client_id": client["client_id"],
+                "redirect_uri": redirect_uri, "state": state,
+                "code_challenge": code_challenge(verifier), "code_challenge_method": "S256",
+                **({"scope": scope} if scope else {}),
+            }  # fmt: skip
+            fields = login.with_resource(fields, resource.resource or str(login.url))
+            answer = await self._ask(authorization_url(server, fields, self.extra), door)
+        except AuthError:  # some servers say so on their page alone that they know us no longer
+            await login.store.save(("client", server["issuer"]), None)
+            raise
+        finally:
+            login.transport.waits_for_person = False
+            await door.close()
+        form = {"grant_type": "authorization_code", "code": code_of(answer, server),
+                "redirect_uri": redirect_uri, "code_verifier": verifier}  # fmt: skip
+        form = login.with_resource(form, resource.resource or str(login.url))
+        doc = await login.token_request(server, client, form)
+        return login.read_tokens(doc, scope, server), client
+
+    async def _enter(
+        self, login: Login, door: RedirectListener, server: Msg, scope: str
+    ) -> tuple[Msg, str]:
+        """Listen where the browser will come back, and be a client that may name that place."""
+        kept = await login.store.load(("client", server["issuer"])) or {}
+        if kept.get("client_secret_expires_at", time.time() + 1) <= time.time():
+            kept = {}
+        uri = self.redirect_uri or await self._listen(door, kept.get("redirect_uri"))
+        if self.redirect_uri and self.ask_for_redirect is None:
+            url = parse_url(self.redirect_uri)
+            if url.scheme != "http" or not is_loopback(url.host):
+                raise AuthError(f"redirect_uri={uri} is not on this machine: ask_for_redirect= too")
+            door.path = url.target
+            await self._open(door, url.port)
+        client = self.known_client(server)
+        if client is None and kept.get("redirect_uri") == uri:
+            client = {key: value for key, value in kept.items() if key != "redirect_uri"}
+        if client is None and not server.get("registration_endpoint"):
+            raise AuthError(
+                f"{server['issuer']} registers nobody by itself: register {uri} there, and pass "
+                f"OAuth(client_id=..., issuer={server['issuer']!r}, redirect_uri=...)"
+            )
+        return client or await login.register(server, uri, scope), uri
+
+    async def _listen(self, door: RedirectListener, former: str | None) -> str:
+        """Listen, where we are registered if that is free; return the redirect URI."""
+        if self.ask_for_redirect is not None:
+            return "http://127.0.0.1/callback"
+        port = parse_url(former).port if former and not self.port else 0
+        try:
+            port = await door.open(port or self.port)
+        except OSError:  # somebody has it now: another port, and another registration
+            port = await self._open(door, self.port)
+        return f"http://127.0.0.1:{port}{door.path}"
+
+    async def _open(self, door: RedirectListener, port: int) -> int:
+        try:
+            return await door.open(port)
+        except OSError as exc:
+            problem = f"port {port} for the redirect cannot be had: {exc}"
+            raise AuthError(f"{problem}; OAuth(port=) or redirect_uri= choose another") from None
+
+    async def _ask(self, url: str, door: RedirectListener) -> dict[str, str]:
+        """Show the page, and return what the browser comes back with."""
+        if self.ask_for_redirect is not None:
+            where = await asyncio.wait_for(_maybe_await(self.ask_for_redirect(url)), self.timeout)
+            answer = read_query(str(where).partition("?")[2].partition("#")[0])
+            if not is_answer(answer, door.state):
+                raise AuthError("the redirect is not the answer to this login: state is different")
+            return answer
+        sys.stderr.write(f"To log in, open this page:\n\n    {url}\n\n")
+        self.open_browser(url)
+        paste = asyncio.ensure_future(pasted(door.state))
+        try:
+            ways: set[Any] = {door.answer, paste}
+            done, _ = await asyncio.wait(
+                ways, timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            paste.cancel()
+            await asyncio.wait([paste])
+        if not done:
+            raise AuthError(f"nobody logged in within {self.timeout:g} seconds")
+        return dict(done.pop().result())
+
+
+class ClientCredentials(OAuth):
+    """A program that logs in as itself, with a secret or a private key. RFC 6749 §4.4"""
+
+    person = False
+
+    def __init__(self, client_id: str, client_secret: str | None = None, **options: Any) -> None:
+        super().__init__(client_id=client_id, client_secret=client_secret, **options)
+
+    async def obtain(
+        self, login: Login, resource: ProtectedResource, server: Msg, scope: str
+    ) -> tuple[Msg, Msg]:
+        """Ask for a token in our own name."""
+        client = self.known_client(server) or {}
+        form = {**await self.grant(login, resource, server), **({"scope": scope} if scope else {})}
+        form = login.with_resource(form, resource.resource or str(login.url))
+        doc = await login.token_request(server, client, form)
+        doc.pop("refresh_token", None)  # RFC 6749 §4.4.3 -- we ask again, with what we have
+        return login.read_tokens(doc, scope, server), client
+
+    async def grant(self, login: Login, resource: ProtectedResource, server: Msg) -> dict[str, str]:
+        """Return the fields that say why we get a token."""
+        return {"grant_type": "client_credentials"}
+
+
+class WorkloadIdentity(ClientCredentials):
+    """A program whose platform vouches for it: `assertion` is a JWT, or gives one. RFC 7523"""
+
+    def __init__(self, client_id: str, assertion: Any, **options: Any) -> None:
+        super().__init__(client_id, **options)
+        self.assertion = assertion
+
+    async def grant(self, login: Login, resource: ProtectedResource, server: Msg) -> dict[str, str]:
+        """Show the platform's token."""
+        return {"grant_type": JWT_BEARER, "assertion": str(await value_from(self.assertion))}
+
+
+class IdentityAssertion(ClientCredentials):
+    """A person whose company vouches for them: `id_token` is theirs, or gives it. It is exchanged
+    at the company's provider for a grant that our server's authorization server takes: ID-JAG."""
+
+    def __init__(
+        self, client_id: str, client_secret: str | None = None, *, idp_token_endpoint: str,
+        idp_client_id: str, id_token: Any, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(client_id, client_secret, **options)
+        self.idp = {"issuer": idp_token_endpoint, "token_endpoint": idp_token_endpoint}
+        self.idp_client = {"client_id": idp_client_id, "token_endpoint_auth_method": "none"}
+        self.id_token = id_token
+
+    async def grant(self, login: Login, resource: ProtectedResource, server: Msg) -> dict[str, str]:
+        """Exchange the person's token for a grant. RFC 8693 §2.1"""
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "requested_token_type": TOKEN_TYPE + "id-jag",
+            "subject_token": str(await value_from(self.id_token)),
+            "subject_token_type": TOKEN_TYPE + "id_token",
+            "audience": server["issuer"],
+            "resource": resource.resource or str(login.url),
+        }
+        doc = await login.token_request(self.idp, self.idp_client, form)
+        kind, grant = doc.get("issued_token_type"), doc.get("access_token")
+        if kind != TOKEN_TYPE + "id-jag" or not isinstance(grant, str):
+            raise AuthError(f"{self.idp['issuer']}: issued_token_type is {show(kind)}, not id-jag")
+        return {"grant_type": JWT_BEARER, "assertion": grant}
+
+
+# What `auth=` can be.
+
+
+class TokenAuthorizer(Authorizer):
+    """A token from elsewhere: a text, or what a function gives, plain or async, each time."""
+
+    def __init__(self, token: Any) -> None:
+        self.token = token
+
+    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
+        """Return the header with the token."""
+        token = await value_from(self.token)
+        if not isinstance(token, str) or not ACCESS_TOKEN.fullmatch(token):
+            raise AuthError("auth= gives no text that a header can carry")
+        return {"authorization": f"Bearer {token}"}
+
+    async def settle(
+        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
+    ) -> bool:
+        """Ask a function once more: its token may have been renewed."""
+        if answer.head.status != 401 or steps or not callable(self.token):
+            return False
+        steps.append("repeat")
+        return await self.headers("", "", False) != sent
+
+
+def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
+    """Return what `auth=` stands for: "oauth", OAuth(...), a token, or a function."""
+    if auth == "oauth":
+        auth = OAuth()
+    if isinstance(auth, OAuth):
+        return Login(transport, auth)
+    return TokenAuthorizer(auth) if isinstance(auth, str) or callable(auth) else None
+
+
+AUTHORIZERS.append(make_authorizer)
+
+
+async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
+    """Forget the login to a server, and revoke it if that can be done; False if there was none."""
+    transport = HTTPTransport(url, ssl=ssl)
+    try:
+        return await Login(transport, auth or OAuth(interactive=False)).forget()
+    finally:
+        await transport.close()
+
 # =============================================================================
 # Part VIII. The command line
 # =============================================================================
 
 ###############################################################################
-# 37. Showing
+# 38. Showing
 ###############################################################################
 # Uses sections 1, 2 and 8.
 #
@@ -14446,7 +15437,7 @@ def dpop_proof(
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
 #           2. A trace shows whole messages, but neither secrets nor pages of base64.
 # Plan.     Text for terminals; lists and results as text; the trace.
-# Not here. What is asked for: section 38.
+# Not here. What is asked for: section 39.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -14717,9 +15708,9 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 38. Verbs
+# 39. Verbs
 ###############################################################################
-# Uses sections 1 to 8, 12, 16, 21, 22 and 37.
+# Uses sections 1 to 8, 12, 16, 21, 22 and 38.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.

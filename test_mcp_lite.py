@@ -11417,7 +11417,7 @@ class TestClientOverHTTP:
         class Knock(m.Authorizer):
             token = 0
 
-            async def headers(self, method, ask):
+            async def headers(self, method, target, ask):
                 return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
             async def settle(self, answer, sent, steps):
@@ -11455,7 +11455,7 @@ class TestClientOverHTTP:
                         pass
 
         class Stubborn(Knock):
-            async def headers(self, method, ask):
+            async def headers(self, method, target, ask):
                 return {}
 
         run(main())
@@ -11472,7 +11472,7 @@ class TestClientOverHTTP:
 
     def test_waiting_for_a_person_costs_no_request_its_timeout(self, monkeypatch):
         class Person(m.Authorizer):
-            async def headers(self, method, ask):
+            async def headers(self, method, target, ask):
                 if not self.asked:
                     self.asked = self.transport.waits_for_person = True
                     over = asyncio.get_running_loop().time() + 0.6
@@ -13228,7 +13228,1420 @@ class TestTokens:
 
 
 ###############################################################################
-# T38. The command line
+# T35. Keeping, listening, fetching
+###############################################################################
+
+SLOT = ("https://a.example/mcp", "https://as.example", "client")
+
+
+class TestStores:
+    """Rules 6 and 7 of security: whole keys, and files that nobody else reads."""
+
+    @pytest.fixture
+    def folder(self, tmp_path, monkeypatch):
+        monkeypatch.delenv("MCP_LITE_TOKENS", raising=False)
+        return tmp_path / "state" / "tokens"
+
+    def test_values_come_back_and_are_copies(self, folder):
+        async def main(store):
+            assert await store.load(SLOT) is None
+            value = {"tokens": {"access_token": "t"}, "é": [1.5, None]}
+            await store.save(SLOT, value)
+            value["tokens"]["access_token"] = "other"
+            assert (await store.load(SLOT))["tokens"] == {"access_token": "t"}
+            for other in ((*SLOT[:2], "other"), SLOT[:2], ("a",), (*SLOT, "")):
+                assert await store.load(other) is None
+            await store.save(SLOT, {"b": 1})
+            assert await store.load(SLOT) == {"b": 1}
+            await store.save(SLOT, None)
+            await store.save(SLOT, None)
+            assert await store.load(SLOT) is None
+            await store.save(SLOT, {"b": 1})
+            await store.save(("x",), {"b": 1})
+            await store.clear()
+            await store.clear()
+            assert await store.load(SLOT) is None
+
+        run(main(m.TokenStore()))
+        run(main(m.FileStore(folder)))
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+    def test_files_are_for_their_owner_alone(self, folder):
+        async def main():
+            folder.parent.mkdir(0o755)
+            folder.mkdir(0o755)
+            before = os.umask(0)
+            try:
+                await m.FileStore(folder).save(SLOT, {"secret": 1})
+            finally:
+                os.umask(before)
+            assert folder.stat().st_mode & 0o777 == 0o700
+            [file] = folder.iterdir()
+            assert file.stat().st_mode & 0o777 == 0o600 and file.suffix == ".json"
+            assert "example" not in file.name and len(file.stem) == 64
+            assert await m.FileStore(folder).load(SLOT) == {"secret": 1}
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"", b"{", b"null", b"[]", b"\xff", b'{"key": ["other"], "value": {}}', b"[" * 100000,
+            b'{"key": ["https://a.example/mcp", "https://as.example", "client"], "value": 7}',
+        ],
+        ids=lambda content: content[:9].decode("latin-1"),
+    )  # fmt: skip
+    def test_what_cannot_be_believed_is_put_aside(self, folder, content, caplog):
+        async def main():
+            store = m.FileStore(folder)
+            await store.save(SLOT, {"a": 1})
+            [file] = folder.iterdir()
+            file.write_bytes(content)
+            assert await store.load(SLOT) is None
+            assert [path.name for path in folder.iterdir()] == [file.name + ".bad"]
+            await store.save(SLOT, {"a": 2})
+            assert await store.load(SLOT) == {"a": 2}
+            await store.clear()
+            assert list(folder.iterdir()) == []
+
+        run(main())
+        assert "put aside" in caplog.text
+
+    def test_without_a_folder_logins_last_as_long_as_the_process(self, tmp_path, caplog):
+        async def main():
+            (tmp_path / "file").write_text("")
+            store = m.FileStore(tmp_path / "file" / "tokens")
+            await store.save(SLOT, {"a": 1})
+            assert await store.load(SLOT) == {"a": 1}
+            async with store.lock(SLOT):
+                assert store.try_lock(SLOT) is None
+            await store.save(SLOT, None)
+            assert await store.load(SLOT) is None
+
+        run(main())
+        assert "MCP_LITE_TOKENS" in caplog.text
+
+    def test_the_folder_is_named_by_a_variable_or_is_this_user_s(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path))
+        assert m.FileStore().path == str(tmp_path)
+        monkeypatch.delenv("MCP_LITE_TOKENS")
+        monkeypatch.setattr(sys, "platform", "linux")
+        monkeypatch.setenv("XDG_STATE_HOME", "/state")
+        assert m.FileStore().path == os.path.join("/state", "mcp_lite", "tokens")
+
+    def test_one_holds_the_lock_and_the_next_gets_it_afterwards(self, folder):
+        async def main(one, two):
+            order = []
+
+            async def second():
+                async with two.lock(SLOT):
+                    order.append("second")
+
+            async with one.lock(SLOT):
+                task = asyncio.ensure_future(second())
+                async with two.lock(("another",)):
+                    order.append("another")
+                await until(lambda: two.try_lock(SLOT) is None)
+                order.append("first")
+            await task
+            assert order == ["another", "first", "second"]
+
+        memory = m.TokenStore()
+        run(main(memory, memory))
+        run(main(m.FileStore(folder), m.FileStore(folder)))
+
+    @pytest.mark.skipif(os.name != "posix", reason="it kills a child")
+    def test_another_process_is_kept_out_until_it_ends_however_it_does(self, folder):
+        code = (
+            "import asyncio, sys; import mcp_lite as m\n"
+            f"store = m.FileStore({str(folder)!r}); free = store.try_lock({SLOT!r})\n"
+            "print('locked' if free else 'not', flush=True); sys.stdin.read()"
+        )
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE
+        )
+        try:
+            assert child.stdout.readline() == b"locked\n"
+            assert m.FileStore(folder).try_lock(SLOT) is None
+        finally:
+            child.kill()
+            child.communicate()
+        free = m.FileStore(folder).try_lock(SLOT)
+        assert free is not None
+        free()
+
+    def test_a_lock_that_is_never_given_back_is_an_error(self, monkeypatch):
+        monkeypatch.setattr(m, "LOCK_SECONDS", 0.0)
+
+        async def main():
+            store = m.TokenStore()
+            async with store.lock(SLOT):
+                with pytest.raises(m.AuthError, match="another program"):
+                    async with store.lock(SLOT):
+                        pass
+
+        run(main())
+
+
+class TestRedirectListener:
+    """RFC 8252, and what else may knock."""
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def waiting():
+        door = m.RedirectListener("st-1")
+        port = await door.open(0)
+        try:
+            async with client_of(f"http://127.0.0.1:{port}") as client:
+                yield door, client
+        finally:
+            await door.close()
+
+    def test_the_answer_and_one_fixed_page(self):
+        async def main():
+            async with self.waiting() as (door, client):
+                query = "?code=c%201&state=st-1&iss=https%3A%2F%2Fa.example&x=<script>alert(1)"
+                answer = await client.send("GET", f"/callback{query}", {})
+                assert answer.head.status == 200
+                body, fields = await answer.body(), answer.head.headers
+                answer.close()
+                assert b"script" not in body and b"c 1" not in body
+                assert fields["content-type"] == "text/html; charset=utf-8"
+                assert fields["content-security-policy"] == "default-src 'none'"
+                assert fields["referrer-policy"] == "no-referrer"
+                assert fields["connection"] == "close" and fields["cache-control"] == "no-store"
+                assert (await door.answer)["code"] == "c 1"
+                again = await fetch(client, "/callback?code=evil&state=st-1")
+                assert again[0] == 400 and door.answer.result()["code"] == "c 1"
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "method, target, status",
+        [
+            ("GET", "/callback?code=c&state=other", 400), ("GET", "/callback?code=c", 400),
+            ("GET", "/callback", 400), ("GET", "/callback?state=st-1&state=st-1", 400),
+            ("GET", "/callback?state=st-1&code=a&code=b", 400), ("GET", "/favicon.ico", 404),
+            ("GET", "/", 404), ("GET", "/callback/?state=st-1", 404),
+            ("POST", "/callback?code=c&state=st-1", 405),
+            ("HEAD", "/callback?code=c&state=st-1", 405), ("GET", "/CALLBACK?state=st-1", 404),
+        ],
+    )  # fmt: skip
+    def test_whatever_else_comes_does_not_end_the_waiting(self, method, target, status):
+        async def main():
+            async with self.waiting() as (door, client):
+                assert (await fetch(client, target, method))[0] == status
+                assert not door.answer.done()
+                assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
+                assert door.answer.done()
+
+        run(main())
+
+    def test_rubbish_and_silence_do_not_end_it_either(self):
+        async def main():
+            async with self.waiting() as (door, client):
+                streams = []
+                for data in (b"\x16\x03\x01\r\n\r\n", b"GET", b"GET / HTTP/1.1\r\n" + b"a" * 40000):
+                    stream = await asyncio.open_connection("127.0.0.1", client.url.port)
+                    stream[1].write(data)
+                    streams.append(stream)
+                assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
+                for _, writer in streams:
+                    writer.transport.abort()
+
+        run(main())
+
+    def test_it_listens_on_this_machine_alone_and_no_longer_than_needed(self):
+        async def main():
+            door = m.RedirectListener("s")
+            port = await door.open(0)
+            assert door.server.sockets[0].getsockname()[0] == "127.0.0.1"
+            await door.close()
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.1", port)
+            assert door.answer.cancel()
+
+        run(main())
+
+    @pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
+    def test_the_address_may_be_pasted_into_the_terminal(self, monkeypatch):
+        """Where the browser is on another machine: over SSH, in a container."""
+
+        async def main():
+            ours, theirs = os.openpty()
+            with open(theirs, encoding="utf-8") as stdin, open(ours, "r+b", buffering=0) as typing_:
+                screen = io.StringIO()
+                screen.isatty = lambda: True
+                monkeypatch.setattr(sys, "stdin", stdin)
+                monkeypatch.setattr(sys, "stderr", screen)
+                task = asyncio.ensure_future(m.pasted("st-1"))
+                await idle()
+                for line in ("what?", "http://127.0.0.1/callback?code=c&state=other", "a=b&a=c"):
+                    typing_.write(line.encode() + b"\n")
+                await until(lambda: screen.getvalue().count("not the answer") == 3)
+                assert not task.done() and "paste here" in screen.getvalue()
+                typing_.write(b"http://127.0.0.1/callback?code=c%20d&state=st-1\n")
+                assert await task == {"code": "c d", "state": "st-1"}
+
+        run(main())
+
+    def test_without_a_terminal_nobody_is_asked_to_paste(self, capsys):
+        async def main():
+            task = asyncio.ensure_future(m.pasted("st-1"))
+            await idle()
+            task.cancel()
+            await asyncio.wait([task])
+
+        run(main())
+        assert capsys.readouterr().err == ""
+
+    def test_a_browser_that_cannot_be_opened_is_no_error(self, monkeypatch):
+        import webbrowser
+
+        called = threading.Event()
+
+        def broken(url):
+            called.set()
+            raise webbrowser.Error("no display")
+
+        monkeypatch.setattr(webbrowser, "open", broken)
+        m.open_browser("https://a.example/")
+        assert called.wait(5)
+
+
+class TestFetching:
+    """Rules 2, 3, 4 and 14 of security."""
+
+    @staticmethod
+    async def get(listener, target="/", **options):
+        fetcher = m.Fetcher(m.parse_url(listener.root), **options)
+        return await fetcher.fetch("GET", m.parse_url(listener.root + target), {})
+
+    def test_what_is_sent_and_what_comes_back(self):
+        seen = []
+
+        async def handle(request, response):
+            seen.append(request)
+            await response.send(201, {"dpop-nonce": "n1"}, b'{"a": 1}')
+
+        async def main():
+            async with listening(handle) as listener:
+                assert await self.get(listener) == (201, "n1", {"a": 1})
+                assert seen[0].headers["user-agent"].startswith("mcp_lite/")
+                assert seen[0].headers["accept-encoding"] == "identity"
+                assert seen[0].headers["accept"] == "application/json"
+
+        run(main())
+
+    def test_redirects_of_documents_are_three_and_stay_and_posts_follow_none(self):
+        count = []
+
+        async def handle(request, response):
+            count.append(request)
+            limit = int(request.query or 0)
+            if len(count) > limit:
+                await response.send(200, {}, b"{}")
+            else:
+                await response.send(307, {"location": f"/{len(count)}?{limit}"}, b"")
+
+        async def main():
+            async with listening(handle) as listener:
+                assert (await self.get(listener, "/?3"))[0] == 200
+                count.clear()
+                with pytest.raises(m.ConnectionClosed, match="more than 3"):
+                    await self.get(listener, "/?4")
+                count.clear()
+                url = m.parse_url(listener.root + "/?1")
+                with pytest.raises(m.ConnectionClosed, match="redirects"):
+                    await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, {"code": "c"})
+                assert len(count) == 1
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "body, why",
+        [(b"<html>", "no JSON"), (b"", "no JSON"), (b'{"a":1,"a":2}', "no JSON"),
+         (b"[" * 1000 + b"]" * 1000, "no JSON"), (b'{"a": NaN}', "no JSON"),
+         (b" " * (1024 * 1024 + 1), "longer")],
+        ids=["html", "empty", "duplicate", "deep", "NaN", "long"],
+    )  # fmt: skip
+    def test_a_document_that_is_none_is_an_error(self, body, why):
+        async def handle(request, response):
+            await response.send(200, {}, body)
+
+        async def main():
+            async with listening(handle) as listener:
+                with pytest.raises(m.ConnectionClosed, match=why):
+                    await self.get(listener)
+
+        run(main())
+
+    def test_a_megabyte_is_the_longest_document(self):
+        async def handle(request, response):
+            await response.send(200, {}, b"{" + b" " * (m.MAX_DOCUMENT_BYTES - 2) + b"}")
+
+        async def main():
+            async with listening(handle) as listener:
+                assert (await self.get(listener))[2] == {}
+
+        run(main())
+
+    def test_a_document_that_never_ends_is_given_up(self, monkeypatch):
+        monkeypatch.setattr(m, "FETCH_SECONDS", 0.05)
+
+        async def serve(wire):
+            await one_request(wire)
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
+            await asyncio.sleep(60)
+
+        async def main():
+            async with scripted(serve) as root:
+                url = m.parse_url(root)
+                with pytest.raises(m.ConnectionClosed, match="longer than 0.05 seconds"):
+                    await m.Fetcher(url, allow_private=True).fetch("GET", url, {})
+
+        run(main())
+
+    def test_a_public_server_leads_to_no_private_address(self):
+        async def main():
+            async with listening() as listener:
+                url = m.parse_url(listener.root)
+                fetcher = m.Fetcher(m.parse_url("https://a.example/mcp"))
+                for met, fine in ((None, False), ("8.8.8.8", False), ("10.1.2.3", True)):
+                    if met:
+                        fetcher.met(met)
+                    if fine:
+                        with pytest.raises(m.ConnectionClosed, match="no JSON"):
+                            await fetcher.fetch("GET", url, {})
+                        assert len(listener.seen) == 1
+                    else:
+                        with pytest.raises(m.ConnectionClosed, match="allow_private=True"):
+                            await fetcher.fetch("GET", url, {})
+                        assert listener.seen == []
+
+        run(main())
+
+    def test_a_missing_document_leads_to_the_next_place_but_an_outage_to_none(self):
+        answers = {"/1": (404, b"x"), "/2": (405, b""), "/3": (200, b'{"a": 3}'), "/4": (503, b"")}
+
+        async def handle(request, response):
+            status, body = answers[request.path]
+            await response.send(status, {}, body)
+
+        async def main():
+            async with listening(handle) as listener:
+                root = listener.root
+                fetcher = m.Fetcher(m.parse_url(root), allow_private=True)
+                found = await fetcher.first_of([root + "/1", root + "/2", root + "/3"], "x")
+                assert found == (root + "/3", {"a": 3})
+                assert await fetcher.first_of([root + "/1", root + "/2"], "x") == ("", None)
+                with pytest.raises(m.ConnectionClosed, match="503: no x"):
+                    await fetcher.first_of([root + "/1", root + "/4", root + "/3"], "x")
+                with pytest.raises(m.AuthError, match="https"):
+                    await fetcher.first_of(["http://a.example/"], "x")
+
+        run(main())
+
+    def test_the_trace_shows_everything_but_the_secrets(self):
+        shown = []
+
+        async def handle(request, response):
+            await response.send(200, {}, b'{"access_token": "hush1", "keys": [{"code": "hush2"}]}')
+
+        async def main():
+            async with listening(handle) as listener:
+                url = m.parse_url(listener.root + "/token")
+                m.set_trace(lambda *what: shown.append(what))
+                try:
+                    form = {"code": "hush3", "grant_type": "g", "code_verifier": "hush4"}
+                    await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, form)
+                finally:
+                    m.set_trace(None)
+            assert [what[0] for what in shown] == [">", "<"] and "hush" not in repr(shown)
+            assert "/token" in shown[0][2]["method"] and "'g'" in repr(shown)
+
+        run(main())
+
+
+###############################################################################
+# T36. Logging in
+###############################################################################
+
+OAUTH_PAGES = "/.well-known/oauth-protected-resource/mcp"
+
+
+class World:
+    """An MCP server at /mcp that wants tokens, and the authorization server beside it.
+
+    Tests break it: `resource` and `server` are its metadata, `pages` replaces anything by path,
+    `challenge` is what a refusal says, `agree` is what happens in the browser.
+    """
+
+    def __init__(self, **settings):
+        self.settings = settings
+        self.seen = []  # "GET /path", in order
+        self.forms, self.asked, self.headers = [], [], []
+        self.pages, self.tokens, self.refreshers, self.codes = {}, {}, {}, {}
+        self.needs = {}  # by method of MCP: the scope that it needs
+        self.life, self.serial, self.rotates = 3600, 0, True
+        self.challenge = 'Bearer resource_metadata="{root}/.well-known/oauth-protected-resource/mcp"'
+        self.redirect = {}  # what the browser adds to the answer, or replaces
+        self.root = ""
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        async with listening(self.handle, max_body=100_000) as listener:
+            self.root = listener.root
+            self.resource = {"resource": self.root + "/mcp", "authorization_servers": [self.root]}
+            self.server = {
+                "issuer": self.root,
+                "authorization_endpoint": self.root + "/authorize",
+                "token_endpoint": self.root + "/token",
+                "registration_endpoint": self.root + "/register",
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": True,
+            }
+            yield self
+
+    async def handle(self, request, response):
+        self.seen.append(f"{request.method} {request.path}")
+        page = self.pages.get(request.path)
+        if callable(page):
+            page = page(request)
+        if page is None:
+            name = {OAUTH_PAGES: "resource_page", "/mcp": "mcp", "/token": "token",
+                    "/register": "register", "/.well-known/oauth-authorization-server": "about",
+                    "/revoke": "revoke"}.get(request.path)  # fmt: skip
+            page = getattr(self, name)(request) if name else (404, {}, "nothing here")
+        status, fields, body = page
+        data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        fields = {key: value.format(root=self.root) for key, value in fields.items()}
+        await response.send(status, fields, b"" if status in (202, 204) else data)
+
+    def resource_page(self, request):
+        return 200, {}, self.resource
+
+    def about(self, request):
+        return 200, {}, self.server
+
+    def revoke(self, request):
+        self.forms.append(m.read_query(request.body.decode()))
+        return 200, {}, ""
+
+    def mcp(self, request):
+        self.headers.append(request.headers)
+        token = request.headers.get("authorization", "").partition(" ")[2]
+        if request.method == "DELETE":
+            return 200, {}, ""
+        msg = json.loads(request.body or b"{}")
+        if token not in self.tokens:
+            error = ', error="invalid_token"' if token else ""
+            return 401, {"www-authenticate": self.challenge + error}, "who are you?"
+        needed = self.needs.get(msg.get("method"), "")
+        if not set(needed.split()) <= set(self.tokens[token].split()):
+            fields = {"www-authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'}
+            return 403, fields, "more"
+        if request.method == "GET":
+            return 405, {"allow": "POST"}, ""
+        if "id" not in msg:
+            return 202, {}, ""
+        result = {"protocolVersion": NEWEST_SESSION, "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "w", "version": "1"}}  # fmt: skip
+        result = result if msg["method"] == "initialize" else {"tools": []}
+        answer = {"jsonrpc": "2.0", "id": msg["id"], "result": result}
+        return 200, {"content-type": "application/json", "mcp-session-id": "s1"}, answer
+
+    def register(self, request):
+        self.forms.append(json.loads(request.body))
+        self.serial += 1
+        return 201, {}, {"client_id": f"client-{self.serial}", "issuer": "https://evil.example"}
+
+    def token(self, request):
+        form = m.read_query(request.body.decode())
+        self.forms.append(form)
+        kind = form["grant_type"]
+        if kind == "authorization_code":
+            asked = self.codes.pop(form["code"], None)
+            if asked is None or m.code_challenge(form["code_verifier"]) != asked["code_challenge"]:
+                return 400, {}, {"error": "invalid_grant"}
+            return self.give(asked.get("scope", ""))
+        if kind == "refresh_token":
+            scope = self.refreshers.get(form["refresh_token"])
+            if scope is None:
+                return 400, {}, {"error": "invalid_grant", "error_description": "it was used"}
+            if self.rotates:
+                del self.refreshers[form["refresh_token"]]
+            return self.give(scope)
+        return self.give(form.get("scope", ""))
+
+    def give(self, scope):
+        self.serial += 1
+        token, refresher = f"access-{self.serial}", f"refresh-{self.serial}"
+        self.tokens[token] = scope
+        doc = {"access_token": token, "token_type": "Bearer", "expires_in": self.life}
+        if self.rotates or self.serial < 3:
+            self.refreshers[refresher] = scope
+            doc["refresh_token"] = refresher
+        return 200, {}, doc
+
+    def agree(self, url):
+        """Be the person and the browser; return where it ends up."""
+        params = m.read_query(url.partition("?")[2])
+        self.asked.append(params)
+        code = f"code-{len(self.asked)}"
+        self.codes[code] = params
+        answer = {"code": code, "state": params["state"], "iss": self.root, **self.redirect}
+        answer = {key: value for key, value in answer.items() if value is not None}
+        return params["redirect_uri"] + "?" + "&".join(f"{k}={v}" for k, v in answer.items())
+
+    def oauth(self, **options):
+        options = {"store": m.TokenStore(), "ask_for_redirect": self.agree, **options}
+        return m.OAuth(**options)
+
+    def client(self, auth=None, **options):
+        options = {"revision": NEWEST_SESSION, "timeout": 5, **options}
+        return m.Client(self.root + "/mcp", auth=auth or self.oauth(), **options)
+
+    def count(self, what):
+        return self.seen.count(what)
+
+
+def play(work, **settings):
+    """Run `await work(world)` in a new world."""
+
+    async def main():
+        async with World(**settings).running() as world:
+            return await work(world)
+
+    return run(main())
+
+
+class TestLoggingIn:
+    """One login, from the refusal to the answer."""
+
+    def test_the_whole_way(self):
+        async def work(world):
+            world.resource["scopes_supported"] = ["a", "b"]
+            async with world.client() as client:
+                assert await client.list_tools() == []
+            return world
+
+        world = play(work)
+        assert world.seen[:6] == [
+            "POST /mcp", f"GET {OAUTH_PAGES}", "GET /.well-known/oauth-authorization-server",
+            "POST /register", "POST /token", "POST /mcp",
+        ]  # fmt: skip
+        [asked] = world.asked
+        assert asked["response_type"] == "code" and asked["client_id"] == "client-1"
+        assert asked["resource"] == world.root + "/mcp" and asked["scope"] == "a b"
+        assert asked["code_challenge_method"] == "S256" and len(asked["state"]) >= 43
+        assert asked["redirect_uri"] == "http://127.0.0.1/callback"
+        registration, form = world.forms
+        assert registration["application_type"] == "native"
+        verifier = form.pop("code_verifier")
+        assert re.fullmatch(r"[\w.~-]{43,128}", verifier)
+        assert form == {
+            "grant_type": "authorization_code", "code": "code-1", "client_id": "client-1",
+            "redirect_uri": "http://127.0.0.1/callback", "resource": world.root + "/mcp",
+        }  # fmt: skip
+        sent = [headers.get("authorization") for headers in world.headers]
+        assert sent[0] is None and set(sent[1:]) == {"Bearer access-2"}
+        assert world.seen[-1] == "DELETE /mcp" and "GET /mcp" in world.seen
+
+    def test_each_login_has_a_state_and_a_verifier_of_its_own(self):
+        async def work(world):
+            for _ in range(2):
+                async with world.client():
+                    pass
+            return world
+
+        world = play(work)
+        assert len({asked["state"] for asked in world.asked}) == 2
+        assert len({asked["code_challenge"] for asked in world.asked}) == 2
+
+    def test_the_browser_comes_back_to_a_listener_on_this_machine(self, capsys):
+        opened, tasks = [], []
+
+        async def work(world):
+            async def browse(url):
+                async with client_of(world.root) as nobody:
+                    assert await nobody.send("GET", "/authorize", {})
+                where = m.parse_url(world.agree(url))
+                async with client_of(f"http://127.0.0.1:{where.port}") as browser:
+                    wrong = where.target.replace("state=", "state=x")
+                    assert (await fetch(browser, "/favicon.ico"))[0] == 404
+                    assert (await fetch(browser, wrong))[0] == 400
+                    assert (await fetch(browser, where.target))[0] == 200
+
+            def show(url):
+                opened.append(url)
+                tasks.append(asyncio.ensure_future(browse(url)))
+
+            auth = world.oauth(ask_for_redirect=None, open_browser=show)
+            async with world.client(auth):
+                await asyncio.gather(*tasks)
+            assert world.forms[0]["redirect_uris"] == [world.forms[1]["redirect_uri"]]
+            assert re.fullmatch(r"http://127.0.0.1:\d+/callback", world.forms[1]["redirect_uri"])
+
+        play(work)
+        assert opened[0] in capsys.readouterr().err
+
+    def test_nobody_comes_back(self):
+        async def work(world):
+            auth = world.oauth(ask_for_redirect=None, open_browser=lambda url: None, timeout=0.05)
+            with pytest.raises(m.AuthError, match=r"nobody logged in within 0.05 seconds"):
+                async with world.client(auth):
+                    pass
+            assert world.count("POST /token") == 0
+            assert await auth.store.load(("client", world.root)) is None
+
+        play(work)
+
+    def test_a_login_outlasts_the_timeout_of_a_request(self):
+        async def work(world):
+            async def slowly(url):
+                loop = asyncio.get_running_loop()
+                over = loop.time() + 0.2
+                await until(lambda: loop.time() > over)
+                return world.agree(url)
+
+            async with world.client(world.oauth(ask_for_redirect=slowly), timeout=0.1) as client:
+                await client.list_tools()
+
+        play(work)
+
+    def test_requests_that_are_refused_together_wait_for_one_login(self):
+        async def work(world):
+            async with world.client() as client:
+                world.tokens.clear()
+                world.refreshers.clear()
+                await asyncio.gather(*(client.request("tools/list") for _ in range(5)))
+            assert len(world.asked) == 2
+
+        play(work)
+
+    def test_a_login_goes_on_when_the_request_that_began_it_is_cancelled(self):
+        async def work(world):
+            gate = asyncio.get_running_loop().create_future()
+
+            async def wait(url):
+                if len(world.asked) == 1:
+                    await gate
+                return world.agree(url)
+
+            async with world.client(world.oauth(ask_for_redirect=wait)) as client:
+                world.tokens.clear()
+                world.refreshers.clear()
+                first = asyncio.ensure_future(client.request("tools/list"))
+                await until(lambda: world.count("POST /register") == 1 and client.transport.auth.work
+                            and client.transport.waits_for_person)  # fmt: skip
+                second = asyncio.ensure_future(client.request("tools/list"))
+                await idle()
+                first.cancel()
+                await asyncio.wait([first])
+                gate.set_result(None)
+                await second
+                assert len(world.asked) == 2
+
+        play(work)
+
+    def test_closing_ends_a_login_and_begins_none(self):
+        async def work(world):
+            waiting = asyncio.Event()
+
+            async def never(url):
+                if not world.asked:
+                    return world.agree(url)
+                waiting.set()
+                await asyncio.get_running_loop().create_future()
+
+            async with world.client(world.oauth(ask_for_redirect=never)) as client:
+                world.tokens.clear()
+                world.refreshers.clear()
+                request = asyncio.ensure_future(client.request("tools/list"))
+                await waiting.wait()
+            with pytest.raises(m.MCPError):
+                await request
+            assert len(world.asked) == 1 and world.seen[-1] == "DELETE /mcp"
+
+        play(work)
+
+    def test_without_a_person_an_error_says_what_to_run(self):
+        async def work(world):
+            with pytest.raises(m.AuthError, match=r"mcp_lite.py login http://127.*/mcp"):
+                async with world.client(world.oauth(interactive=False)):
+                    pass
+            assert world.seen == ["POST /mcp"]
+
+        play(work)
+
+    @pytest.mark.parametrize(
+        "revision, path", [("2026-07-28", "/mcp"), ("2025-11-25", "/mcp"), ("2024-11-05", "/sse")]
+    )
+    def test_it_works_in_both_eras_and_over_the_pair_of_the_first_revision(self, revision, path):
+        async def work(world):
+            async with m.HTTPServer(demo(), port=0, token="access-2") as server:
+                url = server.url.replace("/mcp", path)
+                world.resource["resource"] = url
+                metadata = f"{world.root}{OAUTH_PAGES}"
+                refuse = m.refusal_headers
+
+                def refusal_headers(exc):
+                    return {**refuse(exc), "www-authenticate": f'Bearer resource_metadata="{metadata}"'}
+
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(m, "refusal_headers", refusal_headers)
+                    async with m.Client(url, revision=revision, auth=world.oauth()) as client:
+                        assert await client.call("echo", {"text": "hi"}) == "hi"
+            assert len(world.asked) == 1 and world.asked[0]["resource"] == url
+
+        play(work)
+
+
+class TestHostileWorlds:
+    """Each rule of discovery, registration and answer is broken once; nothing more is sent."""
+
+    @pytest.mark.parametrize(
+        "breach, why, seen",
+        [
+            (lambda w: w.resource.update(resource="https://evil.example/mcp"), "resource is", ""),
+            (lambda w: w.resource.update(resource=w.root + "/mcp2"), "resource is", ""),
+            (lambda w: w.resource.update(authorization_servers=[]), "names none", ""),
+            (lambda w: w.resource.update(authorization_servers=["http://evil.example"]),
+             "https://", ""),
+            (lambda w: w.pages.update({OAUTH_PAGES: (404, {}, "")}), "are not there", ""),
+            (lambda w: w.pages.update({OAUTH_PAGES: (500, {}, "")}), "500", ""),
+            (lambda w: w.pages.update({OAUTH_PAGES: (200, {}, "<html>")}), "no JSON", ""),
+            (lambda w: w.pages.update({OAUTH_PAGES: (302, {"location": "https://evil.example/"}, "")}),
+             "another origin", ""),
+            (lambda w: w.server.update(issuer="https://evil.example"), "issuer is", "about"),
+            (lambda w: w.server.update(issuer=w.root + "//"), "issuer is", "about"),
+            (lambda w: w.server.update(token_endpoint="http://evil.example/t"), "https", "about"),
+            (lambda w: w.server.update(authorization_endpoint="javascript:alert(1)"),
+             "authorization_endpoint is", "about"),
+            (lambda w: w.server.pop("code_challenge_methods_supported"), "assume_pkce", "about"),
+            (lambda w: w.server.update(code_challenge_methods_supported=["plain"]),
+             "assume_pkce", "about"),
+            (lambda w: w.server.pop("registration_endpoint"), "client_id=", "about"),
+            (lambda w: w.pages.update({"/register": (400, {}, {"error": "invalid_redirect_uri"})}),
+             "invalid_redirect_uri", "about register"),
+            (lambda w: w.pages.update({"/register": (201, {}, {"client_id": ""})}),
+             "client_id is", "about register"),
+            (lambda w: w.pages.update({"/register": (307, {"location": "/r2"}, "")}),
+             "redirects", "about register"),
+            (lambda w: w.redirect.update(state="other"), "state", "about register asked"),
+            (lambda w: w.redirect.update(state=None), "state", "about register asked"),
+            (lambda w: w.redirect.update(iss="https://evil.example"), "iss", "about register asked"),
+            (lambda w: w.redirect.update(iss=w.root + "/"), "iss", "about register asked"),
+            (lambda w: w.redirect.update(iss=None), "iss", "about register asked"),
+            (lambda w: w.redirect.update(code=None, error="access_denied"), "access_denied",
+             "about register asked"),
+            (lambda w: w.redirect.update(code=None), "neither", "about register asked"),
+            (lambda w: w.pages.update({"/token": (307, {"location": "/t2"}, "")}), "redirects",
+             "about register asked token"),
+            (lambda w: w.pages.update({"/token": (400, {}, {"error": "invalid_grant"})}),
+             "invalid_grant", "about register asked token"),
+            (lambda w: w.pages.update({"/token": (200, {}, {"token_type": "Bearer"})}),
+             "access_token", "about register asked token"),
+            (lambda w: w.pages.update({"/token": (500, {}, "")}), "500",
+             "about register asked token"),
+            (lambda w: w.pages.update({"/token": (200, {}, {"access_token": "a\r\nb",
+                                                            "token_type": "Bearer"})}),
+             "header", "about register asked token"),
+        ],
+    )  # fmt: skip
+    def test_a_breach_ends_the_login_before_the_next_step(self, breach, why, seen):
+        async def work(world):
+            breach(world)
+            with pytest.raises(m.MCPError, match=why) as caught:
+                async with world.client():
+                    pass
+            assert isinstance(caught.value, (m.AuthError, m.ConnectionClosed))
+            for name, path in (("about", "GET /.well-known/oauth-authorization-server"),
+                               ("register", "POST /register"), ("token", "POST /token")):  # fmt: skip
+                assert (path in world.seen) is (name in seen), name
+            assert bool(world.asked) is ("asked" in seen)
+            assert not {"POST /r2", "POST /t2", "GET /evil"} & set(world.seen)
+            for secret in ("code-1", world.asked[0]["state"] if world.asked else "code-1"):
+                assert secret not in str(caught.value)
+
+        play(work)
+
+    def test_metadata_are_looked_for_in_the_path_then_at_the_root(self):
+        async def work(world):
+            world.challenge = "Bearer"
+            root_page = "/.well-known/oauth-protected-resource"
+            world.pages[OAUTH_PAGES] = (404, {}, "")
+            world.pages[root_page] = (200, {}, {**world.resource, "resource": world.root})
+            async with world.client():
+                pass
+            assert world.seen[1:3] == [f"GET {OAUTH_PAGES}", f"GET {root_page}"]
+            assert world.asked[0]["resource"] == world.root  # as published, without a slash
+
+        play(work)
+
+    def test_the_named_place_is_the_only_one(self):
+        async def work(world):
+            world.challenge = 'Bearer resource_metadata="{root}/there"'
+            world.pages["/there"] = (404, {}, "")
+            with pytest.raises(m.AuthError, match="/there: the metadata"):
+                async with world.client():
+                    pass
+            assert world.seen == ["POST /mcp", "GET /there"]
+
+        play(work)
+
+    def test_an_outage_of_the_metadata_does_not_lead_to_guessed_endpoints(self):
+        async def work(world):
+            world.challenge = "Bearer"
+            world.pages[OAUTH_PAGES] = (503, {}, "")
+            with pytest.raises(m.ConnectionClosed, match="503"):
+                async with world.client():
+                    pass
+            assert world.seen == ["POST /mcp", f"GET {OAUTH_PAGES}"]
+
+        play(work)
+
+    @pytest.mark.parametrize("metadata", [True, False])
+    def test_a_server_of_the_first_revision_with_authorization(self, metadata):
+        """spec 2025-03-26: basic/authorization, where nobody knows of `resource`."""
+
+        async def work(world):
+            world.challenge = "Bearer"
+            world.pages[OAUTH_PAGES] = (404, {}, "")
+            if not metadata:
+                world.pages["/.well-known/oauth-authorization-server"] = (404, {}, "")
+                world.redirect = {"iss": None}
+            async with world.client() as client:
+                await client.list_tools()
+            assert world.asked[0]["client_id"] == "client-1"
+
+        play(work)
+
+    def test_a_public_server_names_no_private_one(self):
+        async def work(world):
+            auth = world.oauth()
+            async with world.client(auth) as client:
+                login = client.transport.auth
+                login.fetcher.met("8.8.8.8")
+                world.tokens.clear()
+                world.refreshers.clear()
+                with pytest.raises(m.ConnectionClosed, match="private address 127.0.0.1"):
+                    await login.log_in(m.our_challenge(""), "")
+                login.fetcher.allow_private = True
+                await login.log_in(m.our_challenge(""), "")
+
+        play(work)
+
+    def test_tokens_go_by_https_alone_but_on_this_machine(self):
+        with pytest.raises(m.AuthError, match="https://"):
+            m.HTTPTransport("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore()))
+
+
+class TestWhoWeAre:
+    """spec: basic/authorization/client-registration"""
+
+    def test_what_the_user_registered_comes_first(self):
+        async def work(world):
+            world.server["client_id_metadata_document_supported"] = True
+            auth = world.oauth(client_id="mine", client_secret="s/1", issuer=world.root,
+                               client_metadata_url="https://me.example/id.json")  # fmt: skip
+            async with world.client(auth):
+                pass
+            assert world.count("POST /register") == 0
+            assert world.asked[0]["client_id"] == "mine"
+            assert "client_secret" not in world.forms[0] and "client_id" not in world.forms[0]
+
+        play(work)
+
+    def test_a_secret_is_shown_to_its_issuer_alone(self):
+        """CVE-2026-115563, CVE-2026-104850."""
+
+        async def work(world):
+            auth = world.oauth(client_id="c", client_secret="s", issuer="https://as.example")
+            with pytest.raises(m.AuthError, match="is for https://as.example only"):
+                async with world.client(auth):
+                    pass
+            assert world.seen == ["POST /mcp", f"GET {OAUTH_PAGES}"]
+
+        play(work)
+
+    def test_a_document_as_client_id(self):
+        async def work(world):
+            url = "https://me.example/client.json"
+            for supported, wanted in ((True, url), ("yes", "client-1"), (None, "client-1")):
+                world.serial = 0
+                world.server["client_id_metadata_document_supported"] = supported
+                async with world.client(world.oauth(client_metadata_url=url)):
+                    pass
+                assert world.asked[-1]["client_id"] == wanted
+
+        play(work)
+
+    def test_a_registration_is_kept_for_its_issuer_and_port(self):
+        async def work(world):
+            store, tasks = m.TokenStore(), []
+
+            async def browse(url):
+                where = m.parse_url(world.agree(url))
+                async with client_of(f"http://127.0.0.1:{where.port}") as browser:
+                    await fetch(browser, where.target)
+
+            def show(url):
+                tasks.append(asyncio.ensure_future(browse(url)))
+
+            auth = world.oauth(ask_for_redirect=None, open_browser=show, store=store)
+
+            async def log_in_anew():
+                world.tokens.clear()
+                world.refreshers.clear()
+                async with world.client(auth):
+                    await asyncio.gather(*tasks)
+
+            await log_in_anew()
+            await log_in_anew()
+            assert world.count("POST /register") == 1
+            assert world.asked[0]["redirect_uri"] == world.asked[1]["redirect_uri"]
+            taken = m.parse_url(world.asked[0]["redirect_uri"]).port
+            other = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", taken)
+            await log_in_anew()
+            other.close()
+            assert world.count("POST /register") == 2
+            assert world.asked[2]["redirect_uri"] != world.asked[0]["redirect_uri"]
+            kept = await store.load(("client", world.root))
+            await store.save(("client", world.root), {**kept, "client_secret_expires_at": 1})
+            await log_in_anew()
+            assert world.count("POST /register") == 3
+
+        play(work)
+
+    def test_a_registration_that_is_gone_is_made_anew_once(self):
+        async def work(world):
+            def gone(request):
+                if b"client_id=client-1" in request.body:
+                    return 401, {}, {"error": "invalid_client"}
+
+            world.pages["/token"] = gone
+            async with world.client():
+                pass
+            assert world.count("POST /register") == 2
+            world.pages["/token"] = lambda request: (401, {}, {"error": "invalid_client"})
+            with pytest.raises(m.AuthError, match="invalid_client"):
+                async with world.client():
+                    pass
+            assert world.count("POST /register") == 4
+
+        play(work)
+
+    def test_a_taken_port_says_which_option_changes_it(self):
+        async def work(world):
+            server = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
+            port = server.sockets[0].getsockname()[1]
+            uri = f"http://localhost:{port}/back"
+            for options in ({"port": port}, {"redirect_uri": uri}):
+                auth = world.oauth(ask_for_redirect=None, client_id="c", **options)
+                with pytest.raises(m.AuthError, match=rf"port {port} .*OAuth\(port=\)"):
+                    async with world.client(auth):
+                        pass
+            server.close()
+            auth = world.oauth(ask_for_redirect=None, client_id="c", redirect_uri="https://x.example/")
+            with pytest.raises(m.AuthError, match="ask_for_redirect="):
+                async with world.client(auth):
+                    pass
+
+        play(work)
+
+    @pytest.mark.parametrize("resource, sent", [(None, None), ("api://x", "api://x")])
+    def test_the_name_of_the_resource_can_be_left_out_or_replaced(self, resource, sent):
+        async def work(world):
+            async with world.client(world.oauth(resource=resource)):
+                pass
+            assert [world.asked[0].get("resource"), world.forms[1].get("resource")] == [sent, sent]
+
+        play(work)
+
+    def test_what_the_user_adds_to_the_request(self):
+        async def work(world):
+            extra = {"access_type": "offline", "prompt": "consent"}
+            async with world.client(world.oauth(extra=extra, scopes=["x"])):
+                pass
+            assert world.asked[0].items() >= {**extra, "scope": "x"}.items()
+
+        play(work)
+
+
+class TestTokensInUse:
+    """Kept, refreshed, and shown to nobody."""
+
+    def test_a_login_lasts_beyond_the_process(self, tmp_path):
+        async def work(world):
+            for _ in range(3):
+                async with world.client(world.oauth(store=m.FileStore(tmp_path))):
+                    pass
+            assert len(world.asked) == 1 and world.count("POST /token") == 1
+            world.tokens.clear()  # as after a restart of the server: the refresh token still works
+            async with world.client(world.oauth(store=m.FileStore(tmp_path))):
+                pass
+            assert len(world.asked) == 1 and world.count("POST /token") == 2
+            assert world.count(f"GET {OAUTH_PAGES}") == 1
+
+        play(work)
+
+    def test_a_token_is_refreshed_before_it_expires(self, monkeypatch):
+        now = [1000.0]
+        monkeypatch.setattr(m.time, "time", lambda: now[0])
+
+        async def work(world):
+            async with world.client() as client:
+                now[0] += 3569
+                await client.request("tools/list")
+                assert world.count("POST /token") == 1
+                now[0] += 1.5
+                await asyncio.gather(*(client.request("tools/list") for _ in range(5)))
+                assert world.count("POST /token") == 2
+                assert world.forms[-1] == {
+                    "grant_type": "refresh_token", "refresh_token": "refresh-2",
+                    "resource": world.root + "/mcp", "client_id": "client-1",
+                }  # fmt: skip
+
+        play(work)
+
+    def test_a_rotated_token_is_kept_before_it_is_used(self):
+        async def work(world):
+            saved = []
+
+            class Store(m.TokenStore):
+                async def save(self, key, value):
+                    await super().save(key, value)
+                    if value and "tokens" in value:
+                        saved.append((value["tokens"]["refresh_token"], len(world.headers)))
+
+            async with world.client(world.oauth(store=Store())) as client:
+                world.tokens.clear()
+                before = len(world.headers)
+                await client.request("tools/list")
+                assert saved[-1] == ("refresh-3", before + 1), "after the 401, before the repetition"
+
+        play(work)
+
+    def test_an_answer_without_a_refresh_token_leaves_the_old_one(self):
+        async def work(world):
+            world.rotates = False
+            async with world.client() as client:
+                for _ in range(3):
+                    world.tokens.clear()
+                    await client.request("tools/list")
+            assert [form.get("refresh_token") for form in world.forms[2:]] == ["refresh-2"] * 3
+            assert len(world.asked) == 1
+
+        play(work)
+
+    def test_a_refused_refresh_leads_to_one_login(self):
+        async def work(world):
+            async with world.client() as client:
+                world.tokens.clear()
+                world.refreshers.clear()
+                await client.request("tools/list")
+                assert len(world.asked) == 2 and world.count("POST /register") == 1
+
+        play(work)
+
+    @pytest.mark.parametrize("page", [(500, {}, ""), (200, {}, "<html>"), (429, {}, "")])
+    def test_a_server_that_is_out_of_order_costs_no_login(self, page):
+        async def work(world):
+            async with world.client() as client:
+                world.tokens.clear()
+                world.pages["/token"] = page
+                with pytest.raises(m.ConnectionClosed):
+                    await client.request("tools/list")
+                del world.pages["/token"]
+                await client.request("tools/list")
+                assert len(world.asked) == 1
+
+        play(work)
+
+    def test_two_processes_refresh_once(self):
+        async def work(world):
+            store = m.TokenStore()
+            async with world.client(world.oauth(store=store)) as one:
+                async with world.client(world.oauth(store=store)) as two:
+                    world.tokens.clear()
+                    await asyncio.gather(one.request("tools/list"), two.request("tools/list"))
+                    assert world.count("POST /token") == 2 and len(world.asked) == 1
+
+        play(work)
+
+    def test_a_token_that_is_refused_at_once_is_not_tried_for_ever(self):
+        async def work(world):
+            world.pages["/mcp"] = lambda request: (
+                401, {"www-authenticate": world.challenge + ', error="invalid_token"'}, "",
+            )  # fmt: skip
+            with pytest.raises(m.AuthError, match="refuses the token.*invalid_token"):
+                async with world.client():
+                    pass
+            assert len(world.asked) <= 2 and len(world.seen) < 15
+
+        play(work)
+
+    def test_logins_have_a_limit_by_the_minute(self):
+        async def work(world):
+            async with world.client() as client:
+                for number in range(m.MAX_LOGINS + 1):
+                    world.tokens.clear()
+                    world.refreshers.clear()
+                    if number < m.MAX_LOGINS - 1:
+                        await client.request("tools/list")
+                    else:
+                        with pytest.raises(m.AuthError, match="5 logins within a minute"):
+                            await client.request("tools/list")
+            assert len(world.asked) == m.MAX_LOGINS
+
+        play(work)
+
+    def test_a_server_that_moves_to_another_issuer_gets_nothing_of_the_first(self):
+        async def work(world):
+            async with World().running() as second:
+                async with world.client() as client:
+                    world.tokens.clear()
+                    world.refreshers.clear()
+                    world.resource["authorization_servers"] = [second.root]
+                    world.redirect = {"iss": second.root}
+                    world.tokens = second.tokens
+                    world.codes = second.codes
+                    await client.request("tools/list")
+                assert second.count("POST /register") == 1
+                assert "refresh" not in json.dumps(second.forms).replace('"refresh_token"]', "")
+
+        play(work)
+
+    def test_more_scope_is_asked_for_with_what_was_asked_for_before(self):
+        async def work(world):
+            world.challenge += ', scope="read"'
+            world.needs = {"tools/list": "write"}
+            async with world.client() as client:
+                await client.list_tools()
+                assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
+                world.needs = {"tools/list": "admin"}
+                give = world.give
+                world.give = lambda scope: give("read")
+                with pytest.raises(m.AuthError, match="asked for already"):
+                    await client.request("tools/list")
+                assert [asked["scope"] for asked in world.asked[2:]] == ["read write admin"]
+                with pytest.raises(m.AuthError, match="asked for already"):
+                    await client.request("tools/list")
+                assert len(world.asked) == 3, "what failed once is not asked for again"
+
+        play(work)
+
+    def test_a_403_without_a_reason_is_only_an_error(self):
+        async def work(world):
+            async with world.client() as client:
+                world.pages["/mcp"] = (403, {"www-authenticate": "Bearer"}, "no")
+                with pytest.raises(m.AuthError, match="403.*no"):
+                    await client.request("tools/list")
+                assert len(world.asked) == 1
+                del world.pages["/mcp"]
+
+        play(work)
+
+    def test_nothing_secret_is_shown(self, caplog, capsys):
+        shown = []
+
+        async def work(world):
+            m.set_trace(lambda *what: shown.append(what))
+            auth = world.oauth(client_id="c", client_secret="hush-secret")
+            try:
+                async with world.client(auth) as client:
+                    world.tokens.clear()
+                    await client.request("tools/list")
+                    shown.append(repr(auth) + repr(client.transport.auth) + repr(client.transport))
+            finally:
+                m.set_trace(None)
+            secrets = [*world.tokens, *world.asked[0]["state"].split(), "hush-secret", "refresh-1",
+                       "code-1", "access-1", world.forms[0]["code_verifier"]]  # fmt: skip
+            caplog.set_level(0)
+            text = repr(shown) + caplog.text + "".join(capsys.readouterr())
+            assert "POST" in text and not [each for each in secrets if each in text]
+            # In the header alone, and to the server alone.
+            assert not [path for path in world.seen if "access-" in path]
+
+        play(work)
+
+    def test_logging_out_revokes_and_forgets(self):
+        async def work(world):
+            world.server["revocation_endpoint"] = world.root + "/revoke"
+            auth = world.oauth()
+            async with world.client(auth):
+                pass
+            assert await m.logout(world.root + "/mcp", auth=auth) is True
+            assert world.forms[-1] == {"token": "refresh-2", "client_id": "client-1"}
+            assert await m.logout(world.root + "/mcp", auth=auth) is False
+            async with world.client(auth):
+                pass
+            assert len(world.asked) == 2
+
+        play(work)
+
+
+class TestGrantsWithoutAPerson:
+    """Client credentials, ID-JAG, jwt-bearer: RFC 6749 §4.4, RFC 7523, and the extensions."""
+
+    def test_a_secret(self):
+        async def work(world):
+            auth = m.ClientCredentials("me", "s", scopes=["a"])
+            async with world.client(auth) as client:
+                assert world.forms == [{"grant_type": "client_credentials", "scope": "a",
+                                        "resource": world.root + "/mcp"}]  # fmt: skip
+                world.tokens.clear()
+                world.pages["/register"] = (500, {}, "")
+                await client.request("tools/list")
+                assert len(world.forms) == 2 and "refresh_token" not in world.forms[1]
+
+        play(work)
+
+    def test_a_private_key(self):
+        async def work(world):
+            async with world.client(m.ClientCredentials("me", private_key=EC_PKCS8)):
+                pass
+            [form] = world.forms
+            jwt = m.read_jwt(form["client_assertion"])
+            m.check_signature(jwt, [m.read_pem(EC_PUBLIC)])
+            assert jwt.claims["aud"] == world.root and jwt.claims["sub"] == "me"
+            assert form["client_assertion_type"].endswith(":jwt-bearer")
+            assert "client_id" not in form
+
+        play(work)
+
+    def test_a_platform_that_vouches(self):
+        async def work(world):
+            given = iter(["jwt-1", "jwt-2"])
+            async with world.client(m.WorkloadIdentity("me", lambda: next(given))) as client:
+                world.tokens.clear()
+                await client.request("tools/list")
+            assert [form["assertion"] for form in world.forms] == ["jwt-1", "jwt-2"]
+            assert world.forms[0]["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
+            assert world.forms[0]["client_id"] == "me" and world.count("POST /register") == 0
+
+        play(work)
+
+    @pytest.mark.parametrize("kind", ["urn:ietf:params:oauth:token-type:id-jag", "other", None])
+    def test_a_company_that_vouches(self, kind):
+        async def work(world):
+            world.pages["/idp"] = lambda request: world.forms.append(
+                m.read_query(request.body.decode())
+            ) or (200, {}, {"access_token": "jag", "issued_token_type": kind, "token_type": "N_A"})
+            auth = m.IdentityAssertion("me", "s", idp_token_endpoint=world.root + "/idp",
+                                       idp_client_id="at-idp", id_token="id-1")  # fmt: skip
+            if not str(kind).endswith("id-jag"):
+                with pytest.raises(m.AuthError, match="issued_token_type"):
+                    async with world.client(auth):
+                        pass
+                assert world.count("POST /token") == 0
+                return
+            async with world.client(auth):
+                pass
+            prefix = "urn:ietf:params:oauth:"
+            assert world.forms[0] == {
+                "grant_type": prefix + "grant-type:token-exchange", "subject_token": "id-1",
+                "requested_token_type": prefix + "token-type:id-jag", "client_id": "at-idp",
+                "subject_token_type": prefix + "token-type:id_token", "audience": world.root,
+                "resource": world.root + "/mcp",
+            }  # fmt: skip
+            assert world.forms[1]["assertion"] == "jag"
+
+        play(work)
+
+    def test_possession_is_proved_with_the_nonces_of_both_servers(self):
+        """RFC 9449 §7, §8, §9."""
+        proofs = []
+
+        def check(request, nonce, token=""):
+            jwt = m.read_jwt(request.headers["dpop"])
+            m.check_signature(jwt, [m.read_jwk(jwt.header["jwk"])])
+            assert jwt.header["typ"] == "dpop+jwt" and "d" not in jwt.header["jwk"]
+            proofs.append(jwt.claims)
+            assert jwt.claims.get("ath", "") == (m.code_challenge(token) if token else "")
+            return jwt.claims.get("nonce") == nonce
+
+        async def work(world):
+            world.resource["dpop_bound_access_tokens_required"] = True
+
+            def token(request):
+                if not check(request, "as-1"):
+                    return 400, {"dpop-nonce": "as-1"}, {"error": "use_dpop_nonce"}
+                status, fields, doc = world.token(request)
+                return status, fields, {**doc, "token_type": "DPoP"}
+
+            def mcp(request):
+                kind, _, given = request.headers.get("authorization", "").partition(" ")
+                if kind == "DPoP" and not check(request, world.nonce, given):
+                    fields = {"www-authenticate": 'DPoP error="use_dpop_nonce"',
+                              "dpop-nonce": world.nonce}  # fmt: skip
+                    return 401, fields, ""
+                assert kind != "Bearer"
+                return world.mcp(request)
+
+            world.nonce = "rs-1"
+            world.pages.update({"/token": token, "/mcp": mcp})
+            async with world.client() as client:
+                world.nonce = "rs-2"
+                await client.request("tools/list")
+                refused = len(proofs)
+                await client.request("tools/list")
+                assert len(proofs) == refused + 1, "the last nonce is remembered"
+            assert len({proof["jti"] for proof in proofs}) == len(proofs)
+            assert {proof["htu"] for proof in proofs} == {world.root + "/token", world.root + "/mcp"}
+            assert {proof["htm"] for proof in proofs} == {"GET", "POST", "DELETE"}
+
+        play(work)
+
+
+class TestTokensFromElsewhere:
+    """auth="a token", and auth=function."""
+
+    def test_a_token_goes_with_every_request(self):
+        async def work(world):
+            world.tokens["mine"] = ""
+            async with world.client("mine"):
+                pass
+            assert {h.get("authorization") for h in world.headers} == {"Bearer mine"}
+            with pytest.raises(m.AuthError, match="401"):
+                async with world.client("other"):
+                    pass
+
+        play(work)
+
+    def test_a_function_is_asked_each_time_and_once_more_when_refused(self):
+        async def work(world):
+            world.tokens["new"] = ""
+            given = ["old"]
+
+            async def later():
+                return given.pop(0) if len(given) > 1 else given[0]
+
+            given[:] = ["old", "new"]
+            async with world.client(later):
+                pass
+            assert [h.get("authorization") for h in world.headers][:2] == ["Bearer old", "Bearer new"]
+            with pytest.raises(m.AuthError, match="401"):
+                async with world.client(lambda: "stale"):
+                    pass
+
+        play(work)
+
+    @pytest.mark.parametrize("token", ["", "a b", "a\r\nx: y", "é", None, 7])
+    def test_what_no_header_can_carry_is_not_shown(self, token):
+        async def work(world):
+            with pytest.raises(m.AuthError, match="header can carry"):
+                async with world.client(lambda: token):
+                    pass
+            assert world.seen == []
+
+        play(work)
+
+
+###############################################################################
+# T39. The command line
 ###############################################################################
 
 CLI_SERVER = f"""

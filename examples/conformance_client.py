@@ -7,14 +7,24 @@ the names of the tools and the answers that the suite expects of a person.
 """
 
 import asyncio
+import http.client
 import json
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
 
-from mcp_lite import Client, MCPError
+from mcp_lite import (
+    Client,
+    ClientCredentials,
+    IdentityAssertion,
+    MCPError,
+    OAuth,
+    TokenStore,
+    WorkloadIdentity,
+)
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 REVISION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
@@ -50,6 +60,38 @@ def answer(message: str, schema: dict) -> object:
     }  # fmt: skip
 
 
+def visit(url: str) -> str:
+    """Be the browser: the scenario's server agrees at once. Return where it sends us."""
+    address = urlsplit(url)
+    line = http.client.HTTPConnection(address.netloc, timeout=30)
+    line.request("GET", f"{address.path}?{address.query}")
+    where = line.getresponse().headers["Location"]
+    line.close()
+    return where
+
+
+def login() -> OAuth:
+    """Return how to log in, with what the scenario gives for it."""
+    context = {key: CONTEXT[key] for key in ("client_id", "client_secret") if key in CONTEXT}
+    if SCENARIO == "auth/client-credentials-jwt":
+        return ClientCredentials(**context, private_key=CONTEXT["private_key_pem"])
+    if SCENARIO == "auth/client-credentials-basic":
+        return ClientCredentials(**context)
+    if SCENARIO == "auth/wif-jwt-bearer":
+        return WorkloadIdentity(**context, assertion=CONTEXT["valid_jwt"])
+    if SCENARIO == "auth/enterprise-managed-authorization":
+        idp = {key: CONTEXT[key] for key in ("idp_token_endpoint", "idp_client_id")}
+        return IdentityAssertion(**context, **idp, id_token=CONTEXT["idp_id_token"])
+    return OAuth(
+        **context,
+        issuer=CONTEXT.get("issuer"),
+        client_metadata_url="https://conformance-test.local/client-metadata.json",
+        redirect_uri="http://localhost:3000/callback",
+        ask_for_redirect=lambda url: asyncio.to_thread(visit, url),
+        store=TokenStore(),
+    )
+
+
 async def look_around(client: Client) -> None:
     """Read what else the server offers."""
     if "resources" in client.server_capabilities:
@@ -69,6 +111,7 @@ async def main(url: str) -> None:
         sample=lambda params: "a model would say something here",
         roots=["file:///tmp"],
         timeout=30,
+        auth=login() if SCENARIO.startswith("auth/") else None,
     )
     async with client:
         if "tools" not in client.server_capabilities:
@@ -76,6 +119,8 @@ async def main(url: str) -> None:
         tools = await client.list_tools()
         calls = list(CALLS.get(SCENARIO, ()))
         calls += [(call["name"], call["arguments"]) for call in CONTEXT.get("toolCalls", ())]
+        if SCENARIO.startswith("auth/"):
+            calls += [(tool["name"], {}) for tool in tools]
         if SCENARIO == "json-schema-2020-12-preservation":
             found = {tool["name"]: tool["inputSchema"] for tool in tools}
             schema = found["json_schema_2020_12_tool"]
