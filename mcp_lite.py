@@ -3692,7 +3692,9 @@ def _hints_of(thing: Any, names: Any, known: Any = None) -> dict[str, Any]:
     except NameError as exc:
         raise TypeError(f"{exc}: define it at module level, not under TYPE_CHECKING") from None
     except Exception as exc:
-        raise TypeError(f"{exc}; before Python 3.10 write Optional[int]") from None
+        is_union = sys.version_info < (3, 10) and isinstance(exc, TypeError) and "|" in str(exc)
+        remedy = "; before Python 3.10 write Optional[int]" if is_union else ""
+        raise TypeError(f"{exc}{remedy}") from None
 
 
 def _resolve(hint: Any, names: Any) -> Any:
@@ -4047,7 +4049,7 @@ def _json_of(value: Any) -> JSON:
     if hasattr(value, "_value_"):  # an Enum, which may also be an int or a str
         return _json_of(value._value_)
     if isinstance(value, Mapping):
-        return {str(_json_inside("(key)", k)): _json_inside(k, v) for k, v in value.items()}
+        return _json_of_mapping(value)
     if _is_record(type(value)):
         return {name: _json_inside(name, getattr(value, name)) for name in _field_names(value)}
     for base, plain in PLAIN.items():
@@ -4068,15 +4070,31 @@ def _json_of(value: Any) -> JSON:
     raise SchemaError("", type(value).__name__)
 
 
+def _json_of_mapping(value: Mapping[Any, Any]) -> JSON:
+    """Return an object. Its keys are what is text in JSON, and integers, as json.dumps() does."""
+    found = {}
+    for key, item in value.items():
+        name = _json_inside("(key)", key)
+        if type(name) is int:
+            name = str(name)
+        if type(name) is not str:
+            raise SchemaError("", f"a key of type {type(key).__name__}")
+        if name in found:
+            raise SchemaError("", f"the key {show_json(name)}, which occurs twice,")
+        found[name] = _json_inside(name, item)
+    return found
+
+
 def _json_inside(step: str | int, value: Any) -> JSON:
     return value if type(value) in PLAIN else _read_inside(step, _json_of, value)
 
 
-#: How three schools describe parameters: the block that does so, and one entry in it.
+#: Three ways to describe parameters in a docstring: the block that does so, and one entry in it.
 DOCSTRING_STYLES = [
-    (  # Google: "Args:", and indented below it "name (type): words"
+    (  # Google: "Args:", and indented below it "name (type): words", or with a dash for the colon
         r"^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)",
-        r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*(?:\n[ \t]+.*|\n[ \t]*$)*)",
+        r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
+        r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)",
     ),
     (  # NumPy: "Parameters" underlined, "name : type", and indented words
         r"^(?:Other )?Parameters[ \t]*\n-{3,}[ \t]*\n((?:(?!.*\n-{3,}).+(?:\n|\Z)|[ \t]*\n)+)",
@@ -4084,7 +4102,7 @@ DOCSTRING_STYLES = [
     ),
     (  # reST: ":param type name: words"
         r"^(:(?:param|type)[ \t].*(?:\n[ \t]+.*)*(?:\n|\Z))",
-        r"^:param[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):((?:.*\n?)*)",
+        r"^:(?:param|type)[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):((?:.*\n?)*)",
     ),
 ]
 
@@ -4092,15 +4110,22 @@ DOCSTRING_STYLES = [
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return a docstring without its parameters, and the description of each parameter.
 
-    >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b: the\\n        second")
+    A block in which something stands that is no entry stays in the docstring: nothing gets lost.
+
+    >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
     text, found = inspect.cleandoc(text), {}
     for block, entry in DOCSTRING_STYLES:
-        for body in re.findall(block, text, re.MULTILINE):
-            for name, words in re.findall(entry, inspect.cleandoc("\n" + body), re.MULTILINE):
-                found[name] = " ".join(words.split())
-        text = re.sub(block, "", text, flags=re.MULTILINE)
+
+        def take(match: re.Match[str], entry: str = entry) -> str:
+            body = inspect.cleandoc("\n" + match[1])
+            for name, words in re.findall(entry, body, re.MULTILINE):
+                if not body.startswith(":type"):
+                    found[name] = " ".join(words.split())
+            return match[0] if re.sub(entry, "", body, flags=re.MULTILINE).strip() else ""
+
+        text = re.sub(block, take, text, flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", text).strip(), found
 
 

@@ -4364,6 +4364,26 @@ class TestAnnotations:
         with pytest.raises(TypeError, match="contains itself"):
             m.to_json(loop)
 
+    @pytest.mark.parametrize(
+        "value, report",
+        [
+            ({1: "a", "1": "b"}, 'the key "1", which occurs twice, has no JSON form'),
+            ({"a": {None: 1}}, "a key of type NoneType at a has no JSON form"),
+            ({True: 1}, "a key of type bool has no JSON form"),
+            ({1.5: 1}, "a key of type float has no JSON form"),
+            ({(1, 2): 1}, "a key of type tuple has no JSON form"),
+        ],
+    )
+    def test_a_key_that_json_cannot_say_is_a_type_error(self, value, report):
+        with pytest.raises(TypeError) as caught:
+            m.to_json(value)
+        assert str(caught.value) == f"{report}: convert it first"
+
+    def test_keys_that_are_text_in_json_and_integers_are_keys(self):
+        day = datetime.date(2026, 1, 1)
+        given = {1: 1, "a": 2, Color.RED: 3, day: 4}
+        assert m.to_json(given) == {"1": 1, "a": 2, "red": 3, "2026-01-01": 4}
+
     def test_plain_values_are_left_as_they_are_and_subclasses_made_plain(self):
         class Text(str):
             def __str__(self):
@@ -4539,6 +4559,24 @@ class TestSignatures:
         assert signature.schema["properties"]["a"]["description"].startswith("the first")
         if fn is not google_style:
             assert signature.schema["properties"]["b"]["description"] == "the second number"
+
+    @pytest.mark.parametrize(
+        "doc, left, described",
+        [
+            ("S.\n\nArgs:\n    a - first\n    b -- second", "S.", {"a": "first", "b": "second"}),
+            ("S.\n\nArgs:\n    a \u2013 x\n    b (int) \u2014 y", "S.", {"a": "x", "b": "y"}),
+            ("S.\n\nArgs:\n    a: first - with a dash", "S.", {"a": "first - with a dash"}),
+            ("S.\n\nArgs:\n    a-b: first", "S.\n\nArgs:\n    a-b: first", {}),
+            ("S.\n\nArgs:\n    Any number of words.\n", "S.\n\nArgs:\n    Any number of words.", {}),
+            ("S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y",
+             "S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y", {"a": "x"}),
+            (":param a: x\n:type a: int", "", {"a": "x"}),
+            ("S.\n\n:type a: int\n:param a: x\n    y", "S.", {"a": "x y"}),
+            ("S.\n\nParameters\n----------\na : int\n    x", "S.", {"a": "x"}),
+        ],
+    )  # fmt: skip
+    def test_nothing_of_a_docstring_gets_lost(self, doc, left, described):
+        assert m.read_docstring(doc) == (left, described)
 
     def test_annotations_in_strings_are_resolved(self):
         schema = m.signature_of(annotated_in_strings).schema
@@ -4743,6 +4781,12 @@ class TestSignatures:
     def test_union_in_a_string_has_a_remedy_on_python_39(self):
         with pytest.raises(TypeError, match=r"'x'.*write Optional\[int\]"):
             m.signature_of(run_source("def f(x: 'int | None'): ...")["f"])
+
+    @pytest.mark.skipif(sys.version_info < (3, 10), reason="right there")
+    def test_advice_for_old_pythons_is_given_to_them_alone(self):
+        with pytest.raises(TypeError) as caught:
+            m.signature_of(run_source("def f(x: 'int |'): ...")["f"])
+        assert "before Python" not in str(caught.value) and "int |" in str(caught.value)
 
     @pytest.mark.skipif(sys.version_info >= (3, 11), reason="evaluated there")
     def test_string_inside_a_builtin_has_a_remedy_before_python_311(self):
