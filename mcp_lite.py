@@ -4125,7 +4125,8 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
-    text, found = inspect.cleandoc(text), {}
+    text = inspect.cleandoc(text)
+    found: dict[str, str] = {}
     for block, entry in DOCSTRING_STYLES:
         take = functools.partial(_take_entries, entry, found)
         text = re.sub(block, take, text, flags=re.MULTILINE)
