@@ -214,6 +214,9 @@ from typing import (
     Union,
 )
 
+if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
+    from typing_extensions import Unpack
+
 __version__ = "0.1.0"
 
 #: The public names; each section adds its own.
@@ -5230,10 +5233,12 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 #           2. Nothing is said for a request after its answer.
 #           3. A `def` handler runs in a worker thread. There, each method of Context waits for the
 #              loop by itself; in an `async def` handler the same method is awaited.
-# Plan.     Context: what it knows, saying, asking, what must not be done twice.
+#           4. A record of the program's log goes to the client whose request caused it. A record
+#              without a request might be somebody else's secret.
+# Plan.     Context: what it knows, saying, asking, what must not be done twice; LogHandler.
 # Not here. Who makes a Context: section 16. How a function gets one: section 15.
 
-__all__ += ["Context"]
+__all__ += ["Context", "LogHandler"]
 
 RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
 
@@ -5663,6 +5668,39 @@ class Context:
 #: The request that is being served, for log records written on its behalf.
 CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
 
+
+class LogHandler(logging.Handler):
+    """Forward log records to the clients; make one with Server.log_handler().
+
+    A record that is written on behalf of a request goes to the client of that request. Others, as
+    from a thread that run_in_executor() took, might tell one client what belongs to another: they
+    go to all clients, but to none once a client was authenticated, unless `everyone` says so.
+    """
+
+    def __init__(self, server: Server, level: int = logging.INFO, everyone: bool = False) -> None:
+        super().__init__(level)
+        self.server, self.everyone = server, everyone
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one record; never raises, never blocks."""
+        if record.name.split(".")[0] == "mcp_lite":
+            return  # what we log about sending must not be sent
+        ctx = CURRENT.get(None)
+        if ctx is not None and ctx.server is not self.server:
+            return  # it belongs to a request of another server in this process
+        try:
+            steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
+            level = next(level for number, level in steps if record.levelno >= number)
+            params = {"level": level, "logger": record.name, "data": self.format(record)}
+            msg = notification("notifications/message", params)
+            if ctx is not None:
+                ctx.conversation.forward(level, msg, ctx)
+            elif self.everyone or not self.server.guarded:
+                for conversation in list(self.server.conversations):
+                    conversation.forward(level, msg)
+        except Exception:
+            self.handleError(record)
+
 ###############################################################################
 # 15. Registrations
 ###############################################################################
@@ -6080,7 +6118,7 @@ def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
 #           author; ServerThread.
 # Not here. How bytes come and go: sections 20 and 30 register themselves in RUNNERS and ENGINES.
 
-__all__ += ["Server", "LogHandler"]
+__all__ += ["Server"]
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
 CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
@@ -6459,44 +6497,50 @@ class Lives:
             life.tasks.spawn(self.bus.hear())
 
 
+class StdioOptions(typing.TypedDict, total=False):
+    """Options of serving on the standard streams."""
+
+    watch_parent: bool  # end when the process that started us is gone
+    max_message_bytes: int
+
+
+class ASGIOptions(typing.TypedDict, total=False):
+    """Options of serving over HTTP, whoever listens."""
+
+    path: str  # of the endpoint
+    token: Any  # a bearer token, several, or a mapping from token to principal
+    verify: Callable[[str], Any] | None  # awaits the principal of a token, or None to refuse it
+    allowed_hosts: Iterable[str] | None
+    allowed_origins: Iterable[str]
+    local: bool  # whether only this machine can reach us
+    sessions: bool  # False keeps nothing between requests, for a server behind a balancer
+    session_seconds: float
+    session_prefix: str  # of the ids of sessions, by which a balancer finds the process
+    max_sessions: int
+    legacy_sse: bool  # whether the transport of the first revision is served, too
+    max_body: int  # bytes
+    grace: float  # seconds that running requests get when the server is to end
+
+
+class HTTPOptions(ASGIOptions, total=False):
+    """Options of serving over HTTP on a port of ours."""
+
+    host: str
+    port: int  # 0 takes a free one
+    uds: str | None  # the path of a Unix socket, in place of host and port
+    uds_mode: int
+    ssl: Any  # an ssl.SSLContext, or (certificate file, key file)
+
+
+class RunOptions(HTTPOptions, StdioOptions, total=False):
+    """Options of run() and start_in_thread(): those of the transport."""
+
+
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
 #: server, a callable to report the URL (or None) to when it is ready, and options.
 RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
 #: What Server.http() and Server.asgi make: classes that take the server and options.
 ENGINES: dict[str, Callable[..., Any]] = {}
-
-
-class LogHandler(logging.Handler):
-    """Forward log records to the clients; make one with Server.log_handler().
-
-    A record that is written on behalf of a request goes to the client of that request. Others, as
-    from a thread that run_in_executor() took, might tell one client what belongs to another: they
-    go to all clients, but to none once a client was authenticated, unless `everyone` says so.
-    """
-
-    def __init__(self, server: Server, level: int = logging.INFO, everyone: bool = False) -> None:
-        super().__init__(level)
-        self.server, self.everyone = server, everyone
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send one record; never raises, never blocks."""
-        if record.name.split(".")[0] == "mcp_lite":
-            return  # what we log about sending must not be sent
-        ctx = CURRENT.get(None)
-        if ctx is not None and ctx.server is not self.server:
-            return  # it belongs to a request of another server in this process
-        try:
-            steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
-            level = next(level for number, level in steps if record.levelno >= number)
-            params = {"level": level, "logger": record.name, "data": self.format(record)}
-            msg = notification("notifications/message", params)
-            if ctx is not None:
-                ctx.conversation.forward(level, msg, ctx)
-            elif self.everyone or not self.server.guarded:
-                for conversation in list(self.server.conversations):
-                    conversation.forward(level, msg)
-        except Exception:
-            self.handleError(record)
 
 
 class Server(Registrations):
@@ -6664,7 +6708,9 @@ class Server(Registrations):
         else:
             raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
 
-    def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
+    def run(
+        self, transport: str | Transport = "stdio", **options: Unpack[RunOptions]
+    ) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
         The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
@@ -6686,7 +6732,7 @@ class Server(Registrations):
         finally:
             watchdog.stop()
 
-    def http(self, **options: Any) -> Any:
+    def http(self, **options: Unpack[HTTPOptions]) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
         return ENGINES["http"](self, **options)
 
@@ -6695,21 +6741,23 @@ class Server(Registrations):
         """This server as an ASGI application; see asgi_with() for options."""
         return self.asgi_with()
 
-    def asgi_with(self, **options: Any) -> Any:
-        """Return an ASGI application; options are the endpoint's: path, token, allowed_hosts ..."""
+    def asgi_with(self, **options: Unpack[ASGIOptions]) -> Any:
+        """Return an ASGI application."""
         return ENGINES["asgi"](self, **options)
 
-    async def serve_stdio(self, **options: Any) -> None:
+    async def serve_stdio(self, **options: Unpack[StdioOptions]) -> None:
         """Serve one client on the standard streams, inside a running loop."""
         await self.serve_on("stdio", lambda url: None, **options)
 
-    async def serve_http(self, **options: Any) -> None:
-        """Serve on a port until cancelled, inside a running loop: host, port, token ..."""
+    async def serve_http(self, **options: Unpack[HTTPOptions]) -> None:
+        """Serve on a port until cancelled, inside a running loop."""
         await self.serve_on("http", lambda url: None, **options)
 
-    def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
+    def start_in_thread(
+        self, transport: str | Transport = "http", **options: Unpack[RunOptions]
+    ) -> ServerThread:
         """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
-        return ServerThread(self, transport, options)
+        return ServerThread(self, transport, {**options})
 
 
 def check_no_loop() -> None:

@@ -25626,6 +25626,37 @@ class TestEndings:
         assert found["error"] == {"code": 503, "message": "the server is shutting down"}
 
 
+class TestOptions:
+    """production 14 and 7: what may be given is written down, and checked when it is given."""
+
+    def given(self, *functions):
+        """Return the names of the keyword parameters of functions."""
+        found = [inspect.signature(fn).parameters.values() for fn in functions]
+        return {p.name for each in found for p in each if p.kind is p.KEYWORD_ONLY}
+
+    def test_the_options_are_those_that_the_engines_take(self):
+        endpoint = self.given(m.Endpoint.__init__)
+        known = m.ASGIOptions.__annotations__
+        assert endpoint | self.given(m.ASGIApp.__init__) <= set(known)
+        listener = endpoint | self.given(m.HTTPServer.__init__)
+        assert listener <= set(m.HTTPOptions.__annotations__)
+        assert self.given(m.ServerStdio.__init__) == set(m.StdioOptions.__annotations__)
+
+    @pytest.mark.parametrize("transport", ["stdio", "http"])
+    def test_an_unknown_option_is_an_error_before_anything_is_served(self, transport):
+        with pytest.raises(TypeError, match="alowed_hosts"):
+            m.Server().run(transport, alowed_hosts=["x"])
+        with pytest.raises(TypeError, match="alowed_hosts"):
+            m.Server().start_in_thread(transport, alowed_hosts=["x"])
+
+    def test_help_names_the_options(self):
+        for method, options in (("run", "RunOptions"), ("http", "HTTPOptions"),
+                                ("asgi_with", "ASGIOptions"), ("serve_stdio", "StdioOptions"),
+                                ("serve_http", "HTTPOptions"), ("start_in_thread", "RunOptions")):  # fmt: skip
+            parameters = inspect.signature(getattr(m.Server, method)).parameters
+            assert parameters["options"].annotation == f"Unpack[{options}]"
+
+
 class TestOwnLog:
     """Errors of handlers are seen by default, once, whatever way the server is run."""
 
