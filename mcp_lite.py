@@ -5243,11 +5243,22 @@ __all__ += ["Context", "LogHandler"]
 RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
 
 
-def _from_threads(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of Context be awaited on the loop, and simply be called in a worker thread."""
+if typing.TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec
+
+    Given = ParamSpec("Given")
+
+
+def _from_threads(
+    method: Callable[Concatenate[Context, Given], Any],
+) -> Callable[Concatenate[Context, Given], Any]:
+    """Let a method of Context be awaited on the loop, and simply be called in a worker thread.
+
+    To a type checker its result is Any: on the loop it is to be awaited, in a thread it is there.
+    """
 
     @functools.wraps(method)
-    def either(self: Context, *args: Any, **kwargs: Any) -> Any:
+    def either(self: Context, /, *args: Given.args, **kwargs: Given.kwargs) -> Any:
         return self._on_loop(method(self, *args, **kwargs))
 
     return either

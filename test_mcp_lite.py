@@ -16356,6 +16356,43 @@ class TestFailures:
         )
 
 
+class TestOneThread:
+    """A `def` handler may use a `def` handler of its own server, however few threads there are."""
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_handlers_that_call_back_into_their_server_do_not_deadlock(self, link, threads):
+        app = m.Server(threads=threads)
+
+        @app.resource("x://deep/{n}")
+        def deep(n: int, ctx: m.Context) -> str:
+            return "bottom" if n == 0 else ctx.read_resource(f"x://deep/{n - 1}")[0]["text"]
+
+        @app.tool
+        def dive(n: int, ctx: m.Context) -> str:
+            ctx.info("diving")
+            return ctx.read_resource(f"x://deep/{n}")[0]["text"]
+
+        async def main():
+            async with link.connect(app) as c:
+                found = await asyncio.gather(*(c.call("dive", {"n": n}) for n in (0, 1, 5, 5, 5)))
+                assert found == ["bottom"] * 5
+
+        run(main())
+
+    def test_the_stream_is_closed_from_a_thread_too(self):
+        app = m.Server()
+
+        @app.tool
+        def close(ctx: m.Context) -> str:
+            return repr(ctx.close_stream())
+
+        async def main():
+            async with m.Client(app) as c:
+                return await c.call("close")
+
+        assert run(main()) == "False"
+
+
 class TestResultsOnTheWire:
     """Whether a dict that a tool returns is data, or its result as the wire has it."""
 
