@@ -292,6 +292,15 @@ async def until(condition, *, seconds=5):
         await asyncio.sleep(0)
 
 
+async def eventually(condition):
+    """Wait until something is true."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0.0005)
+    pytest.fail("it never became true")
+
+
 def run(coro, *, seconds=20):
     """Run a coroutine in a loop of its own, in debug mode; return its result.
 
@@ -5338,6 +5347,908 @@ class TestLines:
             assert feed_every_way(m.LineDecoder, data, eof=True, exact=True) == [
                 line for line in lines if line
             ]
+
+
+###############################################################################
+# T22. Client
+###############################################################################
+
+NEWEST_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "fake"}}
+
+
+EVERYTHING = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+
+
+class FakeServer(m.Transport):
+    """A transport with a server behind it that answers from a table, whatever it says there.
+
+    `answers` gives for a method a result, or a function of the message that gives a list of what
+    comes back: messages, or bytes. What is not in the table is not answered.
+    """
+
+    name = "fake"
+
+    def __init__(self, answers=None, capabilities=EVERYTHING):
+        hello = {**NEWEST_HELLO, "capabilities": capabilities}
+        self.answers = {"initialize": hello, "ping": {}, **(answers or {})}
+        self.sent = []
+        self.ended = False
+        self.inbox = []
+        self.arrived = asyncio.Event()
+
+    def say(self, *items):
+        """Let messages or bytes come from the server."""
+        for item in items:
+            self.inbox.append(item if isinstance(item, bytes) else json.dumps(item).encode())
+        self.arrived.set()
+
+    async def read(self):
+        while not self.inbox and not self.ended:
+            self.arrived.clear()
+            await self.arrived.wait()
+        items, self.inbox = self.inbox, []
+        return items
+
+    async def write(self, msg):
+        if self.ended:
+            raise m.ConnectionClosed("the fake server is gone")
+        m.encode(msg)  # what a wire could not carry must fail here, too
+        for each in msg if isinstance(msg, list) else [msg]:
+            self.sent.append(each)
+            answer = self.answers.get(each.get("method"))
+            if callable(answer):
+                self.say(*answer(each))
+            elif answer is not None and "id" in each:
+                self.say({"jsonrpc": "2.0", "id": each["id"], "result": answer})
+
+    async def close(self):
+        self.ended = True
+        self.arrived.set()
+
+    def methods(self):
+        return [msg.get("method") for msg in self.sent]
+
+
+def client_of_fake(fake, **options):
+    return m.Client(fake, **{"revision": "2025-11-25", "timeout": 5, **options})
+
+
+def answering(result):
+    """Return what answers any request with a result."""
+    return lambda msg: [{"jsonrpc": "2.0", "id": msg["id"], "result": result}] if "id" in msg else []
+
+
+def failing(code, message):
+    problem = {"code": code, "message": message}
+    return lambda msg: [{"jsonrpc": "2.0", "id": msg["id"], "error": problem}]
+
+
+class TestConnecting:
+    """spec 2025-11-25: basic/lifecycle"""
+
+    @pytest.mark.parametrize("name", ["1999-01-01", "2024-11-05", 5, None, ["2025-11-25"], {}])
+    def test_a_server_that_speaks_another_revision_is_left(self, name):
+        async def main():
+            fake = FakeServer({"initialize": {**NEWEST_HELLO, "protocolVersion": name}})
+            with pytest.raises(m.ProtocolError, match="speaks revision .*we speak 2025-11-25"):
+                await client_of_fake(fake).connect()
+            assert fake.ended and fake.methods() == ["initialize"]
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"protocolVersion": "2025-11-25"},
+            {"protocolVersion": "2025-11-25", "capabilities": []},
+            {"protocolVersion": "2025-11-25", "capabilities": None},
+            {},
+        ],
+    )
+    def test_a_malformed_handshake_is_a_protocol_error(self, answer):
+        async def main():
+            with pytest.raises(m.ProtocolError):
+                await client_of_fake(FakeServer({"initialize": answer})).connect()
+
+        run(main())
+
+    def test_a_refused_handshake_is_the_servers_error(self):
+        async def main():
+            fake = FakeServer({"initialize": failing(-32000, "not for you")})
+            with pytest.raises(m.RemoteError, match=r"not for you \(-32000\)"):
+                await client_of_fake(fake).connect()
+            assert fake.ended
+
+        run(main())
+
+    def test_a_silent_server_is_given_up(self):
+        class Silent(FakeServer):
+            def hint(self):
+                return 'it printed to stdout: "hello"'
+
+        async def main():
+            fake = Silent({"initialize": lambda msg: []})
+            with pytest.raises(m.RequestTimeout, match="fake did not answer initialize.*hello"):
+                await client_of_fake(fake, timeout=0.01).connect()
+            assert fake.methods() == ["initialize"]  # which must not be cancelled
+            assert fake.ended
+
+        run(main())
+
+    def test_a_server_that_dies_says_why(self):
+        class Dying(FakeServer):
+            def explain(self):
+                return "exited with status 3; its last words: no such file"
+
+        async def main():
+            fake = Dying({"initialize": lambda msg: setattr(fake, "ended", True) or []})
+            with pytest.raises(m.ConnectionClosed, match="fake exited with status 3; .*no such file"):
+                await client_of_fake(fake).connect()
+
+        run(main())
+
+    def test_a_transport_that_cannot_open_says_why(self):
+        class Unreachable(FakeServer):
+            async def open(self):
+                raise m.ConnectionClosed("command not found: nonesuch")
+
+        async def main():
+            fake = Unreachable()
+            with pytest.raises(m.ConnectionClosed, match="nonesuch"):
+                await client_of_fake(fake).connect()
+            assert fake.ended and not fake.sent
+
+        run(main())
+
+    def test_a_connection_that_is_given_up_leaves_nothing(self):
+        async def main():
+            fake = FakeServer({"initialize": lambda msg: []})
+            task = asyncio.ensure_future(client_of_fake(fake).connect())
+            await eventually(lambda: fake.sent)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert fake.ended
+
+        run(main())
+
+    def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
+        """newcomer-production 20, 24; newcomer-script 26"""
+
+        async def main():
+            for target, option, kind in [
+                (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
+                ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
+            ]:  # fmt: skip
+                with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
+                    m.Client(target, **{option: None})
+            m.Client("server.py", cwd="/", env_replace=True)
+            m.Client("http://localhost/mcp", token="x", headers={})
+            with pytest.raises(TypeError, match="it can have headers, token"):
+                m.Client("http://localhost/mcp", tokn="x")
+
+        run(main())
+
+    def test_mistakes_in_a_call_are_told_with_what_to_write(self):
+        async def main():
+            fake = FakeServer({"tools/call": {"content": []}})
+            async with client_of_fake(fake) as c:
+                sent = len(fake.sent)
+                with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
+                    await c.call("search", text="n")
+                with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
+                    await c.call("search", "n")
+                with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
+                    c.listen(resources=["order://1"])
+                with pytest.raises(TypeError, match="is a list: .'order://1'"):
+                    c.listen(uris="order://1")
+                assert len(fake.sent) == sent
+            with pytest.raises(TypeError, match="async with"):
+                with c:
+                    pass
+
+        run(main())
+
+    def test_roots_are_asked_for_and_answered_before_anything_else_is_sent(self):
+        """newcomer-script 27: the first call must not overtake them."""
+
+        def ping(msg):
+            pings.append(msg)
+            roots = {"jsonrpc": "2.0", "id": "r", "method": "roots/list"}
+            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {}}
+            return [roots, answer] if len(pings) == 1 else [answer]
+
+        async def roots():
+            await asyncio.sleep(0)
+            return ["file:///a"]
+
+        async def main():
+            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
+            async with client_of_fake(fake, roots=roots) as c:
+                await c.call("t")
+            told = [msg.get("method") or msg["result"] for msg in fake.sent]
+            assert told == [
+                "initialize", "notifications/initialized", "ping",
+                {"roots": [{"uri": "file:///a"}]}, "ping", "tools/call",
+            ]  # fmt: skip
+
+        pings = []
+        run(main())
+
+    @pytest.mark.parametrize("ping", [lambda msg: [], failing(-32601, "no")], ids=["silent", "no"])
+    def test_a_server_that_wants_no_roots_holds_nobody_up(self, ping, monkeypatch):
+        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
+
+        async def main():
+            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
+            async with client_of_fake(fake, roots=[]) as c:
+                assert await c.call("t") is None
+            async with client_of_fake(FakeServer({"ping": ping})):
+                pass
+
+        run(main())
+
+    def test_a_server_that_is_never_reached_is_an_error_and_not_a_lost_subscription(self, caplog):
+        async def main():
+            fake = FakeServer({"initialize": lambda msg: setattr(fake, "ended", True) or []})
+            with pytest.raises(m.ConnectionClosed):
+                await client_of_fake(fake, on_tools_changed=print).connect()
+
+        run(main())
+        assert "will be heard" not in caplog.text
+
+    def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
+        async def main():
+            for closed in (True, False):
+                caplog.clear()
+                fake = FakeServer(TestSubscriptions.ANSWERS)
+                async with client_of_fake(fake) as c:
+                    updates = await c.subscribe("x://a")
+                    await (c.close() if closed else fake.close())
+                    assert [update async for update in updates] == []
+                assert ("will be heard any more" in caplog.text) is not closed
+
+        run(main())
+
+    def test_a_server_that_fails_is_one_exception_with_the_cause(self, caplog):
+        class Broken(m.Server):
+            async def serve(self, transport):
+                raise OSError("disk full")
+
+        async def main():
+            with pytest.raises(m.ConnectionClosed, match="the server failed: OSError: disk full"):
+                await m.Client(Broken(), timeout=5).connect()
+
+        run(main())
+        assert "disk full" in caplog.text
+
+
+class TestLists:
+    """spec 2025-11-25: server/utilities/pagination"""
+
+    def test_a_server_that_goes_round_in_circles_is_caught(self):
+        async def main():
+            for cursors in (["a"], ["a", "b"]):
+                turn = itertools.cycle(cursors)
+                fake = FakeServer(
+                    {
+                        "tools/list": lambda msg, turn=turn: answering(
+                            {"tools": [], "nextCursor": next(turn)}
+                        )(msg)
+                    }
+                )
+                async with client_of_fake(fake) as c:
+                    with pytest.raises(m.ProtocolError, match="gave the cursor 'a' twice"):
+                        await c.list_tools()
+                    assert fake.methods().count("tools/list") == len(cursors) + 1
+
+        run(main())
+
+    @pytest.mark.parametrize("pages, fine", [(3, True), (4, False)])
+    def test_pages_without_end_are_cut(self, monkeypatch, pages, fine):
+        monkeypatch.setattr(m, "MAX_PAGES", 3)
+
+        async def main():
+            count = itertools.count(1)
+            seen = []
+
+            def answer(msg):
+                number = next(count)
+                page = {"prompts": [{"name": "p"}]}
+                if number < pages:
+                    page["nextCursor"] = f"cursor {number}"
+                return answering(page)(msg)
+
+            async with client_of_fake(FakeServer({"prompts/list": answer})) as c:
+                if fine:
+                    assert len(await c.list_prompts()) == 3
+                else:
+                    with pytest.raises(m.LimitExceeded, match="more than 3 pages"):
+                        async for item in c.prompts():
+                            seen.append(item)
+                    assert len(seen) == 3
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {},
+            {"tools": None},
+            {"tools": {}},
+            {"tools": "x"},
+            {"tools": [5]},
+            {"tools": [None]},
+            {"tools": [[]]},
+            {"tools": [{}]},
+            {"tools": [{"name": 5}]},
+            {"tools": [{"name": None}]},
+            {"tools": [], "nextCursor": 5},
+            {"tools": [], "nextCursor": {}},
+        ],
+    )
+    def test_what_is_no_list_is_a_protocol_error(self, answer):
+        async def main():
+            async with client_of_fake(FakeServer({"tools/list": answer})) as c:
+                with pytest.raises(m.ProtocolError, match="malformed|sent|should be"):
+                    await c.list_tools()
+
+        run(main())
+
+    def test_null_is_no_cursor(self):
+        async def main():
+            page = {"tools": [{"name": "t"}], "nextCursor": None}
+            async with client_of_fake(FakeServer({"tools/list": page})) as c:
+                assert await c.list_tools() == [{"name": "t"}]
+
+        run(main())
+
+
+class TestCalls:
+    """spec 2025-11-25: server/tools"""
+
+    @pytest.mark.parametrize(
+        "answer, value",
+        [
+            ({"content": []}, None),
+            ({"content": [{"type": "text", "text": "a"}]}, "a"),
+            ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, ["a", "b"]),
+            ({"content": [{"type": "image", "data": ""}]}, {"type": "image", "data": ""}),
+            ({"content": [{"type": "new", "x": 1}]}, {"type": "new", "x": 1}),
+            ({"content": [], "structuredContent": {"result": []}}, []),
+            ({"content": [], "structuredContent": {"result": [1]}}, {"result": [1]}),
+            ({"content": [{"type": "text", "text": "5"}], "structuredContent": {"result": 5}}, 5),
+            (
+                {
+                    "content": [{"type": "text", "text": '{"result": 5}'}],
+                    "structuredContent": {"result": 5},
+                },
+                {"result": 5},
+            ),
+            (
+                {
+                    "content": [{"type": "text", "text": '{"result": "x"}'}],
+                    "structuredContent": {"result": '{"result": "x"}'},
+                },
+                '{"result": "x"}',
+            ),
+            ({"content": [], "structuredContent": {"result": 1, "x": 2}}, {"result": 1, "x": 2}),
+            ({"structuredContent": {"a": 1}}, {"a": 1}),
+            ({"content": [], "structuredContent": {}}, {}),
+        ],
+    )
+    def test_the_value_is_the_most_telling_part(self, answer, value):
+        async def main():
+            fake = FakeServer({"tools/call": answer, "tools/list": {"tools": []}})
+            async with client_of_fake(fake) as c:
+                assert await c.call("t") == value
+                assert await c.call_tool("t") == answer
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "content, text",
+        [
+            ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+            ([], "the tool failed without a message"),
+            ([{"type": "text", "text": 5}], "the tool failed without a message"),
+        ],
+    )
+    def test_a_failure_is_raised_with_its_text_and_result(self, content, text):
+        async def main():
+            answer = {"content": content, "isError": True, "structuredContent": {"x": 1}}
+            async with client_of_fake(FakeServer({"tools/call": answer})) as c:
+                with pytest.raises(m.ToolError) as caught:
+                    await c.call("t")
+                assert (str(caught.value), caught.value.result) == (text, answer)
+
+        run(main())
+
+    def test_output_is_checked_against_the_schema_of_a_tool_that_was_listed(self, caplog):
+        """spec 2025-11-25: server/tools#output-schema"""
+        number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tools = [
+            {"name": "good", "inputSchema": {}, "outputSchema": number},
+            {"name": "free", "inputSchema": {}},
+            {"name": "odd", "inputSchema": {}, "outputSchema": {"$ref": "https://elsewhere/"}},
+            {"name": "none", "inputSchema": {}, "outputSchema": 5},
+        ]
+
+        async def main():
+            out = {"content": [], "structuredContent": {"n": "x"}}
+            fake = FakeServer({"tools/call": out, "tools/list": {"tools": tools}})
+            async with client_of_fake(fake) as c:
+                assert await c.call("good") == {"n": "x"}
+                assert "tools/list" not in fake.methods()  # cold-read B11: nothing is hidden
+                await c.list_tools()
+                with pytest.raises(m.ProtocolError, match="'good' broke its own output schema: n:"):
+                    await c.call("good")
+                for name in ("free", "odd", "odd", "none", "hidden"):
+                    assert await c.call(name) == {"n": "x"}
+                assert caplog.text.count("the output of 'odd' is not checked") == 1
+                fake.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+                await c.ping()
+                assert await c.call("good") == {"n": "x"}
+                assert fake.methods().count("tools/list") == 1
+
+        run(main())
+
+    def test_a_cancelled_call_is_cancelled_at_the_server(self):
+        async def main():
+            fake = FakeServer({"tools/call": lambda msg: []})
+            async with client_of_fake(fake) as c:
+                task = asyncio.ensure_future(c.call("t"))
+                await eventually(lambda: "tools/call" in fake.methods())
+                task.cancel()
+                await asyncio.wait({task})
+                await eventually(lambda: fake.methods()[-1] == "notifications/cancelled")
+                assert fake.sent[-1]["params"]["requestId"] == fake.sent[-2]["id"]
+                late = {"jsonrpc": "2.0", "id": fake.sent[-2]["id"], "result": {}}
+                fake.say(late)  # changes nothing
+                await c.ping()
+
+        run(main())
+
+    def test_max_timeout_is_the_longest_that_a_request_takes(self):
+        """newcomer-script 9: with timeout, unless that is given for the one call"""
+
+        async def main():
+            fake = FakeServer({"tools/call": lambda msg: []})
+            async with client_of_fake(fake, timeout=5, max_timeout=0.02) as c:
+                with pytest.raises(m.RequestTimeout, match="within 0.02 seconds"):
+                    await c.call("t")
+                with pytest.raises(m.RequestTimeout, match="within 0.03 seconds"):
+                    await c.call("t", timeout=0.03)
+
+        run(main())
+
+    def test_meta_travels_beside_the_progress_token(self):
+        async def main():
+            fake = FakeServer({"tools/call": {"content": []}})
+            async with client_of_fake(fake) as c:
+                await c.call("t", meta={"traceparent": "00-1"})
+                meta = fake.sent[-1]["params"]["_meta"]
+                assert meta["traceparent"] == "00-1" and "progressToken" in meta
+
+        run(main())
+
+
+GARBAGE = [None, True, 5, -1.5, 10**400, "x", "", [], [5], [None], [[]], [{}], {}, {"a": 1}]
+
+
+class TestHostileServers:
+    """Whatever a server says, a call returns or raises an MCPError; never anything else."""
+
+    CALLS = {
+        "tools/list": lambda c: c.list_tools(),
+        "resources/list": lambda c: c.list_resources(),
+        "resources/templates/list": lambda c: c.list_templates(),
+        "prompts/list": lambda c: c.list_prompts(),
+        "tools/call": lambda c: c.call("t"),
+        "resources/read": lambda c: c.read("x://"),
+        "resources/subscribe": lambda c: c.subscribe("x://").open(),
+        "prompts/get": lambda c: c.get_prompt("p"),
+        "completion/complete": lambda c: c.complete("p", "a", "b"),
+        "logging/setLevel": lambda c: c.set_log_level("info"),
+        "ping": lambda c: c.ping(),
+        "acme/any": lambda c: c.request("acme/any"),
+    }
+    MEMBERS = {
+        "tools/list": ["tools", "nextCursor"],
+        "resources/list": ["resources", "nextCursor"],
+        "resources/templates/list": ["resourceTemplates"],
+        "prompts/list": ["prompts"],
+        "tools/call": ["content", "structuredContent", "isError", "_meta"],
+        "resources/read": ["contents"],
+        "prompts/get": ["messages", "description"],
+        "completion/complete": ["completion"],
+    }
+
+    async def survives(self, call):
+        try:
+            return await call
+        except m.MCPError as exc:
+            return exc
+
+    @pytest.mark.parametrize("method", MEMBERS)
+    def test_results_with_wrong_types_everywhere(self, method):
+        async def main():
+            fake = FakeServer({"tools/list": {"tools": []}})
+            async with client_of_fake(fake) as c:
+                for key in self.MEMBERS[method]:
+                    for value in GARBAGE:
+                        for held in (value, [{"name": value, "uri": value, "text": value}], [value]):
+                            fake.answers[method] = {key: held}
+                            await self.survives(self.CALLS[method](c))
+                for value in GARBAGE:
+                    for inner in ("values", "total", "blob", "text", "content", "role", "type"):
+                        fake.answers[method] = {
+                            "completion": {inner: value},
+                            "contents": [{inner: value}],
+                            "messages": [{inner: value}],
+                            "content": [{inner: value}],
+                        }
+                        await self.survives(self.CALLS[method](c))
+                assert await c.ping() < 10
+
+        run(main())
+
+    @pytest.mark.parametrize("method", CALLS)
+    def test_answers_that_are_no_answers(self, method):
+        """A malformed answer fails the request that it names, and that one alone."""
+        broken = [
+            {"result": value} for value in GARBAGE if not isinstance(value, dict)
+        ] + [
+            {"error": value} for value in GARBAGE
+        ] + [
+            {},
+            {"result": {}, "error": {"code": 1, "message": "x"}},
+            {"error": {"code": "x", "message": "x"}},
+            {"error": {"code": 1, "message": 5}},
+            {"error": {"code": 1}},
+            {"jsonrpc": "1.0", "result": {}},
+        ]  # fmt: skip
+
+        async def main():
+            fake = FakeServer()
+            async with client_of_fake(fake, timeout=0.05) as c:
+                for answer in broken:
+                    fake.answers[method] = lambda msg, answer=answer: [
+                        {"jsonrpc": "2.0", "id": msg["id"], **answer}
+                    ]
+                    exc = await self.survives(self.CALLS[method](c))
+                    assert isinstance(exc, m.MCPError), answer
+                fake.answers[method] = {}
+                fake.answers["ping"] = {}
+                assert await c.ping() < 10
+
+        run(main())
+
+    def test_random_answers(self):
+        dice = rng("hostile answers")
+        words = ["tools", "name", "uri", "content", "type", "text", "nextCursor", "completion"]
+        words += ["values", "contents", "blob", "messages", "role", "isError", "structuredContent"]
+        words += ["inputSchema", "outputSchema", "prompts", "resources", "resourceTemplates", "$ref"]
+
+        def value(depth):
+            if depth == 0 or dice.random() < 0.3:
+                return dice.choice([*GARBAGE, *words, "text", "resource"])
+            if dice.random() < 0.4:
+                return [value(depth - 1) for _ in range(dice.randrange(3))]
+            return {word: value(depth - 1) for word in dice.sample(words, dice.randrange(5))}
+
+        async def main():
+            fake = FakeServer()
+            async with client_of_fake(fake) as c:
+                for _turn in range(600):
+                    method = dice.choice(list(self.CALLS))
+                    for each in self.CALLS:
+                        answer = value(4)
+                        fake.answers[each] = answer if isinstance(answer, dict) else {"x": answer}
+                    await self.survives(self.CALLS[method](c))
+                    c.subscriptions.clear()
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"",
+            b"hello",
+            b"{",
+            b"\xff\xfe",
+            b"5",
+            b"null",
+            b'"x"',
+            b"[]",
+            b"[[]]",
+            b"{}",
+            b'{"jsonrpc":"2.0"}',
+            b'{"jsonrpc":"2.0","id":999,"result":{}}',
+            b'{"jsonrpc":"2.0","id":"999","result":{}}',
+            b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
+            b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}',
+            b'{"jsonrpc":"2.0","id":true,"result":{}}',
+            b'{"jsonrpc":"2.0","id":1e999,"result":{}}',
+            b'{"jsonrpc":"2.0","id":[1],"method":"ping"}',
+            b'{"jsonrpc":"2.0","method":5}',
+            b'{"jsonrpc":"2.0","method":"ping","params":5}',
+            b'{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}',
+            b'{"jsonrpc":"2.0","id":5,"result":' + b"[" * 500 + b"]" * 500 + b"}",
+            b'{"jsonrpc":"2.0","id":5,"result":{"n":' + b"1" * 5000 + b"}}",
+            b'[{"jsonrpc":"2.0","method":"x"}]',
+        ],
+    )
+    def test_garbage_between_messages_does_no_harm(self, line):
+        async def main():
+            fake = FakeServer({"tools/call": {"content": []}})
+            async with client_of_fake(fake) as c:
+                fake.say(line)
+                assert await c.call("t") is None
+                assert await c.ping() < 10
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "method",
+        [
+            "notifications/message",
+            "notifications/progress",
+            "notifications/cancelled",
+            "notifications/resources/updated",
+            "notifications/tools/list_changed",
+            "notifications/elicitation/complete",
+            "notifications/subscriptions/acknowledged",
+            "notifications/initialized",
+            "notifications",
+            "x",
+            "",
+        ],
+    )
+    def test_malformed_notifications_do_no_harm(self, method):
+        def listen(*args):
+            heard.append(args)
+
+        heard = []
+
+        async def main():
+            fake = FakeServer()
+            async with client_of_fake(
+                fake, log=listen, progress=listen, on_resource_updated=listen, on_tools_changed=listen
+            ) as c:
+                keys = ["uri", "level", "data", "progressToken", "progress", "requestId", "_meta"]
+                for key in keys:
+                    for value in GARBAGE:
+                        params = {key: value, **({"progressToken": 1} if key == "progress" else {})}
+                        fake.say({"jsonrpc": "2.0", "method": method, "params": params})
+                fake.say({"jsonrpc": "2.0", "method": method})
+                assert await c.ping() < 10
+
+        run(main())
+
+    def test_a_blob_that_is_no_base64_is_a_protocol_error(self):
+        async def main():
+            fake = FakeServer()
+            async with client_of_fake(fake) as c:
+                for contents, value in [
+                    ([{"uri": "x://", "blob": "AA=="}], b"\0"),
+                    ([{"uri": "x://", "text": "a"}, {"uri": "x://", "blob": ""}], ["a", b""]),
+                    ([], []),
+                    ([{"uri": "x://", "blob": "A"}], None),
+                    ([{"uri": "x://", "blob": "é"}], None),
+                    ([{"uri": "x://", "blob": "A*A="}], None),
+                    ([{"uri": "x://"}], None),
+                ]:
+                    fake.answers["resources/read"] = {"contents": contents}
+                    if value is None:
+                        with pytest.raises(m.ProtocolError):
+                            await c.read("x://")
+                    else:
+                        assert await c.read("x://") == value
+
+        run(main())
+
+
+    EVIL = {"pattern": "^(a+)+$"}
+    EVIL_TEXT = "a" * 60 + "!"  # a backtracking engine would be busy for years
+
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            {"properties": {"x": EVIL}},
+            {"allOf": [{"$ref": "#/$defs/evil"}], "$defs": {"evil": {"properties": {"x": EVIL}}}},
+            {"additionalProperties": {"anyOf": [False, EVIL]}},
+            {"propertyNames": EVIL},
+            {"patternProperties": {"^(a+)+$": True}},
+            {"not": {"properties": {"x": {"not": EVIL}}}},
+        ],
+    )
+    def test_regular_expressions_of_a_server_are_not_tried(self, schema):
+        """users-and-competitors 4.4, rule 9: schemas are data."""
+        text = self.EVIL_TEXT
+
+        async def main():
+            tool = {"name": "t", "inputSchema": {}, "outputSchema": {"type": "object", **schema}}
+            out = {"content": [], "structuredContent": {"x": text, text: 1}}
+            fake = FakeServer({"tools/call": out, "tools/list": {"tools": [tool]}})
+            async with client_of_fake(fake) as c:
+                assert await c.call("t") == out["structuredContent"]
+
+        run(main())
+        form = {"type": "object", "properties": {"x": {"type": "string", "default": text}}}
+        answer = m.answer_of({}, {**form, **schema} if "properties" not in schema else schema)
+        assert answer["action"] == "accept"
+
+    def test_a_property_may_be_called_pattern(self):
+        schema = {"type": "object", "properties": {"pattern": {"type": "integer"}}}
+        with pytest.raises(m.SchemaError, match="pattern: expected integer"):
+            m.checker_of(schema)({"pattern": "x"})
+
+
+class TestCallbacks:
+    """What a program gives to be called may be plain or async, and may fail."""
+
+    def test_a_listener_that_raises_is_logged(self, caplog):
+        def fail(*args):
+            raise RuntimeError("listener broke")
+
+        async def main():
+            fake = FakeServer()
+            options = {"log": fail, "progress": fail, "on_tools_changed": fail}
+            async with client_of_fake(fake, on_resource_updated=fail, **options) as c:
+                for method in ("message", "tools/list_changed", "resources/updated"):
+                    fake.say({"jsonrpc": "2.0", "method": f"notifications/{method}"})
+                assert await c.ping() < 10
+
+        run(main())
+        assert caplog.text.count("RuntimeError: listener broke") == 3
+
+    def test_listeners_hear_what_the_server_says(self):
+        heard = []
+
+        async def main():
+            fake = FakeServer()
+            async with client_of_fake(
+                fake,
+                log=lambda *args: heard.append(args),
+                on_tools_changed=lambda: heard.append("tools"),
+                on_prompts_changed=lambda: heard.append("prompts"),
+                on_resources_changed=lambda: heard.append("resources"),
+                on_resource_updated=lambda params: heard.append(params),
+            ) as c:
+
+                @c.on("notifications/acme")
+                async def acme(params):
+                    heard.append(params["n"])
+
+                c.on("notifications/acme")(lambda params: heard.append("second"))
+                for method, params in [
+                    ("message", {"level": "info", "data": [1]}),
+                    ("message", {"level": "error", "data": "x", "logger": "y"}),
+                    ("tools/list_changed", {}),
+                    ("prompts/list_changed", {}),
+                    ("resources/list_changed", {}),
+                    ("resources/updated", {"uri": "x://"}),
+                    ("acme", {"n": 3}),
+                ]:
+                    fake.say(
+                        {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
+                    )
+                await eventually(lambda: len(heard) == 8)
+
+        run(main())
+        assert heard[:6] == [
+            ("info", [1], None), ("error", "x", "y"), "tools", "prompts", "resources", {"uri": "x://"},
+        ]  # fmt: skip
+        assert sorted(map(str, heard[6:])) == ["3", "second"]
+
+
+class TestBatch:
+    """spec 2025-03-26: basic/index#batching"""
+
+    def test_a_batch_that_cannot_be_written_fails_at_once(self):
+        class Broken(FakeServer):
+            async def write(self, msg):
+                if isinstance(msg, list):
+                    raise m.ConnectionClosed("the pipe is broken")
+                await super().write(msg)
+
+        async def main():
+            fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
+            async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
+                with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
+                    await c.batch([("ping", None)] * 3)
+
+        run(main())
+
+
+class TestSubscriptions:
+    """spec 2025-11-25: server/resources#subscriptions"""
+
+    ANSWERS = {"resources/subscribe": {}, "resources/unsubscribe": {}}
+
+    @staticmethod
+    def update(uri):
+        params = {"uri": uri}
+        return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}
+
+    def test_updates_can_be_iterated_over_until_the_end(self):
+        async def main():
+            fake = FakeServer(self.ANSWERS)
+            async with client_of_fake(fake) as c:
+                seen = []
+
+                async def follow(uri):
+                    async for update in c.subscribe(uri):
+                        seen.append(update["uri"])
+
+                following = asyncio.ensure_future(follow("x://a"))
+                await eventually(lambda: "resources/subscribe" in fake.methods())
+                fake.say(self.update("x://a"), self.update("x://a/part"), self.update("x://ab"))
+                fake.say(self.update("x://other"), self.update("x://a"))
+                await eventually(lambda: len(seen) == 3)
+                assert seen == ["x://a", "x://a/part", "x://a"]
+                await c.unsubscribe("x://a")
+                await following
+                following = asyncio.ensure_future(follow("x://b"))
+                await eventually(lambda: fake.methods()[-1] == "resources/subscribe")
+            await following  # ended with the connection
+
+        run(main())
+
+    def test_two_who_want_the_same_are_one_subscription(self):
+        async def main():
+            fake = FakeServer(self.ANSWERS)
+            async with client_of_fake(fake) as c:
+                heard = []
+
+                async def hear(params):
+                    heard.append(params["uri"])
+
+                async with c.subscribe("x://a") as first:
+                    second = await c.subscribe("x://a", hear)
+                    fake.say(self.update("x://a"))
+                    assert await first.__anext__() == {"uri": "x://a"}
+                    await eventually(lambda: heard == ["x://a"])
+                assert fake.methods().count("resources/subscribe") == 1
+                assert "resources/unsubscribe" not in fake.methods()
+                await second.close()
+                await second.close()
+                assert fake.methods().count("resources/unsubscribe") == 1
+
+        run(main())
+
+    def test_a_refused_subscription_is_forgotten(self):
+        async def main():
+            fake = FakeServer({"resources/subscribe": failing(-32002, "no such thing")})
+            async with client_of_fake(fake) as c:
+                for _ in range(2):
+                    with pytest.raises(m.RemoteError, match="no such thing"):
+                        await c.subscribe("x://a")
+                assert fake.methods().count("resources/subscribe") == 2
+                assert not c.subscriptions
+
+        run(main())
+
+    def test_a_slow_reader_loses_the_oldest_updates_not_memory(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_INBOX", 3)
+
+        async def main():
+            fake = FakeServer(self.ANSWERS)
+            async with client_of_fake(fake) as c:
+                async with c.subscribe("x://a") as updates:
+                    fake.say(*(self.update(f"x://a/{n}") for n in range(10)))
+                    await c.ping()
+                    seen = [(await updates.__anext__())["uri"] for _ in range(3)]
+                assert seen == ["x://a/7", "x://a/8", "x://a/9"]
+
+        run(main())
 
 
 ###############################################################################
@@ -16004,15 +16915,6 @@ def results_of(sent, method):
     return [by_id[req_id] for req_id in ids if req_id in by_id]
 
 
-async def eventually(condition):
-    """Wait until something is true."""
-    for _ in range(10_000):
-        if condition():
-            return
-        await asyncio.sleep(0.0005)
-    pytest.fail("it never became true")
-
-
 class RawClient:
     """A client that says what it likes, for what a Client would never say."""
 
@@ -18931,92 +19833,8 @@ class TestConversations:
 # T41. The client
 ###############################################################################
 
-NEWEST_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "fake"}}
-EVERYTHING = {
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True, "listChanged": True},
-    "prompts": {"listChanged": True},
-    "completions": {},
-    "logging": {},
-}
-
-
-class FakeServer(m.Transport):
-    """A transport with a server behind it that answers from a table, whatever it says there.
-
-    `answers` gives for a method a result, or a function of the message that gives a list of what
-    comes back: messages, or bytes. What is not in the table is not answered.
-    """
-
-    name = "fake"
-
-    def __init__(self, answers=None, capabilities=EVERYTHING):
-        hello = {**NEWEST_HELLO, "capabilities": capabilities}
-        self.answers = {"initialize": hello, "ping": {}, **(answers or {})}
-        self.sent = []
-        self.ended = False
-        self.inbox = []
-        self.arrived = asyncio.Event()
-
-    def say(self, *items):
-        """Let messages or bytes come from the server."""
-        for item in items:
-            self.inbox.append(item if isinstance(item, bytes) else json.dumps(item).encode())
-        self.arrived.set()
-
-    async def read(self):
-        while not self.inbox and not self.ended:
-            self.arrived.clear()
-            await self.arrived.wait()
-        items, self.inbox = self.inbox, []
-        return items
-
-    async def write(self, msg):
-        if self.ended:
-            raise m.ConnectionClosed("the fake server is gone")
-        m.encode(msg)  # what a wire could not carry must fail here, too
-        for each in msg if isinstance(msg, list) else [msg]:
-            self.sent.append(each)
-            answer = self.answers.get(each.get("method"))
-            if callable(answer):
-                self.say(*answer(each))
-            elif answer is not None and "id" in each:
-                self.say({"jsonrpc": "2.0", "id": each["id"], "result": answer})
-
-    async def close(self):
-        self.ended = True
-        self.arrived.set()
-
-    def methods(self):
-        return [msg.get("method") for msg in self.sent]
-
-
-def client_of_fake(fake, **options):
-    return m.Client(fake, **{"revision": "2025-11-25", "timeout": 5, **options})
-
-
-def answering(result):
-    """Return what answers any request with a result."""
-    return lambda msg: [{"jsonrpc": "2.0", "id": msg["id"], "result": result}] if "id" in msg else []
-
-
-def failing(code, message):
-    problem = {"code": code, "message": message}
-    return lambda msg: [{"jsonrpc": "2.0", "id": msg["id"], "error": problem}]
-
-
-class TestConnecting:
+class TestConnectingEverywhere:
     """spec 2025-11-25: basic/lifecycle"""
-
-    @pytest.mark.parametrize("name", ["1999-01-01", "2024-11-05", 5, None, ["2025-11-25"], {}])
-    def test_a_server_that_speaks_another_revision_is_left(self, name):
-        async def main():
-            fake = FakeServer({"initialize": {**NEWEST_HELLO, "protocolVersion": name}})
-            with pytest.raises(m.ProtocolError, match="speaks revision .*we speak 2025-11-25"):
-                await client_of_fake(fake).connect()
-            assert fake.ended and fake.methods() == ["initialize"]
-
-        run(main())
 
     @pytest.mark.parametrize("name", LEGACY_REVISIONS)
     def test_an_older_revision_is_spoken_when_none_is_pinned(self, name):
@@ -19034,87 +19852,11 @@ class TestConnecting:
 
         run(main())
 
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {"protocolVersion": "2025-11-25"},
-            {"protocolVersion": "2025-11-25", "capabilities": []},
-            {"protocolVersion": "2025-11-25", "capabilities": None},
-            {},
-        ],
-    )
-    def test_a_malformed_handshake_is_a_protocol_error(self, answer):
-        async def main():
-            with pytest.raises(m.ProtocolError):
-                await client_of_fake(FakeServer({"initialize": answer})).connect()
-
-        run(main())
-
     def test_what_a_sloppy_server_says_of_itself_does_not_matter(self):
         async def main():
             hello = {**NEWEST_HELLO, "serverInfo": "me", "instructions": 5, "more": [1]}
             async with client_of_fake(FakeServer({"initialize": hello})) as c:
                 assert (c.server_info, c.instructions, c.server_capabilities) == ({}, None, {})
-
-        run(main())
-
-    def test_a_refused_handshake_is_the_servers_error(self):
-        async def main():
-            fake = FakeServer({"initialize": failing(-32000, "not for you")})
-            with pytest.raises(m.RemoteError, match=r"not for you \(-32000\)"):
-                await client_of_fake(fake).connect()
-            assert fake.ended
-
-        run(main())
-
-    def test_a_silent_server_is_given_up(self):
-        class Silent(FakeServer):
-            def hint(self):
-                return 'it printed to stdout: "hello"'
-
-        async def main():
-            fake = Silent({"initialize": lambda msg: []})
-            with pytest.raises(m.RequestTimeout, match="fake did not answer initialize.*hello"):
-                await client_of_fake(fake, timeout=0.01).connect()
-            assert fake.methods() == ["initialize"]  # which must not be cancelled
-            assert fake.ended
-
-        run(main())
-
-    def test_a_server_that_dies_says_why(self):
-        class Dying(FakeServer):
-            def explain(self):
-                return "exited with status 3; its last words: no such file"
-
-        async def main():
-            fake = Dying({"initialize": lambda msg: setattr(fake, "ended", True) or []})
-            with pytest.raises(m.ConnectionClosed, match="fake exited with status 3; .*no such file"):
-                await client_of_fake(fake).connect()
-
-        run(main())
-
-    def test_a_transport_that_cannot_open_says_why(self):
-        class Unreachable(FakeServer):
-            async def open(self):
-                raise m.ConnectionClosed("command not found: nonesuch")
-
-        async def main():
-            fake = Unreachable()
-            with pytest.raises(m.ConnectionClosed, match="nonesuch"):
-                await client_of_fake(fake).connect()
-            assert fake.ended and not fake.sent
-
-        run(main())
-
-    def test_a_connection_that_is_given_up_leaves_nothing(self):
-        async def main():
-            fake = FakeServer({"initialize": lambda msg: []})
-            task = asyncio.ensure_future(client_of_fake(fake).connect())
-            await eventually(lambda: fake.sent)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert fake.ended
 
         run(main())
 
@@ -19144,104 +19886,6 @@ class TestConnecting:
                 found.append(caught.value)
             assert len({*map(str, found)}) == 1 and c.peer.lost not in found
             assert len({*map(id, found)}) == 4  # each with a traceback of its own
-
-        run(main())
-
-    def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
-        """newcomer-production 20, 24; newcomer-script 26"""
-
-        async def main():
-            for target, option, kind in [
-                (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
-                ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
-            ]:  # fmt: skip
-                with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
-                    m.Client(target, **{option: None})
-            m.Client("server.py", cwd="/", env_replace=True)
-            m.Client("http://localhost/mcp", token="x", headers={})
-            with pytest.raises(TypeError, match="it can have headers, token"):
-                m.Client("http://localhost/mcp", tokn="x")
-
-        run(main())
-
-    def test_mistakes_in_a_call_are_told_with_what_to_write(self):
-        async def main():
-            fake = FakeServer({"tools/call": {"content": []}})
-            async with client_of_fake(fake) as c:
-                sent = len(fake.sent)
-                with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
-                    await c.call("search", text="n")
-                with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
-                    await c.call("search", "n")
-                with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
-                    c.listen(resources=["order://1"])
-                with pytest.raises(TypeError, match="is a list: .'order://1'"):
-                    c.listen(uris="order://1")
-                assert len(fake.sent) == sent
-            with pytest.raises(TypeError, match="async with"):
-                with c:
-                    pass
-
-        run(main())
-
-    def test_roots_are_asked_for_and_answered_before_anything_else_is_sent(self):
-        """newcomer-script 27: the first call must not overtake them."""
-
-        def ping(msg):
-            pings.append(msg)
-            roots = {"jsonrpc": "2.0", "id": "r", "method": "roots/list"}
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {}}
-            return [roots, answer] if len(pings) == 1 else [answer]
-
-        async def roots():
-            await asyncio.sleep(0)
-            return ["file:///a"]
-
-        async def main():
-            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
-            async with client_of_fake(fake, roots=roots) as c:
-                await c.call("t")
-            told = [msg.get("method") or msg["result"] for msg in fake.sent]
-            assert told == [
-                "initialize", "notifications/initialized", "ping",
-                {"roots": [{"uri": "file:///a"}]}, "ping", "tools/call",
-            ]  # fmt: skip
-
-        pings = []
-        run(main())
-
-    @pytest.mark.parametrize("ping", [lambda msg: [], failing(-32601, "no")], ids=["silent", "no"])
-    def test_a_server_that_wants_no_roots_holds_nobody_up(self, ping, monkeypatch):
-        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
-
-        async def main():
-            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
-            async with client_of_fake(fake, roots=[]) as c:
-                assert await c.call("t") is None
-            async with client_of_fake(FakeServer({"ping": ping})):
-                pass
-
-        run(main())
-
-    def test_a_server_that_is_never_reached_is_an_error_and_not_a_lost_subscription(self, caplog):
-        async def main():
-            fake = FakeServer({"initialize": lambda msg: setattr(fake, "ended", True) or []})
-            with pytest.raises(m.ConnectionClosed):
-                await client_of_fake(fake, on_tools_changed=print).connect()
-
-        run(main())
-        assert "will be heard" not in caplog.text
-
-    def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
-        async def main():
-            for closed in (True, False):
-                caplog.clear()
-                fake = FakeServer(TestSubscriptions.ANSWERS)
-                async with client_of_fake(fake) as c:
-                    updates = await c.subscribe("x://a")
-                    await (c.close() if closed else fake.close())
-                    assert [update async for update in updates] == []
-                assert ("will be heard any more" in caplog.text) is not closed
 
         run(main())
 
@@ -19290,18 +19934,6 @@ class TestConnecting:
                     raise ZeroDivisionError
 
         run(main())
-
-    def test_a_server_that_fails_is_one_exception_with_the_cause(self, caplog):
-        class Broken(m.Server):
-            async def serve(self, transport):
-                raise OSError("disk full")
-
-        async def main():
-            with pytest.raises(m.ConnectionClosed, match="the server failed: OSError: disk full"):
-                await m.Client(Broken(), timeout=5).connect()
-
-        run(main())
-        assert "disk full" in caplog.text
 
     def test_what_was_not_declared_is_not_asked_for(self):
         """spec 2025-11-25: basic/lifecycle#operation"""
@@ -19362,52 +19994,8 @@ class TestConnecting:
         }
 
 
-class TestLists:
+class TestListsEverywhere:
     """spec 2025-11-25: server/utilities/pagination"""
-
-    def test_a_server_that_goes_round_in_circles_is_caught(self):
-        async def main():
-            for cursors in (["a"], ["a", "b"]):
-                turn = itertools.cycle(cursors)
-                fake = FakeServer(
-                    {
-                        "tools/list": lambda msg, turn=turn: answering(
-                            {"tools": [], "nextCursor": next(turn)}
-                        )(msg)
-                    }
-                )
-                async with client_of_fake(fake) as c:
-                    with pytest.raises(m.ProtocolError, match="gave the cursor 'a' twice"):
-                        await c.list_tools()
-                    assert fake.methods().count("tools/list") == len(cursors) + 1
-
-        run(main())
-
-    @pytest.mark.parametrize("pages, fine", [(3, True), (4, False)])
-    def test_pages_without_end_are_cut(self, monkeypatch, pages, fine):
-        monkeypatch.setattr(m, "MAX_PAGES", 3)
-
-        async def main():
-            count = itertools.count(1)
-            seen = []
-
-            def answer(msg):
-                number = next(count)
-                page = {"prompts": [{"name": "p"}]}
-                if number < pages:
-                    page["nextCursor"] = f"cursor {number}"
-                return answering(page)(msg)
-
-            async with client_of_fake(FakeServer({"prompts/list": answer})) as c:
-                if fine:
-                    assert len(await c.list_prompts()) == 3
-                else:
-                    with pytest.raises(m.LimitExceeded, match="more than 3 pages"):
-                        async for item in c.prompts():
-                            seen.append(item)
-                    assert len(seen) == 3
-
-        run(main())
 
     def test_the_pages_of_a_list_have_a_limit_in_bytes(self, monkeypatch):
         """attack 17: 60 pages of 8 MB"""
@@ -19442,128 +20030,9 @@ class TestLists:
             run(main())
         assert len(of_method(sent, "tools/list")) == 2
 
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {},
-            {"tools": None},
-            {"tools": {}},
-            {"tools": "x"},
-            {"tools": [5]},
-            {"tools": [None]},
-            {"tools": [[]]},
-            {"tools": [{}]},
-            {"tools": [{"name": 5}]},
-            {"tools": [{"name": None}]},
-            {"tools": [], "nextCursor": 5},
-            {"tools": [], "nextCursor": {}},
-        ],
-    )
-    def test_what_is_no_list_is_a_protocol_error(self, answer):
-        async def main():
-            async with client_of_fake(FakeServer({"tools/list": answer})) as c:
-                with pytest.raises(m.ProtocolError, match="malformed|sent|should be"):
-                    await c.list_tools()
 
-        run(main())
-
-    def test_null_is_no_cursor(self):
-        async def main():
-            page = {"tools": [{"name": "t"}], "nextCursor": None}
-            async with client_of_fake(FakeServer({"tools/list": page})) as c:
-                assert await c.list_tools() == [{"name": "t"}]
-
-        run(main())
-
-
-class TestCalls:
+class TestCallsEverywhere:
     """spec 2025-11-25: server/tools"""
-
-    @pytest.mark.parametrize(
-        "answer, value",
-        [
-            ({"content": []}, None),
-            ({"content": [{"type": "text", "text": "a"}]}, "a"),
-            ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, ["a", "b"]),
-            ({"content": [{"type": "image", "data": ""}]}, {"type": "image", "data": ""}),
-            ({"content": [{"type": "new", "x": 1}]}, {"type": "new", "x": 1}),
-            ({"content": [], "structuredContent": {"result": []}}, []),
-            ({"content": [], "structuredContent": {"result": [1]}}, {"result": [1]}),
-            ({"content": [{"type": "text", "text": "5"}], "structuredContent": {"result": 5}}, 5),
-            (
-                {
-                    "content": [{"type": "text", "text": '{"result": 5}'}],
-                    "structuredContent": {"result": 5},
-                },
-                {"result": 5},
-            ),
-            (
-                {
-                    "content": [{"type": "text", "text": '{"result": "x"}'}],
-                    "structuredContent": {"result": '{"result": "x"}'},
-                },
-                '{"result": "x"}',
-            ),
-            ({"content": [], "structuredContent": {"result": 1, "x": 2}}, {"result": 1, "x": 2}),
-            ({"structuredContent": {"a": 1}}, {"a": 1}),
-            ({"content": [], "structuredContent": {}}, {}),
-        ],
-    )
-    def test_the_value_is_the_most_telling_part(self, answer, value):
-        async def main():
-            fake = FakeServer({"tools/call": answer, "tools/list": {"tools": []}})
-            async with client_of_fake(fake) as c:
-                assert await c.call("t") == value
-                assert await c.call_tool("t") == answer
-
-        run(main())
-
-    @pytest.mark.parametrize(
-        "content, text",
-        [
-            ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
-            ([], "the tool failed without a message"),
-            ([{"type": "text", "text": 5}], "the tool failed without a message"),
-        ],
-    )
-    def test_a_failure_is_raised_with_its_text_and_result(self, content, text):
-        async def main():
-            answer = {"content": content, "isError": True, "structuredContent": {"x": 1}}
-            async with client_of_fake(FakeServer({"tools/call": answer})) as c:
-                with pytest.raises(m.ToolError) as caught:
-                    await c.call("t")
-                assert (str(caught.value), caught.value.result) == (text, answer)
-
-        run(main())
-
-    def test_output_is_checked_against_the_schema_of_a_tool_that_was_listed(self, caplog):
-        """spec 2025-11-25: server/tools#output-schema"""
-        number = {"type": "object", "properties": {"n": {"type": "integer"}}}
-        tools = [
-            {"name": "good", "inputSchema": {}, "outputSchema": number},
-            {"name": "free", "inputSchema": {}},
-            {"name": "odd", "inputSchema": {}, "outputSchema": {"$ref": "https://elsewhere/"}},
-            {"name": "none", "inputSchema": {}, "outputSchema": 5},
-        ]
-
-        async def main():
-            out = {"content": [], "structuredContent": {"n": "x"}}
-            fake = FakeServer({"tools/call": out, "tools/list": {"tools": tools}})
-            async with client_of_fake(fake) as c:
-                assert await c.call("good") == {"n": "x"}
-                assert "tools/list" not in fake.methods()  # cold-read B11: nothing is hidden
-                await c.list_tools()
-                with pytest.raises(m.ProtocolError, match="'good' broke its own output schema: n:"):
-                    await c.call("good")
-                for name in ("free", "odd", "odd", "none", "hidden"):
-                    assert await c.call(name) == {"n": "x"}
-                assert caplog.text.count("the output of 'odd' is not checked") == 1
-                fake.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-                await c.ping()
-                assert await c.call("good") == {"n": "x"}
-                assert fake.methods().count("tools/list") == 1
-
-        run(main())
 
     def test_a_call_that_takes_too_long_is_cancelled_on_both_sides(self, link):
         """spec 2025-11-25: basic/lifecycle#timeouts"""
@@ -19616,22 +20085,6 @@ class TestCalls:
 
         run(main())
 
-    def test_a_cancelled_call_is_cancelled_at_the_server(self):
-        async def main():
-            fake = FakeServer({"tools/call": lambda msg: []})
-            async with client_of_fake(fake) as c:
-                task = asyncio.ensure_future(c.call("t"))
-                await eventually(lambda: "tools/call" in fake.methods())
-                task.cancel()
-                await asyncio.wait({task})
-                await eventually(lambda: fake.methods()[-1] == "notifications/cancelled")
-                assert fake.sent[-1]["params"]["requestId"] == fake.sent[-2]["id"]
-                late = {"jsonrpc": "2.0", "id": fake.sent[-2]["id"], "result": {}}
-                fake.say(late)  # changes nothing
-                await c.ping()
-
-        run(main())
-
     def test_python_values_become_json(self):
         async def main():
             fake = FakeServer(
@@ -19656,222 +20109,9 @@ class TestCalls:
 
         run(main())
 
-    def test_max_timeout_is_the_longest_that_a_request_takes(self):
-        """newcomer-script 9: with timeout, unless that is given for the one call"""
 
-        async def main():
-            fake = FakeServer({"tools/call": lambda msg: []})
-            async with client_of_fake(fake, timeout=5, max_timeout=0.02) as c:
-                with pytest.raises(m.RequestTimeout, match="within 0.02 seconds"):
-                    await c.call("t")
-                with pytest.raises(m.RequestTimeout, match="within 0.03 seconds"):
-                    await c.call("t", timeout=0.03)
-
-        run(main())
-
-    def test_meta_travels_beside_the_progress_token(self):
-        async def main():
-            fake = FakeServer({"tools/call": {"content": []}})
-            async with client_of_fake(fake) as c:
-                await c.call("t", meta={"traceparent": "00-1"})
-                meta = fake.sent[-1]["params"]["_meta"]
-                assert meta["traceparent"] == "00-1" and "progressToken" in meta
-
-        run(main())
-
-
-GARBAGE = [None, True, 5, -1.5, 10**400, "x", "", [], [5], [None], [[]], [{}], {}, {"a": 1}]
-
-
-class TestHostileServers:
+class TestHostileServersEverywhere:
     """Whatever a server says, a call returns or raises an MCPError; never anything else."""
-
-    CALLS = {
-        "tools/list": lambda c: c.list_tools(),
-        "resources/list": lambda c: c.list_resources(),
-        "resources/templates/list": lambda c: c.list_templates(),
-        "prompts/list": lambda c: c.list_prompts(),
-        "tools/call": lambda c: c.call("t"),
-        "resources/read": lambda c: c.read("x://"),
-        "resources/subscribe": lambda c: c.subscribe("x://").open(),
-        "prompts/get": lambda c: c.get_prompt("p"),
-        "completion/complete": lambda c: c.complete("p", "a", "b"),
-        "logging/setLevel": lambda c: c.set_log_level("info"),
-        "ping": lambda c: c.ping(),
-        "acme/any": lambda c: c.request("acme/any"),
-    }
-    MEMBERS = {
-        "tools/list": ["tools", "nextCursor"],
-        "resources/list": ["resources", "nextCursor"],
-        "resources/templates/list": ["resourceTemplates"],
-        "prompts/list": ["prompts"],
-        "tools/call": ["content", "structuredContent", "isError", "_meta"],
-        "resources/read": ["contents"],
-        "prompts/get": ["messages", "description"],
-        "completion/complete": ["completion"],
-    }
-
-    async def survives(self, call):
-        try:
-            return await call
-        except m.MCPError as exc:
-            return exc
-
-    @pytest.mark.parametrize("method", MEMBERS)
-    def test_results_with_wrong_types_everywhere(self, method):
-        async def main():
-            fake = FakeServer({"tools/list": {"tools": []}})
-            async with client_of_fake(fake) as c:
-                for key in self.MEMBERS[method]:
-                    for value in GARBAGE:
-                        for held in (value, [{"name": value, "uri": value, "text": value}], [value]):
-                            fake.answers[method] = {key: held}
-                            await self.survives(self.CALLS[method](c))
-                for value in GARBAGE:
-                    for inner in ("values", "total", "blob", "text", "content", "role", "type"):
-                        fake.answers[method] = {
-                            "completion": {inner: value},
-                            "contents": [{inner: value}],
-                            "messages": [{inner: value}],
-                            "content": [{inner: value}],
-                        }
-                        await self.survives(self.CALLS[method](c))
-                assert await c.ping() < 10
-
-        run(main())
-
-    @pytest.mark.parametrize("method", CALLS)
-    def test_answers_that_are_no_answers(self, method):
-        """A malformed answer fails the request that it names, and that one alone."""
-        broken = [
-            {"result": value} for value in GARBAGE if not isinstance(value, dict)
-        ] + [
-            {"error": value} for value in GARBAGE
-        ] + [
-            {},
-            {"result": {}, "error": {"code": 1, "message": "x"}},
-            {"error": {"code": "x", "message": "x"}},
-            {"error": {"code": 1, "message": 5}},
-            {"error": {"code": 1}},
-            {"jsonrpc": "1.0", "result": {}},
-        ]  # fmt: skip
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake, timeout=0.05) as c:
-                for answer in broken:
-                    fake.answers[method] = lambda msg, answer=answer: [
-                        {"jsonrpc": "2.0", "id": msg["id"], **answer}
-                    ]
-                    exc = await self.survives(self.CALLS[method](c))
-                    assert isinstance(exc, m.MCPError), answer
-                fake.answers[method] = {}
-                fake.answers["ping"] = {}
-                assert await c.ping() < 10
-
-        run(main())
-
-    def test_random_answers(self):
-        dice = rng("hostile answers")
-        words = ["tools", "name", "uri", "content", "type", "text", "nextCursor", "completion"]
-        words += ["values", "contents", "blob", "messages", "role", "isError", "structuredContent"]
-        words += ["inputSchema", "outputSchema", "prompts", "resources", "resourceTemplates", "$ref"]
-
-        def value(depth):
-            if depth == 0 or dice.random() < 0.3:
-                return dice.choice([*GARBAGE, *words, "text", "resource"])
-            if dice.random() < 0.4:
-                return [value(depth - 1) for _ in range(dice.randrange(3))]
-            return {word: value(depth - 1) for word in dice.sample(words, dice.randrange(5))}
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake) as c:
-                for _turn in range(600):
-                    method = dice.choice(list(self.CALLS))
-                    for each in self.CALLS:
-                        answer = value(4)
-                        fake.answers[each] = answer if isinstance(answer, dict) else {"x": answer}
-                    await self.survives(self.CALLS[method](c))
-                    c.subscriptions.clear()
-
-        run(main())
-
-    @pytest.mark.parametrize(
-        "line",
-        [
-            b"",
-            b"hello",
-            b"{",
-            b"\xff\xfe",
-            b"5",
-            b"null",
-            b'"x"',
-            b"[]",
-            b"[[]]",
-            b"{}",
-            b'{"jsonrpc":"2.0"}',
-            b'{"jsonrpc":"2.0","id":999,"result":{}}',
-            b'{"jsonrpc":"2.0","id":"999","result":{}}',
-            b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
-            b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}',
-            b'{"jsonrpc":"2.0","id":true,"result":{}}',
-            b'{"jsonrpc":"2.0","id":1e999,"result":{}}',
-            b'{"jsonrpc":"2.0","id":[1],"method":"ping"}',
-            b'{"jsonrpc":"2.0","method":5}',
-            b'{"jsonrpc":"2.0","method":"ping","params":5}',
-            b'{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}',
-            b'{"jsonrpc":"2.0","id":5,"result":' + b"[" * 500 + b"]" * 500 + b"}",
-            b'{"jsonrpc":"2.0","id":5,"result":{"n":' + b"1" * 5000 + b"}}",
-            b'[{"jsonrpc":"2.0","method":"x"}]',
-        ],
-    )
-    def test_garbage_between_messages_does_no_harm(self, line):
-        async def main():
-            fake = FakeServer({"tools/call": {"content": []}})
-            async with client_of_fake(fake) as c:
-                fake.say(line)
-                assert await c.call("t") is None
-                assert await c.ping() < 10
-
-        run(main())
-
-    @pytest.mark.parametrize(
-        "method",
-        [
-            "notifications/message",
-            "notifications/progress",
-            "notifications/cancelled",
-            "notifications/resources/updated",
-            "notifications/tools/list_changed",
-            "notifications/elicitation/complete",
-            "notifications/subscriptions/acknowledged",
-            "notifications/initialized",
-            "notifications",
-            "x",
-            "",
-        ],
-    )
-    def test_malformed_notifications_do_no_harm(self, method):
-        def listen(*args):
-            heard.append(args)
-
-        heard = []
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(
-                fake, log=listen, progress=listen, on_resource_updated=listen, on_tools_changed=listen
-            ) as c:
-                keys = ["uri", "level", "data", "progressToken", "progress", "requestId", "_meta"]
-                for key in keys:
-                    for value in GARBAGE:
-                        params = {key: value, **({"progressToken": 1} if key == "progress" else {})}
-                        fake.say({"jsonrpc": "2.0", "method": method, "params": params})
-                fake.say({"jsonrpc": "2.0", "method": method})
-                assert await c.ping() < 10
-
-        run(main())
 
     def test_requests_that_no_client_serves_are_refused(self):
         asked = [
@@ -19914,66 +20154,8 @@ class TestHostileServers:
 
         run(main())
 
-    def test_a_blob_that_is_no_base64_is_a_protocol_error(self):
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake) as c:
-                for contents, value in [
-                    ([{"uri": "x://", "blob": "AA=="}], b"\0"),
-                    ([{"uri": "x://", "text": "a"}, {"uri": "x://", "blob": ""}], ["a", b""]),
-                    ([], []),
-                    ([{"uri": "x://", "blob": "A"}], None),
-                    ([{"uri": "x://", "blob": "é"}], None),
-                    ([{"uri": "x://", "blob": "A*A="}], None),
-                    ([{"uri": "x://"}], None),
-                ]:
-                    fake.answers["resources/read"] = {"contents": contents}
-                    if value is None:
-                        with pytest.raises(m.ProtocolError):
-                            await c.read("x://")
-                    else:
-                        assert await c.read("x://") == value
 
-        run(main())
-
-
-    EVIL = {"pattern": "^(a+)+$"}
-    EVIL_TEXT = "a" * 60 + "!"  # a backtracking engine would be busy for years
-
-    @pytest.mark.parametrize(
-        "schema",
-        [
-            {"properties": {"x": EVIL}},
-            {"allOf": [{"$ref": "#/$defs/evil"}], "$defs": {"evil": {"properties": {"x": EVIL}}}},
-            {"additionalProperties": {"anyOf": [False, EVIL]}},
-            {"propertyNames": EVIL},
-            {"patternProperties": {"^(a+)+$": True}},
-            {"not": {"properties": {"x": {"not": EVIL}}}},
-        ],
-    )
-    def test_regular_expressions_of_a_server_are_not_tried(self, schema):
-        """users-and-competitors 4.4, rule 9: schemas are data."""
-        text = self.EVIL_TEXT
-
-        async def main():
-            tool = {"name": "t", "inputSchema": {}, "outputSchema": {"type": "object", **schema}}
-            out = {"content": [], "structuredContent": {"x": text, text: 1}}
-            fake = FakeServer({"tools/call": out, "tools/list": {"tools": [tool]}})
-            async with client_of_fake(fake) as c:
-                assert await c.call("t") == out["structuredContent"]
-
-        run(main())
-        form = {"type": "object", "properties": {"x": {"type": "string", "default": text}}}
-        answer = m.answer_of({}, {**form, **schema} if "properties" not in schema else schema)
-        assert answer["action"] == "accept"
-
-    def test_a_property_may_be_called_pattern(self):
-        schema = {"type": "object", "properties": {"pattern": {"type": "integer"}}}
-        with pytest.raises(m.SchemaError, match="pattern: expected integer"):
-            m.checker_of(schema)({"pattern": "x"})
-
-
-class TestCallbacks:
+class TestCallbacksEverywhere:
     """What a program gives to be called may be plain or async, and may fail."""
 
     def test_a_callback_that_raises_fails_what_was_asked_and_nothing_else(self, link, caplog):
@@ -20013,60 +20195,6 @@ class TestCallbacks:
             }
         assert "callback broke" in caplog.text
 
-    def test_a_listener_that_raises_is_logged(self, caplog):
-        def fail(*args):
-            raise RuntimeError("listener broke")
-
-        async def main():
-            fake = FakeServer()
-            options = {"log": fail, "progress": fail, "on_tools_changed": fail}
-            async with client_of_fake(fake, on_resource_updated=fail, **options) as c:
-                for method in ("message", "tools/list_changed", "resources/updated"):
-                    fake.say({"jsonrpc": "2.0", "method": f"notifications/{method}"})
-                assert await c.ping() < 10
-
-        run(main())
-        assert caplog.text.count("RuntimeError: listener broke") == 3
-
-    def test_listeners_hear_what_the_server_says(self):
-        heard = []
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(
-                fake,
-                log=lambda *args: heard.append(args),
-                on_tools_changed=lambda: heard.append("tools"),
-                on_prompts_changed=lambda: heard.append("prompts"),
-                on_resources_changed=lambda: heard.append("resources"),
-                on_resource_updated=lambda params: heard.append(params),
-            ) as c:
-
-                @c.on("notifications/acme")
-                async def acme(params):
-                    heard.append(params["n"])
-
-                c.on("notifications/acme")(lambda params: heard.append("second"))
-                for method, params in [
-                    ("message", {"level": "info", "data": [1]}),
-                    ("message", {"level": "error", "data": "x", "logger": "y"}),
-                    ("tools/list_changed", {}),
-                    ("prompts/list_changed", {}),
-                    ("resources/list_changed", {}),
-                    ("resources/updated", {"uri": "x://"}),
-                    ("acme", {"n": 3}),
-                ]:
-                    fake.say(
-                        {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
-                    )
-                await eventually(lambda: len(heard) == 8)
-
-        run(main())
-        assert heard[:6] == [
-            ("info", [1], None), ("error", "x", "y"), "tools", "prompts", "resources", {"uri": "x://"},
-        ]  # fmt: skip
-        assert sorted(map(str, heard[6:])) == ["3", "second"]
-
     @pytest.mark.parametrize(
         "said, content",
         [
@@ -20096,7 +20224,7 @@ class TestCallbacks:
         run(main())
 
 
-class TestBatch:
+class TestBatchEverywhere:
     """spec 2025-03-26: basic/index#batching"""
 
     def test_several_requests_travel_together_where_they_can(self, link):
@@ -20160,21 +20288,6 @@ class TestBatch:
 
         run(main())
 
-    def test_a_batch_that_cannot_be_written_fails_at_once(self):
-        class Broken(FakeServer):
-            async def write(self, msg):
-                if isinstance(msg, list):
-                    raise m.ConnectionClosed("the pipe is broken")
-                await super().write(msg)
-
-        async def main():
-            fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
-            async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
-                with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
-                    await c.batch([("ping", None)] * 3)
-
-        run(main())
-
     def test_a_batch_that_is_not_answered_times_out_and_is_cancelled(self):
         async def main():
             hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
@@ -20183,89 +20296,6 @@ class TestBatch:
                 with pytest.raises(m.RequestTimeout):
                     await c.batch([("acme/a", None), ("acme/b", None)])
                 await eventually(lambda: fake.methods().count("notifications/cancelled") == 2)
-
-        run(main())
-
-
-class TestSubscriptions:
-    """spec 2025-11-25: server/resources#subscriptions"""
-
-    ANSWERS = {"resources/subscribe": {}, "resources/unsubscribe": {}}
-
-    @staticmethod
-    def update(uri):
-        params = {"uri": uri}
-        return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}
-
-    def test_updates_can_be_iterated_over_until_the_end(self):
-        async def main():
-            fake = FakeServer(self.ANSWERS)
-            async with client_of_fake(fake) as c:
-                seen = []
-
-                async def follow(uri):
-                    async for update in c.subscribe(uri):
-                        seen.append(update["uri"])
-
-                following = asyncio.ensure_future(follow("x://a"))
-                await eventually(lambda: "resources/subscribe" in fake.methods())
-                fake.say(self.update("x://a"), self.update("x://a/part"), self.update("x://ab"))
-                fake.say(self.update("x://other"), self.update("x://a"))
-                await eventually(lambda: len(seen) == 3)
-                assert seen == ["x://a", "x://a/part", "x://a"]
-                await c.unsubscribe("x://a")
-                await following
-                following = asyncio.ensure_future(follow("x://b"))
-                await eventually(lambda: fake.methods()[-1] == "resources/subscribe")
-            await following  # ended with the connection
-
-        run(main())
-
-    def test_two_who_want_the_same_are_one_subscription(self):
-        async def main():
-            fake = FakeServer(self.ANSWERS)
-            async with client_of_fake(fake) as c:
-                heard = []
-
-                async def hear(params):
-                    heard.append(params["uri"])
-
-                async with c.subscribe("x://a") as first:
-                    second = await c.subscribe("x://a", hear)
-                    fake.say(self.update("x://a"))
-                    assert await first.__anext__() == {"uri": "x://a"}
-                    await eventually(lambda: heard == ["x://a"])
-                assert fake.methods().count("resources/subscribe") == 1
-                assert "resources/unsubscribe" not in fake.methods()
-                await second.close()
-                await second.close()
-                assert fake.methods().count("resources/unsubscribe") == 1
-
-        run(main())
-
-    def test_a_refused_subscription_is_forgotten(self):
-        async def main():
-            fake = FakeServer({"resources/subscribe": failing(-32002, "no such thing")})
-            async with client_of_fake(fake) as c:
-                for _ in range(2):
-                    with pytest.raises(m.RemoteError, match="no such thing"):
-                        await c.subscribe("x://a")
-                assert fake.methods().count("resources/subscribe") == 2
-                assert not c.subscriptions
-
-        run(main())
-
-    def test_a_slow_reader_loses_the_oldest_updates_not_memory(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_INBOX", 3)
-
-        async def main():
-            fake = FakeServer(self.ANSWERS)
-            async with client_of_fake(fake) as c:
-                async with c.subscribe("x://a") as updates:
-                    fake.say(*(self.update(f"x://a/{n}") for n in range(10)))
-                    await c.ping()
-                    seen = [(await updates.__anext__())["uri"] for _ in range(3)]
-                assert seen == ["x://a/7", "x://a/8", "x://a/9"]
 
         run(main())
 
