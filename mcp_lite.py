@@ -3599,61 +3599,31 @@ def compile_schema(schema: JSON) -> Validator:
     """
     return Validator(schema)
 
-
-def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
-    """Return arguments as the model probably meant them; to be called when they are not valid.
-
-    A string is read as JSON where the schema admits no string but admits what it reads as. A null
-    that is not admitted, for a parameter that may be absent, is absent. No other is changed.
-
-    >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
-    >>> relax({"n": "3", "s": "3"}, schema)
-    {'n': 3, 's': '3'}
-    """
-    try:
-        validator = schema if isinstance(schema, Validator) else compile_schema(schema)
-    except SchemaError:
-        return arguments
-    required = validator.schema.get("required", ()) if isinstance(validator.schema, dict) else ()
-    run = CheckRun()  # one budget for all arguments
-
-    def admitted_instead(name: str, value: JSON) -> frozenset[str]:
-        """Return the types of what is admitted, if the type of the value is not."""
-        failures = validator.failures({name: value}, run)
-        return next((f.kinds for f in failures if f.path == (name, ())), frozenset())
-
-    relaxed = dict(arguments)
-    for name, value in arguments.items():
-        kinds = admitted_instead(name, value)
-        if kinds and value is None and name not in required:
-            del relaxed[name]
-        elif kinds and isinstance(value, str) and "string" not in kinds:
-            with contextlib.suppress(ProtocolError, UnicodeError):
-                read = decode(value.encode())
-                if value == value.strip() and not admitted_instead(name, read):
-                    relaxed[name] = read
-    return relaxed
-
 ###############################################################################
 # 10. Python signatures
 ###############################################################################
 # Pure. Uses sections 1 to 3 and 9.
 #
-# Problem.  Authors write Python functions with annotations; models call them with JSON. Something
-#           must write schemas from annotations, and carry values across and back.
-# Rules.    1. What an annotation cannot say is an error when the function is registered, one that
-#              names the parameter and the remedy; not a surprise when a model calls it.
-#           2. Schema and reader of an annotation agree: the reader gets valid JSON only.
-# Plan.     An AnnotationReader finds the Shape of an annotation: its schema, and the function that
-#           reads its values; to_json() is the way back, signature_of() reads a whole function.
-# Not here. Which parameter is the context: the caller names the class to hide.
+# Problem.  Authors write Python functions with annotations. Models call them with JSON. The schemas
+#           of the arguments have to be written, and values converted in both directions.
+# Rules.    1. An annotation that JSON cannot express is an error when the function is registered.
+#              The message names the parameter and the remedy. A model's call is too late for that.
+#           2. An annotation gives a schema and a reader, and these agree: whatever JSON the schema
+#              admits, the reader turns into a value. It is called with valid JSON only, and refuses
+#              no more than a schema cannot say, such as the 30th of February.
+#           3. Results are converted by their values alone: a function may return something other
+#              than its annotation promises.
+#           4. The context is not an argument. It goes to the parameter whose annotation names its
+#              class, or to a parameter `ctx` that has no annotation.
+#           5. Nobody can replace an argument that the author has filled with partial().
+# Plan.     An AnnotationReader finds the Shape of an annotation: its schema and its reader.
+#           to_json() goes the other way. read_docstring() finds what the author wrote about
+#           parameters. parameters_of() sorts parameters by who fills them, and signature_of() puts
+#           all together.
+# Not here. The class of the context (section 14): the caller passes it in.
 
 __all__ += ["Header"]
 
-# From here on: Python. An annotation has a Shape, whose halves must agree: the schema says what
-# JSON it admits, and `read` makes the Python value of that. It is called with valid JSON only, and
-# finds what no schema says: that there is no 30th of February. to_json() undoes it, and goes by the
-# value alone, because what a function returns need not be what it promised.
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
@@ -3669,13 +3639,13 @@ class Shape(NamedTuple):
     """How an annotation looks in JSON."""
 
     schema: Schema
-    read: Callable[[Any], Any] | None = None  #: makes the value; None if the JSON is the value
+    read: Callable[[Any], Any] | None = None  #: from JSON to the value; None if they are the same
 
 
-#: Names, and what reads the members of those names.
+#: Names of members or parameters, and the functions that read their JSON.
 Readers = list[tuple[str, Callable[[Any], Any]]]
-#: Name, annotation and default of a record's member or a function's parameter; the default is
-#: EMPTY if it is required, and `...` if it has none that can be told.
+#: Name, annotation and default of a record's member or a function's parameter. The default is
+#: EMPTY if the member is required, and `...` if it may be absent and has no default.
 Member = tuple[str, Any, Any]
 
 
@@ -3743,26 +3713,26 @@ def _field_names(record: Any) -> Sequence[str]:
 
 
 def _members_of(cls: Any, output: bool) -> list[Member]:
-    """Return what a constructor takes; for `output`, what to_json() gives."""
+    """Return the members that a constructor takes; for `output`, those that to_json() gives."""
     hints = _hints_of(cls, None, {cls.__name__: cls})  # bases may come from other modules
     if issubclass(cls, dict):
         members = []
         for name, hint in hints.items():
-            # where annotations are strings, __required_keys__ has not seen the word NotRequired
+            # Where annotations are strings, __required_keys__ knows nothing of NotRequired.
             forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
             needed = "Required" in forms or name in cls.__required_keys__
             required = needed and "NotRequired" not in forms
             members.append((name, hint, EMPTY if required else ...))
         return members
     names = _field_names(cls)
-    if output:  # where what has a default is there, too
+    if output:  # to_json() gives all members, those with a default as well
         return [(name, hints.get(name, Any), EMPTY) for name in names]
     given = inspect.signature(cls).parameters.values()
     return [(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
 
 
 def _read_value(make: Callable[..., Any], *args: Any) -> Any:
-    """Call what makes a value; turn its complaint into a SchemaError."""
+    """Call a function that makes a value; turn its errors into SchemaError."""
     try:
         return make(*args)
     except (TypeError, ValueError, ArithmeticError, LookupError) as exc:
@@ -3787,19 +3757,19 @@ def _read_members(readers: Readers, members: Schema) -> Schema:
 
 
 def _read_iso(cls: Any, text: str) -> Any:
-    """Read a date or time as RFC 3339 has it: "Z" and odd fractions are too much before 3.11."""
+    """Read a date or time of RFC 3339; before 3.11, Python knows no "Z" and no odd fractions."""
     text = re.sub(r"[zZ]\Z", "+00:00", text)
     text = re.sub(r"\.([0-9]{1,6})[0-9]*", lambda found: "." + found[1].ljust(6, "0"), text)
     return cls.fromisoformat(text)
 
 
-#: Exact types that are JSON, and what makes them of subclasses.
+#: The types that are JSON as they are, and functions that make them from their subclasses.
 PLAIN: dict[type, Any] = {
     str: str.__str__, bool: bool, int: int.__int__, float: float.__float__,
     type(None): lambda value: None,
 }  # fmt: skip
-#: Classes by name, so that nobody imports what no annotation mentions: the schema, and what makes
-#: a value of the class of the JSON.
+#: Further classes that are one JSON scalar: the schema, and a function from class and JSON to the
+#: value. They are known by name, so that no module is imported that no annotation mentions.
 SCALARS: dict[str, tuple[Schema, Any]] = {
     "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
                        lambda cls, value: base64.b64decode(value, validate=True)),
@@ -3810,7 +3780,7 @@ SCALARS: dict[str, tuple[Schema, Any]] = {
     "os.PathLike": ({"type": "string"}, lambda cls, value: cls(value)),
     "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
 }  # fmt: skip
-#: What makes the Python value of an array, by annotation; annotations of objects; of unions.
+#: Annotations of arrays, and the classes of their values; annotations of objects, and of unions.
 ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
 ARRAYS.update({typing.get_origin(kind): list for kind in (Sequence, Iterable, typing.Collection)})
 OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
@@ -3818,7 +3788,7 @@ UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
 def _scalar_shape(hint: Any) -> Shape | None:
-    """Return the shape of what is one JSON scalar, or anything."""
+    """Return the shape of an annotation that means one JSON scalar, or anything; else None."""
     if hint in (Any, EMPTY, object):
         return Shape({})
     cls = type(None) if hint is None else hint
@@ -3832,13 +3802,17 @@ def _scalar_shape(hint: Any) -> Shape | None:
 
 
 class AnnotationReader:
-    """Finds shapes; all stands inline, as models understand best, but for what contains itself."""
+    """Finds the shapes of annotations.
+
+    Schemas stand inline, because models understand that best. Only a class that contains itself
+    becomes a definition under `$defs`, with references to it.
+    """
 
     def __init__(self, output: bool = False) -> None:
         self.output = output  # schemas of what to_json() gives, not of what is read
-        self.names: dict[Any, str] = {}  # of classes being written, and of those in defs
-        self.defs: dict[str, Schema] = {}  # empty schemas while they are being written
-        self.readers: dict[str, Any] = {}  # ... and what reads their values
+        self.names: dict[Any, str] = {}  # of classes in `defs`, and of those being looked at
+        self.defs: dict[str, Schema] = {}  # the definitions; empty while they are being written
+        self.readers: dict[str, Any] = {}  # ... and the readers of their values
 
     def whole(self, schema: Schema) -> Schema:
         """Return a schema with the definitions that it may refer to."""
@@ -3895,7 +3869,8 @@ class AnnotationReader:
             return [compile_schema(self.whole(shape.schema)) for shape in shapes]
 
         def read_union(value: Any) -> Any:
-            # The first that fits, as everywhere in Python; what only looks like a date is a str.
+            # The first alternative that fits is taken. "2026-02-30" fits the schema of a date,
+            # but cannot be read as one: in a union with str, it is a str.
             problem = SchemaError("", "fits no alternative")
             for validator, shape in zip(validators(), shapes):
                 if not validator.failures(value):
@@ -3941,7 +3916,7 @@ class AnnotationReader:
         return Shape(schema, read_mapping if read_key or read else None)
 
     def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of what may contain itself: if it does, a reference to a definition."""
+        """Return the shape of a class that may contain itself: if so, a reference to its schema."""
         if hint not in self.names:
             name = hint.__name__
             while name in self.names.values():
@@ -3974,10 +3949,10 @@ class AnnotationReader:
             except TypeError as exc:
                 raise TypeError(f"{name!r}: {exc}") from None
             properties[name] = schema
-            with contextlib.suppress(TypeError, ValueError):  # what JSON cannot say is not told
+            with contextlib.suppress(TypeError, ValueError):  # a default beyond JSON is left out
                 value = to_json(default)
                 json.dumps(value, allow_nan=False)
-                # nor is that of `x: int = None`, which is not an int
+                # and so is None where the annotation does not admit it, as in `x: int = None`
                 if value is not None or "null" in schema.get("type", "null"):
                     schema["default"] = value
             if read:
@@ -4006,30 +3981,6 @@ def converter_of(annotation: Any) -> Any:
     {'a': b'hi'}
     """
     return AnnotationReader().shape(annotation).read
-
-
-def output_schema_of(
-    annotation: Any, opaque: tuple[type, ...] = ()
-) -> tuple[Schema | None, bool]:
-    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
-
-    Only an object can stand there: anything else becomes {"result": value}. The schema is None
-    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
-
-    >>> output_schema_of(int)[0]["properties"]
-    {'result': {'type': 'integer'}}
-    """
-    says_nothing = _unwrap(annotation)[0] in (EMPTY, Any, object, None, type(None))
-    if says_nothing or _mentions(annotation, opaque):
-        return None, False
-    schema = schema_of(annotation, output=True)
-    defs = schema.pop("$defs", {})
-    if "$ref" in schema:
-        schema = {**defs[schema.pop("$ref").rpartition("/")[2]], **schema}
-    wrapped = schema.get("type") != "object"
-    if wrapped:
-        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-    return ({**schema, "$defs": defs} if defs else schema), wrapped
 
 
 def to_json(value: Any) -> JSON:
@@ -4064,7 +4015,7 @@ def _json_of(value: Any) -> JSON:
     if isinstance(value, (Sequence, set, frozenset)):
         found = [_json_inside(i, item) for i, item in enumerate(value)]
         if not isinstance(value, Sequence):
-            with contextlib.suppress(TypeError):  # what repeats can be cached and compared
+            with contextlib.suppress(TypeError):  # an order that repeats, for caches and tests
                 found.sort()
         return found
     if hasattr(value, "isoformat"):
@@ -5723,11 +5674,72 @@ class LogHandler(logging.Handler):
 #           2. Everything that can be computed from a function is computed when it is registered:
 #              its schema, its validator, its converters, and how it is listed.
 #           3. Arguments are checked against the schema that was published, then converted.
-# Plan.     Entry, and its kinds Tool, Prompt and ResourceEntry; Registry; Registrations, the half
-#           of a server that knows what it offers.
+# Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
+#           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
+#           Registrations, the half of a server that knows what it offers.
 # Not here. The other half, which serves: section 16. The methods that list and call: section 17.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
+
+
+def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
+    """Return arguments as the model probably meant them; to be called when they are not valid.
+
+    Models write "3" for 3, and prompts and URIs have nothing but text. A string is read as JSON
+    where the schema admits no string there, but does admit the value that is read. A null that is
+    not admitted is left out, unless the argument is required. Nothing else is changed.
+
+    >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
+    >>> relax({"n": "3", "s": "3"}, schema)
+    {'n': 3, 's': '3'}
+    """
+    try:
+        validator = schema if isinstance(schema, Validator) else compile_schema(schema)
+    except SchemaError:
+        return arguments
+    required = validator.schema.get("required", ()) if isinstance(validator.schema, dict) else ()
+    run = CheckRun()  # one budget for all arguments
+
+    def admitted_instead(name: str, value: JSON) -> frozenset[str]:
+        """Return the types of what is admitted, if the type of the value is not."""
+        failures = validator.failures({name: value}, run)
+        return next((f.kinds for f in failures if f.path == (name, ())), frozenset())
+
+    relaxed = dict(arguments)
+    for name, value in arguments.items():
+        kinds = admitted_instead(name, value)
+        if kinds and value is None and name not in required:
+            del relaxed[name]
+        elif kinds and isinstance(value, str) and "string" not in kinds:
+            with contextlib.suppress(ProtocolError, UnicodeError):
+                read = decode(value.encode())
+                if value == value.strip() and not admitted_instead(name, read):
+                    relaxed[name] = read
+    return relaxed
+
+
+def output_schema_of(
+    annotation: Any, opaque: tuple[type, ...] = ()
+) -> tuple[Schema | None, bool]:
+    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
+
+    Only an object can stand there: anything else becomes {"result": value}. The schema is None
+    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
+
+    >>> output_schema_of(int)[0]["properties"]
+    {'result': {'type': 'integer'}}
+    """
+    says_nothing = _unwrap(annotation)[0] in (EMPTY, Any, object, None, type(None))
+    if says_nothing or _mentions(annotation, opaque):
+        return None, False
+    schema = schema_of(annotation, output=True)
+    defs = schema.pop("$defs", {})
+    if "$ref" in schema:
+        schema = {**defs[schema.pop("$ref").rpartition("/")[2]], **schema}
+    wrapped = schema.get("type") != "object"
+    if wrapped:
+        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+    return ({**schema, "$defs": defs} if defs else schema), wrapped
 
 
 class Entry:

@@ -4405,40 +4405,6 @@ class TestAnnotations:
         assert m.to_json(range(3)) == [0, 1, 2]
         assert m.to_json(Area(2, 3)) == {"width": 2, "height": 3, "size": 6}
 
-    def test_result_that_is_no_object_is_wrapped(self):
-        assert m.output_schema_of(Point)[0]["required"] == ["x", "y", "tags"]
-        assert m.output_schema_of(Area)[0]["required"] == ["width", "height", "size"]
-        assert m.output_schema_of(dict[str, int])[1] is False
-        assert m.output_schema_of(list[int]) == (
-            {
-                "type": "object",
-                "properties": {"result": {"type": "array", "items": {"type": "integer"}}},
-                "required": ["result"],
-            },
-            True,
-        )
-        schema, wrapped = m.output_schema_of(Node)
-        assert schema["type"] == "object" and "Node" in schema["$defs"] and not wrapped
-        m.compile_schema(schema).check(m.to_json(Node(1, [Node(2)])))
-        schema, wrapped = m.output_schema_of(typing.Optional[Node])
-        assert wrapped and "Node" in schema["$defs"]
-        m.compile_schema(schema).check({"result": m.to_json(Node(1))})
-
-    @pytest.mark.parametrize(
-        "annotation",
-        [
-            m.EMPTY,
-            None,
-            typing.Any,
-            Color,
-            list[Color],
-            typing.Optional[Color],
-            typing.Annotated[Color, "x"],
-        ],
-    )
-    def test_result_without_a_schema(self, annotation):
-        assert m.output_schema_of(annotation, (Color,)) == (None, False)
-
 
 class FakeContext:
     """Stands for the class Context of section 15."""
@@ -4839,78 +4805,6 @@ class TestSignatures:
         assert signature.bind({"t": {"a": {"b": 1.0}}, "i": 2.0}) == {"t": {"a": {"b": 1}}, "i": 2}
 
 
-RELAXED = [
-    ({"type": "integer"}, "3", 3),
-    ({"type": "integer"}, "-3", -3),
-    ({"type": "integer"}, "3.0", 3.0),
-    ({"type": "integer"}, "3.5", "3.5"),
-    ({"type": "integer"}, "+3", "+3"),
-    ({"type": "integer"}, " 3", " 3"),
-    ({"type": "integer"}, "\u0663", "\u0663"),
-    ({"type": "integer"}, "1_0", "1_0"),
-    ({"type": "integer"}, "9" * (m.MAX_INT_DIGITS + 1), "9" * (m.MAX_INT_DIGITS + 1)),
-    ({"type": "number"}, "2.5e1", 25.0),
-    ({"type": "number"}, "NaN", "NaN"),
-    ({"type": "boolean"}, "true", True),
-    ({"type": "boolean"}, "True", "True"),
-    ({"type": "boolean"}, "1", "1"),
-    ({"type": "array"}, "[1, 2]", [1, 2]),
-    ({"type": "object"}, '{"a": 1}', {"a": 1}),
-    ({"type": "object"}, "[1]", "[1]"),
-    ({"type": "object"}, "{", "{"),
-    ({"type": "array"}, "[" * 1000, "[" * 1000),
-    ({"type": ["integer", "null"]}, "null", None),
-    ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "3", 3),
-    ({"enum": [1, 2]}, "2", 2),
-    ({"$ref": "#/$defs/N"}, '{"v": 1}', {"v": 1}),
-    ({"type": "integer", "minimum": 5}, "3", 3),  # the check will say what is wrong with it
-    ({"allOf": [{"type": "integer"}]}, "3", 3),
-    ({"type": "integer"}, "true", "true"),
-    # where a string may be meant, it is
-    ({"type": "string"}, "3", "3"),
-    ({"type": ["string", "integer"], "minLength": 2}, "3", "3"),
-    ({"anyOf": [{"type": "string", "minLength": 2}, {"type": "integer"}]}, "3", "3"),
-    ({}, "3", "3"),
-    (True, "3", "3"),
-    ({"type": ["integer", "string"]}, "3", "3"),
-    ({"anyOf": [{"type": "integer"}, {}]}, "3", "3"),
-    ({"enum": [1, "x"]}, "1", "1"),
-    ({"const": "x"}, "1", "1"),
-    ({"$ref": "#/$defs/S"}, "3", "3"),
-    ({"$ref": "http://x.test/"}, "3", "3"),
-    ({"type": "integer"}, 3, 3),
-]
-
-
-class TestLenientInput:
-    """Models send "3" for 3: understood where nothing else can be meant."""
-
-    @pytest.mark.parametrize("schema, given, meant", RELAXED, ids=repr)
-    def test_string_is_read_where_the_schema_admits_no_string(self, schema, given, meant):
-        defs = {"N": {"type": "object"}, "S": {"type": "string"}}
-        relaxed = m.relax({"a": given}, {"properties": {"a": schema}, "$defs": defs})
-        assert relaxed == {"a": meant} and type(relaxed["a"]) is type(meant)
-
-    def test_null_for_what_may_be_absent_is_absent(self):
-        optional = {"properties": {"a": {"type": "integer"}}}
-        assert m.relax({"a": None, "b": None}, optional) == {"b": None}
-        assert m.relax({"a": None}, {**optional, "required": ["a"]}) == {"a": None}
-        assert m.relax({"a": None}, {"properties": {"a": {"type": ["null"]}}}) == {"a": None}
-
-    def test_valid_arguments_are_never_changed(self):
-        """Seeded: whatever a schema admits, relax() returns as it is."""
-        dice = rng("relax")
-        kinds = ["null", "boolean", "integer", "number", "string", "array", "object"]
-        values = [None, True, 3, 2.5, "3", "true", "null", "[]", "{}", [], {}]
-        for _ in range(2000):
-            some = dice.sample(kinds, dice.randint(1, 3))
-            forms = [{"type": some}, {"anyOf": [{"type": kind} for kind in some]}]
-            schema = {"properties": {"a": dice.choice(forms)}}
-            given = {"a": dice.choice(values)}
-            if not m.compile_schema(schema).errors(given):
-                assert m.relax(given, schema) == given
-
-
 ###############################################################################
 # T11. URI templates
 ###############################################################################
@@ -5143,6 +5037,121 @@ class TestTemplates:
             for template in templates:
                 values = template.match(uri)
                 assert values is None or set(values) <= set(template.names)
+
+
+###############################################################################
+# T15. Registrations
+###############################################################################
+
+
+RELAXED = [
+    ({"type": "integer"}, "3", 3),
+    ({"type": "integer"}, "-3", -3),
+    ({"type": "integer"}, "3.0", 3.0),
+    ({"type": "integer"}, "3.5", "3.5"),
+    ({"type": "integer"}, "+3", "+3"),
+    ({"type": "integer"}, " 3", " 3"),
+    ({"type": "integer"}, "\u0663", "\u0663"),
+    ({"type": "integer"}, "1_0", "1_0"),
+    ({"type": "integer"}, "9" * (m.MAX_INT_DIGITS + 1), "9" * (m.MAX_INT_DIGITS + 1)),
+    ({"type": "number"}, "2.5e1", 25.0),
+    ({"type": "number"}, "NaN", "NaN"),
+    ({"type": "boolean"}, "true", True),
+    ({"type": "boolean"}, "True", "True"),
+    ({"type": "boolean"}, "1", "1"),
+    ({"type": "array"}, "[1, 2]", [1, 2]),
+    ({"type": "object"}, '{"a": 1}', {"a": 1}),
+    ({"type": "object"}, "[1]", "[1]"),
+    ({"type": "object"}, "{", "{"),
+    ({"type": "array"}, "[" * 1000, "[" * 1000),
+    ({"type": ["integer", "null"]}, "null", None),
+    ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "3", 3),
+    ({"enum": [1, 2]}, "2", 2),
+    ({"$ref": "#/$defs/N"}, '{"v": 1}', {"v": 1}),
+    ({"type": "integer", "minimum": 5}, "3", 3),  # the check will say what is wrong with it
+    ({"allOf": [{"type": "integer"}]}, "3", 3),
+    ({"type": "integer"}, "true", "true"),
+    # where a string may be meant, it is
+    ({"type": "string"}, "3", "3"),
+    ({"type": ["string", "integer"], "minLength": 2}, "3", "3"),
+    ({"anyOf": [{"type": "string", "minLength": 2}, {"type": "integer"}]}, "3", "3"),
+    ({}, "3", "3"),
+    (True, "3", "3"),
+    ({"type": ["integer", "string"]}, "3", "3"),
+    ({"anyOf": [{"type": "integer"}, {}]}, "3", "3"),
+    ({"enum": [1, "x"]}, "1", "1"),
+    ({"const": "x"}, "1", "1"),
+    ({"$ref": "#/$defs/S"}, "3", "3"),
+    ({"$ref": "http://x.test/"}, "3", "3"),
+    ({"type": "integer"}, 3, 3),
+]
+
+
+class TestLenientInput:
+    """Models send "3" for 3: understood where nothing else can be meant."""
+
+    @pytest.mark.parametrize("schema, given, meant", RELAXED, ids=repr)
+    def test_string_is_read_where_the_schema_admits_no_string(self, schema, given, meant):
+        defs = {"N": {"type": "object"}, "S": {"type": "string"}}
+        relaxed = m.relax({"a": given}, {"properties": {"a": schema}, "$defs": defs})
+        assert relaxed == {"a": meant} and type(relaxed["a"]) is type(meant)
+
+    def test_null_for_what_may_be_absent_is_absent(self):
+        optional = {"properties": {"a": {"type": "integer"}}}
+        assert m.relax({"a": None, "b": None}, optional) == {"b": None}
+        assert m.relax({"a": None}, {**optional, "required": ["a"]}) == {"a": None}
+        assert m.relax({"a": None}, {"properties": {"a": {"type": ["null"]}}}) == {"a": None}
+
+    def test_valid_arguments_are_never_changed(self):
+        """Seeded: whatever a schema admits, relax() returns as it is."""
+        dice = rng("relax")
+        kinds = ["null", "boolean", "integer", "number", "string", "array", "object"]
+        values = [None, True, 3, 2.5, "3", "true", "null", "[]", "{}", [], {}]
+        for _ in range(2000):
+            some = dice.sample(kinds, dice.randint(1, 3))
+            forms = [{"type": some}, {"anyOf": [{"type": kind} for kind in some]}]
+            schema = {"properties": {"a": dice.choice(forms)}}
+            given = {"a": dice.choice(values)}
+            if not m.compile_schema(schema).errors(given):
+                assert m.relax(given, schema) == given
+
+
+class TestOutputSchemas:
+    """The schema of a tool's structured content, by the annotation of its result."""
+
+    def test_result_that_is_no_object_is_wrapped(self):
+        assert m.output_schema_of(Point)[0]["required"] == ["x", "y", "tags"]
+        assert m.output_schema_of(Area)[0]["required"] == ["width", "height", "size"]
+        assert m.output_schema_of(dict[str, int])[1] is False
+        assert m.output_schema_of(list[int]) == (
+            {
+                "type": "object",
+                "properties": {"result": {"type": "array", "items": {"type": "integer"}}},
+                "required": ["result"],
+            },
+            True,
+        )
+        schema, wrapped = m.output_schema_of(Node)
+        assert schema["type"] == "object" and "Node" in schema["$defs"] and not wrapped
+        m.compile_schema(schema).check(m.to_json(Node(1, [Node(2)])))
+        schema, wrapped = m.output_schema_of(typing.Optional[Node])
+        assert wrapped and "Node" in schema["$defs"]
+        m.compile_schema(schema).check({"result": m.to_json(Node(1))})
+
+    @pytest.mark.parametrize(
+        "annotation",
+        [
+            m.EMPTY,
+            None,
+            typing.Any,
+            Color,
+            list[Color],
+            typing.Optional[Color],
+            typing.Annotated[Color, "x"],
+        ],
+    )
+    def test_result_without_a_schema(self, annotation):
+        assert m.output_schema_of(annotation, (Color,)) == (None, False)
 
 
 ###############################################################################
