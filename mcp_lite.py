@@ -373,6 +373,9 @@ class ProtocolError(MCPError):
     `code` and `http_status` say how to answer, where an answer is possible.
     """
 
+    #: how a message began that was too long to be read
+    start = b""
+
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
     ) -> None:
@@ -415,6 +418,10 @@ class AuthError(MCPError):
     """The server wants authorization that we do not have."""
 
 
+#: The errors whose text is meant for the peer. Every other exception is told to the log only.
+FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolError)
+
+
 def wire_error(exc: BaseException) -> Msg:
     """Return the error object that tells the peer about `exc`: {"code", "message", "data"?}.
 
@@ -432,6 +439,8 @@ def wire_error(exc: BaseException) -> Msg:
         return problem
     if isinstance(exc, SchemaError):
         return {"code": INVALID_PARAMS, "message": str(exc)}
+    if isinstance(exc, ToolError):  # of a resource or a prompt: a tool has a result for it
+        return {"code": INTERNAL_ERROR, "message": str(exc)}
     if isinstance(exc, CapabilityMissing):
         # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
         needed: Msg = {}
@@ -582,14 +591,19 @@ def readable_id(msg: JSON) -> ReqId | None:
 def encode(msg: Msg | list[Msg]) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
-    Raises TypeError or ValueError for values that JSON cannot say.
+    Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded if the line
+    would be longer than what we would read ourselves.
     spec: basic/transports/stdio#sending-messages
 
     >>> encode({"text": "a\\nb é"})
     b'{"text":"a\\\\nb \\xc3\\xa9"}'
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
-    return _to_json(msg).encode("utf-8", "replace")
+    data = _to_json(msg).encode("utf-8", "replace")
+    if len(data) > MAX_MESSAGE_BYTES:
+        size = f"{len(data)} bytes long; a message may have {MAX_MESSAGE_BYTES}"
+        raise LimitExceeded(f"it is {size}", code=INTERNAL_ERROR)
+    return data
 
 
 def _one_encoder() -> Callable[[JSON], str]:
@@ -666,6 +680,36 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Looked for from the start of a number only: from each of its digits would be quadratic.
 _DIGITS = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_INT_DIGITS + 1))
+
+
+# An answer, as every known implementation writes one: its id stands at the start, or at the end.
+_ID = rb'"id"\s*:\s*(-?[0-9]{1,19}|"[^"\\]{0,200}")\s*'
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_OUTCOME = rb'"(?:result|error)"\s*:'
+_ID_FIRST = re.compile(
+    rb"\s*\{\s*(?:%b,\s*)?%b,\s*(?:%b,\s*)?%b" % (_VERSION, _ID, _VERSION, _OUTCOME)
+)
+_OUTCOME_FIRST = re.compile(rb"\s*\{\s*(?:%b,\s*)?%b" % (_VERSION, _OUTCOME))
+_ID_LAST = re.compile(rb",\s*%b(?:,\s*%b)?\}\s*$" % (_ID, _VERSION))
+
+
+def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
+    """Return whether bytes that decode() refuses look like an answer, and the id if there is one.
+
+    >>> find_answer(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
+    (True, 7)
+    >>> find_answer(b'{"result": {"x": NaN}, "id": "a", "jsonrpc": "2.0"}')
+    (True, 'a')
+    >>> find_answer(b"Listening on port 80"), find_answer(b'{"id": 7, "method": "a", "x": NaN}')
+    ((False, None), (False, None))
+    """
+    found = _ID_FIRST.match(data)
+    if found is None and _OUTCOME_FIRST.match(data):
+        found = _ID_LAST.search(data[-300:])
+    if found is not None:
+        return True, json.loads(found[1].decode("utf-8", "replace"))
+    an_object = data.lstrip()[:1] == b"{" and b'"method"' not in data
+    return an_object and (b'"result"' in data or b'"error"' in data), None
 
 
 def _check_bounds(data: bytes) -> None:
@@ -967,8 +1011,11 @@ def check_params(row: Method, params: Msg) -> None:
     """
     for fields in (row.required, row.optional):
         for name, kind in fields.items():
-            if type(params.get(name)) is kind or (name not in params and fields is row.optional):
+            value = params.get(name)
+            if type(value) is kind or (name not in params and fields is row.optional):
                 continue
+            if kind is int and type(value) is float and value.is_integer():
+                continue  # 100.0 is an integer, to JSON Schema as to JavaScript
             problem = f"expected {_kind(kind())}, got {_kind(params.get(name))}"
             problem = problem if name in params else "is missing"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
@@ -1018,9 +1065,9 @@ def fit_content(block: Msg, rev: Revision) -> Msg:
     if CONTENT.get(block.get("type", ""), "") > rev.name:
         return {"type": "text", "text": text_of(block)}
     block = strip_unknown("Content", block, rev)
-    if "annotations" in block:
+    if isinstance(block.get("annotations"), dict):
         block = {**block, "annotations": strip_unknown("Annotations", block["annotations"], rev)}
-    if block.get("type") == "resource":
+    if block.get("type") == "resource" and isinstance(block.get("resource"), dict):
         block = {**block, "resource": strip_unknown("Contents", block["resource"], rev)}
     return block
 
@@ -1187,6 +1234,16 @@ class Exchange:
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
 
+    @property
+    def title(self) -> str:
+        """The method, and the name of its tool, prompt or resource, for messages and logs.
+
+        >>> Exchange(request(1, "tools/call", {"name": "add"}), print).title
+        "tools/call of 'add'"
+        """
+        name = self.params.get("name", self.params.get("uri"))
+        return self.method if name is None else f"{self.method} of {repr(name)[:200]}"
+
     def advance(self, event: str) -> str:
         """Apply an event and return the new state; an event that cannot happen is a bug of ours.
 
@@ -1219,7 +1276,7 @@ class Pending:
         self.progress = float("-inf")
         self.on_progress: Callable[..., Any] | None = None
         #: progress callbacks still running, to be awaited before the answer is given out
-        self.reports: list[Any] = []
+        self.reports: set[Any] = set()
         #: the future that the caller awaits, the timer that ends its patience, the task that sends
         self.waiter: Any = None
         self.timer: Any = None
@@ -1673,21 +1730,25 @@ class Tasks:
         return self.running - {asyncio.current_task()}
 
     async def drain(self, seconds: float | None) -> None:
-        """Wait until the tasks of this moment have ended, at most so long (None: for ever)."""
+        """Wait until all tasks have ended of themselves, at most so long (None: for ever).
+
+        That includes tasks which others spawn before they end.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
         waiting = self.others()
-        if waiting:
-            await asyncio.wait(waiting, timeout=seconds)
+        while waiting:
+            left = None if deadline is None else max(0.0, deadline - loop.time())
+            await asyncio.wait(waiting, timeout=left)
+            waiting = set() if left == 0 else self.others()
 
     async def close(self) -> None:
         """Cancel all tasks and wait until they are gone; one that will not go is reported."""
-        loop = asyncio.get_running_loop()
-        deadline, self.closing = loop.time() + GRACE_SECONDS, True
+        self.closing = True  # what a task spawns while it ends is cancelled as well
         try:
             for task in self.others():
                 task.cancel()
-            # A task may spawn another one while it ends, so one look is not enough.
-            while self.others() and loop.time() < deadline:
-                await self.drain(deadline - loop.time())
+            await self.drain(GRACE_SECONDS)
         finally:
             self.closing = False
         stubborn = self.others()
@@ -1923,7 +1984,8 @@ def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) 
     if exc is None:
         future.set_result(value)
     elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
-        # A future cannot carry the first two, and the loop would end with the others.
+        # A future cannot carry the first, the second would close the coroutines that wait for it
+        # instead of being raised in them, and the loop would end with the others.
         problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
         problem.__cause__ = exc
         future.set_exception(problem)
@@ -2156,9 +2218,11 @@ class Outbox:
 #           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
 #              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
 #           3. One task per incoming request. Everything else is done on the spot.
-#           4. While too many requests run, reading pauses; unless a handler waits for the peer,
-#              whose answer may be the next thing to read: then the excess is refused.
-#           5. When the channel ends, what we asked fails at once, saying why; what we serve has a
+#           4. A full server still hears cancellations, pings and answers. New requests wait, up
+#              to a bound, and are refused beyond it. Only a peer that does not read its answers is
+#              not read either.
+#           5. Whatever a handler raises is the answer to its request, and harms nothing else.
+#           6. When the channel ends, what we asked fails at once, saying why; what we serve has a
 #              period of grace.
 # Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
 #           run().
@@ -2169,6 +2233,9 @@ __all__ += ["Transport", "memory_transports"]
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
 FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
+MAX_HELD_BYTES = 32 * 1024 * 1024  # of requests that wait because so many are being served
+HELD_OVERHEAD = 512  # bytes for which each of them counts besides its own
+MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
 MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
 
 
@@ -2339,24 +2406,98 @@ class Peer:
         #: called once, when the channel has ended
         self.on_lost: Callable[[], Any] = int
         self._room: asyncio.Future[Any] | None = None
+        #: messages that wait until there is room, by the id of their request, oldest first
+        self.held: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
+        self.held_bytes = 0
+        self.resuming = False
 
     # A message arrives.
 
     def receive(self, data: Any, send: Send, caller: Caller = NOBODY) -> None:
-        """Take one encoded message, or a ProtocolError in its place, off the wire."""
+        """Take one message, encoded or decoded, or a ProtocolError in its place, off the wire."""
         try:
             if isinstance(data, ProtocolError):
                 raise data
             msg = decode(data) if isinstance(data, bytes) else data
-            self.show("<", msg)
-            if type(msg) is list:
-                self.check_batch(msg)
-                self.tasks.spawn(self.reply_batch(msg, send, caller))
-            else:
-                self.dispatch(msg, send, caller)
         except ProtocolError as exc:
             self.show("<", exc)
-            self.refuse(exc, send)
+            if not self._answer_is_broken(data if isinstance(data, bytes) else exc.start, exc):
+                self.refuse(exc, send)
+            return
+        self.show("<", msg)
+        full = self.held or len(self.incoming) >= self.max_in_flight
+        if full and self._can_wait(msg) and not self._depends_on_the_peer():
+            self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
+        else:
+            self._take(msg, send, caller)
+
+    def _take(self, msg: JSON, send: Send, caller: Caller) -> None:
+        """Do what a decoded message, or a batch, asks for."""
+        if type(msg) is not list:
+            self.dispatch(msg, send, caller)
+            return
+        try:
+            self.check_batch(msg)
+        except ProtocolError as exc:
+            if not [item for item in msg[:MAX_BATCH] if self._is_broken(item, exc)]:
+                self.refuse(exc, send)
+        else:
+            self.tasks.spawn(self.reply_batch(msg, send, caller))
+
+    # A server that is full still hears cancellations, pings and answers. New requests wait.
+
+    @staticmethod
+    def _can_wait(msg: JSON) -> bool:
+        """Return whether a message is a request that may wait, or a batch with such a request."""
+        if type(msg) is list:
+            return any(type(item) is dict and "method" in item and "id" in item for item in msg)
+        if type(msg) is not dict or not is_id(msg.get("id")):
+            return False
+        return msg.get("method", "ping") != "ping"
+
+    def _depends_on_the_peer(self) -> bool:
+        """Return whether all that is served waits for answers of the peer.
+
+        The peer may be waiting for its next request in turn, so that one must not wait too.
+        """
+        return len(self.outgoing.pending) >= len(self.incoming)
+
+    def _hold(self, data: bytes, msg: JSON, send: Send, caller: Caller) -> None:
+        """Keep a message until there is room for it; refuse it if too many wait already."""
+        key = object() if type(msg) is list else msg["id"]
+        size = len(data) + HELD_OVERHEAD
+        if key in self.held or key in self.incoming:
+            problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
+            self.refuse(problem, send, msg)
+        elif self.held_bytes + size > MAX_HELD_BYTES:
+            self.refuse(RPCError(TOO_BUSY, "too many requests wait for their turn"), send, msg)
+        else:
+            self.held[key] = data, send, caller
+            self.held_bytes += size
+
+    def _release(self, key: Any) -> tuple[bytes, Send, Caller] | None:
+        """Give a message out that was held, or None."""
+        held = self.held.pop(key, None)
+        if held is not None:
+            self.held_bytes -= len(held[0]) + HELD_OVERHEAD
+        return held
+
+    def _resume(self) -> None:
+        """Take on what waits, oldest first, as far as there is room."""
+        if self.resuming:  # a request that ends at once comes here from the loop below
+            return
+        self.resuming = True
+        try:
+            while self.held and len(self.incoming) < self.max_in_flight and not self._crowded():
+                self._take_held()
+        finally:
+            self.resuming = False
+
+    def _take_held(self) -> None:
+        held = self._release(next(iter(self.held)))
+        if held is not None:
+            data, send, caller = held
+            self._take(decode(data), send, caller)
 
     def show(self, direction: str, msg: Any) -> None:
         """Show a message to the trace, if there is one."""
@@ -2394,7 +2535,7 @@ class Peer:
     ) -> Awaitable[None]:
         """Take on the messages of a batch; the awaitable sends their answers as one batch."""
         answers: list[Msg | None] = []
-        running: list[asyncio.Task[Msg | None]] = []
+        running: list[tuple[Exchange, asyncio.Task[Msg | None]]] = []
         for msg in batch:
             try:
                 if classify(msg) is not REQUEST:
@@ -2404,21 +2545,36 @@ class Peer:
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
                 else:
                     exchange = self.accept(msg, send, caller)
-                    running.append(self.tasks.spawn(self.handle(exchange)))
+                    running.append((exchange, self.tasks.spawn(self.handle(exchange))))
             except (RPCError, ProtocolError) as exc:
                 answers.append(self.refusal(exc, msg))
         return self._send_batch(answers, running, send)
 
     async def _send_batch(
-        self, answers: list[Msg | None], running: list[asyncio.Task[Msg | None]], send: Send
+        self,
+        answers: list[Msg | None],
+        running: list[tuple[Exchange, asyncio.Task[Msg | None]]],
+        send: Send,
     ) -> None:
         if running:
-            await asyncio.wait(running)
-        answers += [task.result() for task in running if not task.cancelled()]
-        batch = [sayable(answer) for answer in answers if answer is not None]
+            await asyncio.wait([task for _, task in running])
+        for exchange, task in running:
+            answer = None if task.cancelled() else task.result()
+            if answer is not None:
+                try:
+                    encode(answer)
+                except UNSAYABLE as exc:
+                    answer = unsayable(exchange, answer, exc)
+            answers.append(answer)
+        batch = [answer for answer in answers if answer is not None]
         # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if batch:
+        if not batch:
+            return
+        try:
             await send(batch)  # type: ignore[arg-type]
+        except LimitExceeded as exc:
+            problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
+            await send([error(answer.get("id"), problem) for answer in batch])  # type: ignore[arg-type]
 
     def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
         """Send the error for a message that cannot be taken, if it may be answered."""
@@ -2431,14 +2587,10 @@ class Peer:
 
         That is a notification, or itself an answer: whoever waits for it gets an exception.
         """
+        if self._is_broken(msg, exc):
+            return None
         logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
         known = msg if type(msg) is dict else {}
-        if "method" not in known and ("result" in known or "error" in known):
-            pending = self.outgoing.settle(known.get("id"))
-            if pending is not None:
-                problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
-                _settle(pending.waiter, None, ProtocolError(problem))
-            return None
         answer = error(readable_id(msg), wire_error(exc))
         # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
         if answer["error"]["code"] == INVALID_PARAMS and "method" in known and "id" not in known:
@@ -2446,6 +2598,28 @@ class Peer:
         if "id" not in answer and not self.session.rev.error_without_id:
             answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
         return answer
+
+    def _answer_is_broken(self, data: bytes, exc: ProtocolError) -> bool:
+        """Return whether bytes that cannot be decoded are an answer; its request has failed."""
+        is_answer, req_id = find_answer(data)
+        return is_answer and self._is_broken({"id": req_id, "result": None}, exc)
+
+    def _is_broken(self, msg: JSON, exc: MCPError) -> bool:
+        """Return whether a message that cannot be taken is an answer; its request has failed.
+
+        If only one request is in flight, there is no doubt whose answer it was.
+        """
+        if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
+            return False
+        logger.warning("%s sent an answer that cannot be taken: %s", self.name, exc)
+        req_id, pending = msg.get("id"), self.outgoing.pending
+        if req_id is None and len(pending) == 1:
+            req_id = next(iter(pending))
+        request = self.outgoing.settle(req_id)
+        if request is not None:
+            problem = f"{self.name} answered {request.method} with a malformed message: {exc}"
+            _settle(request.waiter, None, ProtocolError(problem))
+        return True
 
     # Requests of the peer.
 
@@ -2462,7 +2636,7 @@ class Peer:
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
-        if len(self.incoming) >= self.max_in_flight:
+        if len(self.incoming) >= self.max_in_flight and exchange.method != "ping":
             raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
         self.incoming[exchange.key] = exchange
         return exchange
@@ -2474,8 +2648,8 @@ class Peer:
             return
         try:
             await exchange.send(answer)
-        except (TypeError, ValueError, RecursionError):
-            await exchange.send(sayable(answer))
+        except UNSAYABLE as exc:
+            await exchange.send(unsayable(exchange, answer, exc))
 
     async def handle(self, exchange: Exchange) -> Msg | None:
         """Serve a request and return the answer, or None when it was cancelled."""
@@ -2490,12 +2664,16 @@ class Peer:
             # A handler awaited something that somebody else cancelled.
             problem = {"code": INTERNAL_ERROR, "message": "the handler was cancelled"}
             answer = error(exchange.req_id, problem)
-        except (Exception, SystemExit) as exc:  # a handler must not end the process
-            if not isinstance(exc, MCPError):
-                logger.error("%s failed", exchange.method, exc_info=exc)
+        except BaseException as exc:  # a handler ends neither the process nor another request
+            if isinstance(exc, GeneratorExit) and not _runs(exchange.task):
+                raise  # the loop has ended, and this coroutine is thrown away
+            if not isinstance(exc, FOR_THE_PEER) and self.lost is None:
+                logger.error("%s failed", exchange.title, exc_info=exc)
             answer = error(exchange.req_id, wire_error(exc))
         finally:
             del self.incoming[exchange.key]
+            if self.held:
+                self._resume()
         if exchange.state is DONE:  # _cut_off() has answered
             return None
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
@@ -2507,7 +2685,11 @@ class Peer:
         spec: basic/patterns/cancellation#error-handling -- unknown, finished and malformed ones
         are ignored.
         """
-        exchange = self.incoming.get(req_id) if is_id(req_id) else None
+        if not is_id(req_id):
+            return False
+        if self._release(req_id) is not None:  # it never had its turn
+            return True
+        exchange = self.incoming.get(req_id)
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize" or exchange.state is CANCELLED:
             return False
@@ -2516,8 +2698,11 @@ class Peer:
         return True
 
     def stop(self, exchange: Exchange) -> None:
-        """Cancel a request: its client does not want the answer."""
-        logger.info("%s cancelled request %r: %s", self.name, exchange.req_id, exchange.reason)
+        """Cancel a request: its client does not want the answer. One that is answered stays so."""
+        if exchange.state is not RUNNING:
+            return
+        what = repr(exchange.req_id)[:100], repr(exchange.reason)[:200]  # the peer wrote both
+        logger.info("%s cancelled request %s: %s", self.name, *what)
         exchange.advance("cancel")
         if exchange.task is not None:
             exchange.task.cancel()
@@ -2563,6 +2748,8 @@ class Peer:
         # As a task, since the deadline holds for a peer that has stopped reading, too.
         delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
         pending.sending = self.tasks.spawn(delivery)
+        while self.held and self._depends_on_the_peer():
+            self._take_held()
         self._wake()  # the answer must be read, however much is running here
         try:
             answer: Msg = await pending.waiter
@@ -2623,11 +2810,16 @@ class Peer:
         pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
         if pending is None or pending.on_progress is None:
             return
+        if len(pending.reports) >= MAX_REPORTS:
+            return  # the callback is too slow, and reports may be left out
         report = (params["progress"], params.get("total"), params.get("message"))
         self.call(pending.on_progress, *report, into=pending.reports)
 
-    def call(self, callback: Callable[..., Any], *args: Any, into: list[Any] | None = None) -> None:
-        """Call a user's callback, plain or async; what it raises goes to the log."""
+    def call(self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None) -> None:
+        """Call a user's callback, plain or async; what it raises goes to the log.
+
+        Tasks of async callbacks are put `into` a set while they run.
+        """
         try:
             outcome = callback(*args)
         except Exception:
@@ -2635,8 +2827,9 @@ class Peer:
             return
         if inspect.isawaitable(outcome):
             task = self.tasks.spawn(_await(outcome))
-            if into is not None:
-                into.append(task)
+            if into is not None and not task.done():
+                into.add(task)
+                task.add_done_callback(into.discard)
 
     # The channel.
 
@@ -2663,16 +2856,23 @@ class Peer:
         finally:
             await self.close(farewell)
 
+    def _crowded(self) -> bool:
+        """Return whether too many answers wait for the peer to read them."""
+        # A request that is served has its own bound, and one of ours needs an answer to be read.
+        busy = len(self.incoming) + len(self.outgoing.pending)
+        return len(self.tasks.running) - busy >= self.max_in_flight
+
     async def _until_room(self) -> None:
-        """Wait while too much is running, or waits for the peer to read it."""
-        # Tasks that wait for the peer do not count: what they need is to be read.
-        while len(self.tasks.running) - len(self.outgoing.pending) >= self.max_in_flight:
+        """Wait while the peer does not read what it was sent."""
+        while self._crowded():
             self._room = asyncio.get_running_loop().create_future()
             await self._room
 
     def _wake(self) -> None:
         if self._room is not None:
             _settle(self._room, None, None)
+        if self.held:
+            self._resume()
 
     def attach(self, transport: Transport) -> None:
         """Let a channel tell what becomes of our requests."""
@@ -2702,6 +2902,7 @@ class Peer:
         self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
         if farewell:
             await self._cut_off(farewell)
+        self.held.clear()
         mine = asyncio.current_task()
         for exchange in list(self.incoming.values()):
             # Over HTTP a request is served by the task of its connection, which is not ours.
@@ -2736,14 +2937,29 @@ class Peer:
         return send
 
 
-def sayable(answer: Msg) -> Msg:
-    """Return an answer, or the internal error in its place if JSON cannot say it."""
-    try:
-        encode(answer)
-    except (TypeError, ValueError, RecursionError) as exc:
-        logger.error("the answer to request %r cannot be sent as JSON: %s", answer["id"], exc)
-        return error(answer["id"], wire_error(exc))
-    return answer
+#: What a channel raises for a message that cannot be sent as it is.
+UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
+
+
+def unsayable(exchange: Exchange, answer: Msg, exc: Exception) -> Msg:
+    """Return the error that takes the place of an answer which cannot be sent, and say so.
+
+    >>> exchange = Exchange(request(1, "tools/call", {"name": "dump"}), print)
+    >>> unsayable(exchange, {}, LimitExceeded("it is too long"))["error"]["message"]
+    "the answer to tools/call of 'dump' cannot be sent: it is too long"
+    """
+    problem = f"the answer to {exchange.title} cannot be sent: {exc}"
+    if isinstance(exc, LimitExceeded) and "structuredContent" in answer.get("result", {}):
+        problem += "; a tool's result travels twice, as text and as structured content"
+    logger.error("%s", problem)
+    return error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem})
+
+
+def _runs(task: Any) -> bool:
+    """Return whether a task is the one that runs now."""
+    with contextlib.suppress(RuntimeError):  # no loop runs at all
+        return asyncio.current_task() is task
+    return False
 
 
 async def _await(outcome: Awaitable[Any]) -> Any:
@@ -7688,7 +7904,9 @@ class LineDecoder(Decoder):
                 at = len(self.buffer)
             if at > self.limit or (at < 0 and len(self.buffer) > self.limit):
                 if not self.skipping:
-                    self.items.append(LimitExceeded(f"a line is longer than {self.limit} bytes"))
+                    problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
+                    problem.start = bytes(self.buffer[:1000])  # shows whose answer it was
+                    self.items.append(problem)
                 self.skipping = True
             if at >= 0:
                 line = bytes(self.buffer[:at]).rstrip(b"\r")

@@ -443,7 +443,6 @@ class TestErrors:
             SystemExit("secret"),
             m.MCPError("secret"),
             m.RemoteError(-32601, "secret", "secret"),
-            m.ToolError("secret"),
             m.ConnectionClosed("secret"),
             m.RequestTimeout("secret"),
             m.AuthError("secret"),
@@ -453,6 +452,10 @@ class TestErrors:
     def test_what_was_not_meant_for_the_peer_is_an_internal_error_without_words(self, exc):
         """Tracebacks go to the log, not to the peer; an error of another server is not ours."""
         assert m.wire_error(exc) == {"code": -32603, "message": "Internal error"}
+
+    def test_tool_error_of_a_prompt_or_resource_is_told_in_its_own_words(self):
+        wire = m.wire_error(m.ToolError("there is no file a.txt"))
+        assert wire == {"code": -32603, "message": "there is no file a.txt"}
 
     def test_errors_say_what_they_hold(self):
         ours, theirs = m.RPCError(-1, "a", {"b": 1}), m.RemoteError(-1, "a", {"b": 1})
@@ -961,6 +964,9 @@ class TestMethods:
             ("initialize", {"protocolVersion": "x", "capabilities": {}},
              "initialize: clientInfo: is missing"),
             ("sampling/createMessage", {"messages": [], "maxTokens": 1}, None),
+            ("sampling/createMessage", {"messages": [], "maxTokens": 100.0}, None),
+            ("sampling/createMessage", {"messages": [], "maxTokens": 1.5},
+             "sampling/createMessage: maxTokens: expected integer, got number"),
             ("sampling/createMessage", {"messages": [], "maxTokens": True},
              "sampling/createMessage: maxTokens: expected integer, got boolean"),
         ],
@@ -1024,6 +1030,9 @@ class TestFit:
         "block, name, fitted",
         [
             ({"type": "text", "text": "a", "_meta": {}}, V2, {"type": "text", "text": "a"}),
+            ({"type": "text", "text": "a", "annotations": None}, V1,
+             {"type": "text", "text": "a", "annotations": None}),
+            ({"type": "resource", "resource": None}, V1, {"type": "resource", "resource": None}),
             ({"type": "text", "text": "a", "_meta": {}}, V3,
              {"type": "text", "text": "a", "_meta": {}}),
             ({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}, V1,
@@ -1644,6 +1653,7 @@ class TestThreads:
             (StopIteration("x"), RuntimeError),
             (StopAsyncIteration("x"), StopAsyncIteration),
             (SystemExit("x"), RuntimeError),
+            (GeneratorExit("x"), RuntimeError),
             (KeyboardInterrupt("x"), RuntimeError),
             (asyncio.CancelledError("x"), asyncio.CancelledError),
         ],
@@ -2051,6 +2061,10 @@ class Gate:
         return {}
 
 
+class Unheard(BaseException):
+    """What a program may raise that `except Exception` does not catch."""
+
+
 class TestAnswering:
     """Requests of the peer: each is answered once, with its own id."""
 
@@ -2095,7 +2109,14 @@ class TestAnswering:
             (RecursionError(), '{"code":-32603,"message":"Internal error"}'),
             (SystemExit(2), '{"code":-32603,"message":"Internal error"}'),
             (asyncio.TimeoutError(), '{"code":-32603,"message":"Internal error"}'),
-            (m.RPCError(-1, "odd", object()), '{"code":-32603,"message":"Internal error"}'),
+            (m.RPCError(-1, "odd", object()),
+             '{"code":-32603,"message":"the answer to fail cannot be sent: '
+             'Object of type object is not JSON serializable"}'),
+            (m.ToolError("no file"), '{"code":-32603,"message":"no file"}'),
+            (KeyboardInterrupt(), '{"code":-32603,"message":"Internal error"}'),
+            (GeneratorExit(), '{"code":-32603,"message":"Internal error"}'),
+            (Unheard("secret"), '{"code":-32603,"message":"Internal error"}'),
+            (asyncio.CancelledError(), '{"code":-32603,"message":"the handler was cancelled"}'),
         ],
         ids=repr,
     )  # fmt: skip
@@ -2129,6 +2150,95 @@ class TestAnswering:
         run(main())
         assert "secret" in caplog.text and "Traceback" in caplog.text
 
+    @pytest.mark.parametrize("exc, logged", [
+        (m.RemoteError(1, "theirs"), True), (m.RequestTimeout("late"), True),
+        (m.ToolError("told"), False), (m.RPCError(1, "told"), False),
+    ])  # fmt: skip
+    def test_log_has_once_what_the_peer_is_not_told_with_method_and_name(self, exc, logged, caplog):
+        async def serve(exchange):
+            raise exc
+
+        async def main():
+            async with Talk(serve) as talk:
+                talk.put('{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p"}}')
+                assert ("told" in await talk.take()) is not logged
+
+        run(main())
+        assert caplog.text.count("prompts/get of 'p' failed") == logged
+
+    def test_coroutine_that_is_thrown_away_ends_without_an_answer(self):
+        """A loop that is closed throws GeneratorExit into what is still suspended."""
+
+        async def serve(exchange):
+            await asyncio.get_running_loop().create_future()
+
+        async def main():
+            peer = m.Peer("it", serve, print)
+            coro = peer.reply(peer.accept(m.request(1, "a"), print))
+            coro.send(None)
+            coro.close()
+            assert not peer.incoming
+
+        run(main())
+
+    @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
+    def test_answer_that_is_too_long_becomes_an_error_that_says_so(self, revision, monkeypatch):
+        """At the limit, and one byte past it; a batch counts each answer, and all together."""
+        monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
+        frame = len('{"jsonrpc":"2.0","id":1,"result":{"text":""}}')
+
+        async def serve(exchange):
+            return {"text": "x" * (exchange.params["size"] - frame)}
+
+        def ask(req_id, size):
+            params = f'{{"name":"dump","size":{size}}}'
+            return f'{{"jsonrpc":"2.0","id":{req_id},"method":"tools/call","params":{params}}}'
+
+        async def main():
+            async with Talk(serve, revision=revision) as talk:
+                talk.put(ask(1, 1000))
+                assert len(await talk.take()) == 1000
+                talk.put(ask(2, 1001))
+                wrong = (
+                    '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer to '
+                    "tools/call of 'dump' cannot be sent: it is 1001 bytes long; "
+                    'a message may have 1000"}}'
+                )
+                assert await talk.take() == wrong
+                if revision == "2025-03-26":
+                    talk.put(f"[{ask(1, 100)},{ask(2, 1001)}]")
+                    assert (await talk.take()).endswith(f"}},{wrong}]")
+                    talk.put(f"[{ask(1, 600)},{ask(2, 600)}]")
+                    both = await talk.take()
+                    assert both.count("the batch cannot be answered: it is 1203 bytes") == 2
+
+        run(main())
+
+    def test_a_tool_s_answer_that_is_too_long_says_that_it_travels_twice(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
+
+        async def serve(exchange):
+            return {"content": [], "structuredContent": {"result": "x" * 1000}}
+
+        async def main():
+            async with Talk(serve) as talk:
+                talk.put('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dump"}}')
+                said = await talk.take()
+                assert "a tool's result travels twice, as text and as structured content" in said
+
+        run(main())
+
+    def test_request_of_ours_that_is_too_long_fails_at_once(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
+
+        async def main():
+            async with Talk() as talk:
+                with pytest.raises(m.LimitExceeded, match="a message may have 1000"):
+                    await talk.ask("a", {"text": "x" * 1000})
+                assert await talk.taken() == []
+
+        run(main())
+
     @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
     @pytest.mark.parametrize("kind", ["object", "nan", "bytes", "circle", "deep"])
     def test_result_that_json_cannot_say_is_an_internal_error(self, kind, revision, caplog):
@@ -2147,24 +2257,38 @@ class TestAnswering:
         async def serve(exchange):
             return {"a": value[kind]} if exchange.method == "odd" else {}
 
-        internal = '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}'
+        reason = {
+            "object": "Object of type object is not JSON serializable",
+            "nan": "Out of range float values are not JSON compliant",
+            "bytes": "Object of type bytes is not JSON serializable",
+            "circle": "it contains itself, or is nested too deep for JSON",
+            "deep": "it contains itself, or is nested too deep for JSON",
+        }
+        internal = (
+            '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":'
+            f'"the answer to odd cannot be sent: {reason[kind]}"}}}}'
+        )
         fine = '{"jsonrpc":"2.0","id":2,"result":{}}'
 
         async def main():
             async with Talk(serve, revision=revision) as talk:
                 if revision == "2025-03-26":
                     talk.put(f"[{request_line(1, 'odd')},{request_line(2)}]")
-                    assert await talk.take() == f"[{internal},{fine}]"
+                    said = (await talk.take()).replace("compliant: nan", "compliant")  # 3.12
+                    assert said == f"[{internal},{fine}]"
                 else:
                     talk.put(request_line(1, "odd"), request_line(2))
-                    assert sorted([await talk.take(), await talk.take()]) == [internal, fine]
+                    said = sorted([await talk.take(), await talk.take()])
+                    assert [x.replace("compliant: nan", "compliant") for x in said] == [
+                        internal, fine,
+                    ]  # fmt: skip
 
         try:
             run(main())
         finally:
             while deep:  # a deep dict is not freed recursively on every Python
                 deep = deep.pop("a")
-        assert "cannot be sent as JSON" in caplog.text
+        assert caplog.text.count("the answer to odd cannot be sent") == 1
 
     def test_handler_that_was_cancelled_by_somebody_else_is_answered_with_an_error(self):
         async def serve(exchange):
@@ -2360,6 +2484,70 @@ class TestRefusing:
                     await asked
                 talk.put(line, '{"jsonrpc":"2.0","id":null,"error":5}')
                 assert await talk.taken() == []
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "line, reason",
+        [
+            ('{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}', "not a finite number"),
+            ('{"jsonrpc":"2.0","id":1,"result":{"x":1,"x":1}}', "occurs twice"),
+            ('{"id":1,"jsonrpc":"2.0","result":{"x":"\\ud800"}}', "surrogates not allowed"),
+            (b'{"jsonrpc": "2.0", "id": 1, "result": {"x": "\xe9"}}', "codec can't decode"),
+            (b'{"result":{"x":"\xe9"},"id":1,"jsonrpc":"2.0"}', "codec can't decode"),
+            (b'{"jsonrpc":"2.0","result":{"x":"\xe9"},"id":1}', "codec can't decode"),
+            ('{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a","data":NaN}}', "finite"),
+            ('{"jsonrpc":"2.0","id":1,"result":{"x":' + "[" * 200 + "]" * 200 + "}}", "deeper"),
+            ('{"jsonrpc":"2.0","id":1,"result":{"x":[' + "1," * 260_000 + "1]}}", "elements"),
+            ('[{"jsonrpc":"2.0","id":1,"result":{}}]', "has no batches"),
+            ('{"x":1,"id":1,"result":NaN}', "finite"),
+            ('{"jsonrpc":"2.0","result":{}}', "needs a method, or an id"),
+        ],
+        ids=range(12),
+    )  # fmt: skip
+    def test_answer_that_cannot_be_decoded_fails_its_request_at_once(self, line, reason):
+        async def main():
+            async with Talk() as talk:
+                asked = talk.ask()
+                assert await talk.take() == ASKED
+                talk.put(line)
+                with pytest.raises(m.ProtocolError, match="it answered a with a malformed") as got:
+                    await asked
+                assert reason in str(got.value)
+                assert await talk.taken() == [], "an answer is never answered"
+
+        run(main())
+
+    def test_answer_that_cannot_be_decoded_fails_none_but_its_request(self):
+        async def main():
+            async with Talk() as talk:
+                first, second = talk.ask(), talk.ask()
+                await talk.take(), await talk.take()
+                # Neither of these says whose answer it is, and the last are no answers at all.
+                talk.put('{"x":1,"result":NaN}', "Listening on port 80", '{"result"', "",
+                         '{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":NaN}}')  # fmt: skip
+                await talk.taken()
+                assert not first.done() and not second.done()
+                talk.put('{"jsonrpc":"2.0","id":2,"result":{"x":NaN}}')
+                with pytest.raises(m.ProtocolError, match="malformed"):
+                    await second
+                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+                assert await first == {}
+
+        run(main())
+
+    def test_answer_that_was_too_long_to_be_read_fails_its_request_by_its_beginning(self):
+        async def main():
+            async with Talk() as talk:
+                asked, other = talk.ask(), talk.ask()
+                too_long = m.LimitExceeded("a line is longer than 100 bytes")
+                too_long.start = b'{"jsonrpc":"2.0","id":1,"result":{"x":"xxxxxxxxxxxxxxx'
+                talk.put(too_long)
+                with pytest.raises(m.ProtocolError, match="a line is longer than 100 bytes"):
+                    await asked
+                assert not other.done()
+                other.cancel()
+                await talk.taken()
 
         run(main())
 
@@ -2575,6 +2763,43 @@ class TestCancelling:
                 assert await talk.taken() == []
 
         run(main())
+
+    def test_reason_is_logged_escaped_and_cut(self, caplog):
+        """An escape sequence or a second line of a log is not for the peer to write."""
+        caplog.set_level("INFO", "mcp_lite")
+
+        async def main():
+            async with Talk(Gate()) as talk:
+                talk.put(request_line("\x1b[2J"))
+                await idle()
+                cancel = json.loads(cancel_line('"\\u001b[2J"'))
+                cancel["params"]["reason"] = "bored\n\x1b[31mERROR root: fake" + "x" * 1000
+                talk.put(json.dumps(cancel))
+                await talk.taken()
+
+        run(main())
+        [record] = [r.getMessage() for r in caplog.records if "cancelled request" in r.getMessage()]
+        assert r"cancelled request '\x1b[2J': 'bored\n\x1b[31mERROR" in record
+        assert record.isprintable() and len(record) < 400
+
+    def test_stopping_what_is_answered_neither_logs_nor_ends_the_sending(self, caplog):
+        """A client that hangs up while its answer is on the way: nothing was cancelled."""
+        caplog.set_level("INFO", "mcp_lite")
+
+        async def main():
+            async with Talk() as talk:
+                talk.line.reading.clear()
+                exchange = talk.peer.accept(m.request(1, "a"), talk.line.write)
+                sending = asyncio.ensure_future(talk.peer.reply(exchange))
+                await idle()
+                assert exchange.state is m.DONE
+                talk.peer.stop(exchange)
+                talk.line.reading.set()
+                await sending
+                assert '"id":1,"result"' in await talk.take()
+
+        run(main())
+        assert "cancelled" not in caplog.text
 
     def test_handler_that_swallows_its_cancellation_is_still_not_answered(self):
         async def serve(exchange):
@@ -2919,6 +3144,38 @@ class TestPatience:
 
         run(main())
 
+    def test_progress_callbacks_that_are_done_are_forgotten_and_slow_ones_bounded(self):
+        async def main():
+            async with Talk() as talk:
+                gate, seen = asyncio.Event(), []
+
+                async def slowly(progress, total, message):
+                    seen.append(progress)
+                    if progress > 200:
+                        await gate.wait()
+
+                def report(*numbers):
+                    method = '"method":"notifications/progress"'
+                    talk.put(*[f'{{"jsonrpc":"2.0",{method},"params":'
+                               f'{{"progressToken":1,"progress":{n}}}}}' for n in numbers])  # fmt: skip
+
+                asked = talk.ask(on_progress=slowly)
+                await idle()
+                [pending] = talk.peer.outgoing.pending.values()
+                for n in range(1, 201):
+                    report(n)
+                    await idle()
+                assert len(seen) == 200 and not pending.reports
+                report(*range(201, 202 + m.MAX_REPORTS))
+                await until(lambda: pending.progress == 201 + m.MAX_REPORTS)
+                await idle()
+                assert len(pending.reports) == m.MAX_REPORTS == len(seen) - 200
+                gate.set()
+                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+                assert await asked == {}
+
+        run(main())
+
     def test_progress_callback_that_fails_harms_nobody(self, caplog):
         async def later(*report):
             raise ValueError("later")
@@ -2968,6 +3225,83 @@ class TestPatience:
 
 class TestCrowding:
     """Rule 4 of the section: what runs and what waits to be sent is bounded."""
+
+    @pytest.mark.parametrize("batched", [False, True])
+    def test_a_full_server_hears_cancellations_pings_and_answers(self, batched):
+        async def main():
+            gate = Gate()
+
+            async def serve(exchange):
+                return {} if exchange.method == "ping" else await gate(exchange)
+
+            async with Talk(serve, max_in_flight=2, revision="2025-03-26") as talk:
+                asked = talk.ask()
+                assert await talk.take() == ASKED
+                talk.put(*[request_line(i) for i in range(4)])
+                talk.put(f"[{request_line(4)}]" if batched else request_line(4))
+                await idle()
+                assert gate.log == ["0 began", "1 began"] and len(talk.peer.held) == 3
+                talk.put('{"jsonrpc":"2.0","id":"p","method":"ping"}')
+                assert await talk.take() == '{"jsonrpc":"2.0","id":"p","result":{}}'
+                talk.put(cancel_line(0), cancel_line(3))
+                await idle()
+                assert gate.log == ["0 began", "1 began", "0 cancelled", "2 began"]
+                talk.put('{"jsonrpc":"2.0","id":1,"result":{"heard":1}}')
+                assert await asked == {"heard": 1}
+                gate.open.set()
+                last = '{"jsonrpc":"2.0","id":4,"result":{}}'
+                assert sorted([await talk.take() for _ in range(3)]) == sorted(
+                    ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":2,"result":{}}',
+                     f"[{last}]" if batched else last]
+                )  # fmt: skip
+                assert not talk.peer.held and talk.peer.held_bytes == 0
+
+        run(main())
+
+    def test_requests_that_wait_are_bounded_in_bytes_and_refused_beyond(self, monkeypatch):
+        line = request_line(2)
+        monkeypatch.setattr(m, "MAX_HELD_BYTES", 2 * (len(line) + m.HELD_OVERHEAD))
+
+        async def main():
+            gate = Gate()
+            async with Talk(gate, max_in_flight=1) as talk:
+                talk.put(request_line(1), request_line(2), request_line(3), request_line(4))
+                assert await talk.take() == (
+                    '{"jsonrpc":"2.0","id":4,"error":'
+                    '{"code":503,"message":"too many requests wait for their turn"}}'
+                )
+                talk.put(request_line(2))
+                assert "a request with id 2 is still running" in await talk.take()
+                gate.open.set()
+                assert [json.loads(await talk.take())["id"] for _ in range(3)] == [1, 2, 3]
+
+        run(main())
+
+    def test_many_that_waited_and_end_at_once_are_served_in_their_order(self):
+        """... in a loop: each of them would call the next, and the stack is not that deep."""
+
+        async def main():
+            gate = Gate()
+            async with Talk(gate, max_in_flight=1) as talk:
+                talk.put(*[request_line(i) for i in range(3000)])
+                await until(lambda: len(talk.peer.held) == 2999)
+                gate.open.set()
+                assert [json.loads(await talk.take())["id"] for _ in range(3000)] == [*range(3000)]
+
+        run(main())
+
+    def test_requests_that_wait_when_the_channel_ends_have_their_turn_too(self):
+        async def main():
+            gate = Gate()
+            async with Talk(gate, max_in_flight=1, grace=None) as talk:
+                talk.put(*[request_line(i) for i in range(3)])
+                await idle()
+                talk.put()  # the end
+                await until(lambda: talk.peer.lost)
+                gate.open.set()
+                assert [json.loads(await talk.take())["id"] for _ in range(3)] == [0, 1, 2]
+
+        run(main())
 
     def test_reading_pauses_at_the_limit_and_goes_on_when_there_is_room(self):
         async def main():
@@ -17974,6 +18308,44 @@ class TestServerTools:
 
 class TestHandlers:
     """Where handlers run, and what Context does for them."""
+
+    @pytest.mark.parametrize("raised", [KeyboardInterrupt, GeneratorExit, SystemExit, Unheard])
+    @pytest.mark.parametrize("threaded", [False, True], ids=["loop", "thread"])
+    def test_whatever_a_tool_raises_ends_that_call_only(self, link, raised, threaded):
+        app = m.Server()
+
+        def bad() -> str:
+            raise raised("secret")
+
+        async def bad_async() -> str:
+            raise raised("secret")
+
+        app.add_tool(bad if threaded else bad_async, name="bad")
+        app.add_tool(lambda: "fine", name="good")
+
+        async def main():
+            async with link.connect(app) as c:
+                for _ in range(2):
+                    with pytest.raises(m.MCPError) as caught:
+                        await c.call("bad")
+                    assert isinstance(caught.value, (m.RemoteError, m.ToolError))
+                    assert await c.call("good") == "fine"
+
+        run(main())
+
+    def test_a_result_that_is_too_long_is_an_error_at_once(self, link, monkeypatch):
+        monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 10_000)
+        app = m.Server()
+        app.add_tool(lambda size: "x" * int(size), name="dump")
+
+        async def main():
+            async with link.connect(app) as c:
+                assert await c.call("dump", {"size": "1000"}) == "x" * 1000
+                with pytest.raises(m.RemoteError, match="the answer to tools/call of 'dump' cannot"):
+                    await c.call("dump", {"size": "20000"})
+                assert await c.call("dump", {"size": "1000"}) == "x" * 1000
+
+        run(main())
 
     def test_def_handlers_run_in_threads_and_speak_without_await(self, link):
         app, threads = m.Server(), []
