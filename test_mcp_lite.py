@@ -6318,7 +6318,7 @@ class TestHostileServers:
             b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
             b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}',
             b'{"jsonrpc":"2.0","id":true,"result":{}}',
-            b'{"jsonrpc":"2.0","id":1e999,"result":{}}',
+            b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
             b'{"jsonrpc":"2.0","id":[1],"method":"ping"}',
             b'{"jsonrpc":"2.0","method":5}',
             b'{"jsonrpc":"2.0","method":"ping","params":5}',
