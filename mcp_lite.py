@@ -2453,7 +2453,7 @@ class Peer:
             return any(type(item) is dict and "method" in item and "id" in item for item in msg)
         if type(msg) is not dict or not is_id(msg.get("id")):
             return False
-        return msg.get("method", "ping") != "ping"
+        return bool(msg.get("method", "ping") != "ping")
 
     def _depends_on_the_peer(self) -> bool:
         """Return whether all that is served waits for answers of the peer.
