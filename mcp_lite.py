@@ -81,7 +81,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     Part II   One conversation
      5  Requests in flight
      6  Lifecycle
-     7  Tasks and time
+     7  Tasks and channels
      8  Peer
     Part III  A server
      9  JSON Schema
@@ -1154,6 +1154,8 @@ def is_modern(msg: Msg) -> bool:
 #           that we sent; Budget, a rate; ProgressMeter, what may be said of it when.
 # Not here. Futures, tasks and timers: section 8 attaches them.
 
+MAX_HELD_BYTES = 32 * 1024 * 1024  # of requests that wait because so many are being served
+HELD_OVERHEAD = 512  # bytes for which each of them counts besides its own
 PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
@@ -1417,6 +1419,63 @@ class ProgressMeter:
         params, self.held = self.held, None
         return params
 
+
+def may_wait(msg: JSON) -> bool:
+    """Return whether a message is a request that may wait, or a batch with such a request.
+
+    >>> [may_wait(request(1, name)) for name in ("tools/call", "ping")]
+    [True, False]
+    """
+    if type(msg) is list:
+        return any(type(item) is dict and "method" in item and "id" in item for item in msg)
+    if type(msg) is not dict or not is_id(msg.get("id")):
+        return False
+    return bool(msg.get("method", "ping") != "ping")
+
+
+class HeldMessages:
+    """Messages that wait until there is room for them, oldest first, bounded in bytes.
+
+    They are kept encoded: decoded, they could take many times as much.
+    """
+
+    def __init__(self) -> None:
+        #: by the id of the request; a batch has a key of its own
+        self.messages: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.messages
+
+    def put(self, key: Any, data: bytes, send: Send, caller: Caller) -> bool:
+        """Keep a message; return False if there is no room for it."""
+        size = self.size + len(data) + HELD_OVERHEAD
+        if size > MAX_HELD_BYTES:
+            return False
+        self.messages[key], self.size = (data, send, caller), size
+        return True
+
+    def take(self) -> tuple[bytes, Send, Caller]:
+        """Give out the oldest message."""
+        _, message = self.messages.popitem(last=False)
+        self.size -= len(message[0]) + HELD_OVERHEAD
+        return message
+
+    def drop(self, key: Any) -> bool:
+        """Forget a message; return False if there is none of that key."""
+        message = self.messages.pop(key, None)
+        if message is not None:
+            self.size -= len(message[0]) + HELD_OVERHEAD
+        return message is not None
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.messages.clear()
+        self.size = 0
+
 ###############################################################################
 # 6. Lifecycle
 ###############################################################################
@@ -1653,13 +1712,14 @@ def decide_era(outcome: Any) -> str:
     return "legacy"
 
 ###############################################################################
-# 7. Tasks and time
+# 7. Tasks and channels
 ###############################################################################
 # Uses sections 1, 2 and 5.
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
-#           take all threads from everybody else.
+#           take all threads from everybody else. And a conversation must not care whether its
+#           messages travel through a pipe, a socket or a list.
 # Rules.    1. Every task is in a Tasks. The owner of the Tasks closes it, and then nothing is left.
 #           2. CancelledError is caught only to clean up, and raised again.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
@@ -1668,8 +1728,12 @@ def decide_era(outcome: Any) -> str:
 #              the loop may be waiting for one.
 #           5. Nobody gets more than half of the threads that the others have left over. So there is
 #              one for whoever comes next, however many calls of one principal sleep.
-# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool.
+#           6. A Transport carries messages and knows nothing of what they mean.
+# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Transport, the one interface
+#           between a conversation and its channel, and the simplest channel, in memory.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
+
+__all__ += ["Transport", "memory_transports"]
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
@@ -1678,6 +1742,7 @@ MAX_CLIENTS = 10_000  # whose rates are remembered; who was silent for longest b
 BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
+MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
@@ -2209,7 +2274,7 @@ class Outbox:
 ###############################################################################
 # 8. Peer
 ###############################################################################
-# Uses sections 1 to 3 and 5 to 7.
+# Uses sections 1 to 3 and 7.
 #
 #
 # Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
@@ -2362,6 +2427,32 @@ def memory_transports() -> tuple[Transport, Transport]:
     ours.other, theirs.other = theirs, ours
     return ours, theirs
 
+###############################################################################
+# 8. Peer
+###############################################################################
+# Uses sections 1 to 3 and 5 to 7.
+#
+#
+# Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
+#           over a channel that may be a pipe, a socket or a list in memory.
+# Rules.    1. Both ends ask and both ends answer: one class serves client and server.
+#           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
+#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
+#           3. One task per incoming request. Everything else is done on the spot.
+#           4. A full server still hears cancellations, pings and answers. New requests wait, up
+#              to a bound, and are refused beyond it. Only a peer that does not read its answers is
+#              not read either.
+#           5. Whatever a handler raises is the answer to its request, and harms nothing else.
+#           6. When the channel ends, what we asked fails at once, saying why; what we serve has a
+#              period of grace.
+# Plan.     The trace hook; Asker, for requests of ours: ask(); Peer, for everything: receive(),
+#           handle(), reply(), run().
+# Not here. What requests mean: sections 16 and 21 give a Peer its `serve` and `on_notification`.
+
+MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
+MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
+MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
+
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive.
@@ -2375,7 +2466,132 @@ def set_trace(trace: Trace | None) -> None:
     _trace = trace
 
 
-class Peer:
+class Asker:
+    """The half of a conversation that asks: requests of ours, and what becomes of them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.outgoing = Outgoing()
+        self.tasks = Tasks(self.make_room)
+        #: why nothing more can be sent, once the channel has ended
+        self.lost: ConnectionClosed | None = None
+        self.transport: Transport | None = None
+
+    def make_room(self) -> None:
+        """Hear that a task has ended, or that the peer must be heard: more may be read now."""
+
+    async def ask(
+        self,
+        method: str,
+        params: Msg | None,
+        send: Send,
+        *,
+        patience: float = REQUEST_SECONDS,
+        longest: float = LONGEST_REQUEST_SECONDS,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Msg:
+        """Send a request and return its result.
+
+        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
+        loses patience, the peer is told to stop.
+        """
+        if self.lost is not None:
+            raise ConnectionClosed(str(self.lost))
+        loop, params = asyncio.get_running_loop(), dict(params or {})
+        meta = dict(params.get("_meta", {}))
+        pending = self.outgoing.open(method, loop.time(), patience, longest)
+        pending.on_progress = on_progress
+        pending.waiter = loop.create_future()
+        pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+        # Progress renews the deadline, so every request asks for it.
+        params["_meta"] = {**meta, "progressToken": pending.req_id}
+        # As a task, since the deadline holds for a peer that has stopped reading, too.
+        delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
+        pending.sending = self.tasks.spawn(delivery)
+        self.make_room()  # the answer must be read, however much is running here
+        try:
+            answer: Msg = await pending.waiter
+            if pending.reports:
+                await asyncio.wait(pending.reports)
+            return answer
+        except asyncio.CancelledError:
+            self._abandon(pending, send, "the caller was cancelled")
+            raise
+        finally:
+            self.outgoing.settle(pending.req_id)
+            pending.timer.cancel()
+
+    async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
+        try:
+            await send(msg)
+        except Exception as exc:
+            _settle(waiter, None, exc)
+
+    def _expire(self, pending: Pending, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        if self.transport is not None and self.transport.waits_for_person:
+            pending.deadline = loop.time() + pending.patience
+        if loop.time() < pending.deadline:  # progress came meanwhile
+            pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+            return
+        self._abandon(pending, send, "timeout")
+        waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
+        hint = self.transport.hint() if self.transport else ""
+        problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
+        _settle(pending.waiter, None, problem)
+
+    def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
+        """Tell the peer that an answer is no longer wanted."""
+        open_still = self.outgoing.settle(pending.req_id)
+        pending.sending.cancel()
+        if self.transport is not None and self.transport.abandon(pending.req_id):
+            return
+        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
+        if open_still and pending.method != "initialize" and self.lost is None:
+            params = {"requestId": pending.req_id, "reason": reason}
+            self.tasks.spawn(send(notification("notifications/cancelled", params)))
+
+    def settle(self, msg: Msg) -> None:
+        """Give an answer to whoever waits for it; a late one is dropped."""
+        pending = self.outgoing.settle(msg.get("id"))
+        if pending is None:
+            if msg.get("id") is None:
+                logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
+        elif "result" in msg:
+            _settle(pending.waiter, msg["result"], None)
+        else:
+            problem = msg["error"]
+            exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
+            _settle(pending.waiter, None, exc)
+
+    def progress(self, params: Msg) -> None:
+        """Report progress to whoever waits, and wait longer."""
+        pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
+        if pending is None or pending.on_progress is None:
+            return
+        if len(pending.reports) >= MAX_REPORTS:
+            return  # the callback is too slow, and reports may be left out
+        report = (params["progress"], params.get("total"), params.get("message"))
+        self.call(pending.on_progress, *report, into=pending.reports)
+
+    def call(self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None) -> None:
+        """Call a user's callback, plain or async; what it raises goes to the log.
+
+        Tasks of async callbacks are put `into` a set while they run.
+        """
+        try:
+            outcome = callback(*args)
+        except Exception:
+            logger.exception("the callback %r failed", callback)
+            return
+        if inspect.isawaitable(outcome):
+            task = self.tasks.spawn(_await(outcome))
+            if into is not None and not task.done():
+                into.add(task)
+                task.add_done_callback(into.discard)
+
+
+class Peer(Asker):
     """One conversation: the requests in flight both ways, over any channel.
 
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
@@ -2391,24 +2607,18 @@ class Peer:
         max_in_flight: int = MAX_IN_FLIGHT,
         many_clients: bool = False,
     ) -> None:
-        self.name = name
+        super().__init__(name)
         self.serve = serve
         self.on_notification = on_notification
         self.max_in_flight = max_in_flight
         self.many_clients = many_clients
         self.session = Session()
-        self.outgoing = Outgoing()
         self.incoming: dict[Any, Exchange] = {}
-        self.tasks = Tasks(self._wake)
-        #: why nothing more can be sent, once the channel has ended
-        self.lost: ConnectionClosed | None = None
-        self.transport: Transport | None = None
         #: called once, when the channel has ended
         self.on_lost: Callable[[], Any] = int
         self._room: asyncio.Future[Any] | None = None
-        #: messages that wait until there is room, by the id of their request, oldest first
-        self.held: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
-        self.held_bytes = 0
+        #: what waits until there is room for it
+        self.held = HeldMessages()
         self.resuming = False
 
     # A message arrives.
@@ -2426,7 +2636,7 @@ class Peer:
             return
         self.show("<", msg)
         full = self.held or len(self.incoming) >= self.max_in_flight
-        if full and self._can_wait(msg) and not self._depends_on_the_peer():
+        if full and may_wait(msg) and not self._depends_on_the_peer():
             self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
         else:
             self._take(msg, send, caller)
@@ -2446,15 +2656,6 @@ class Peer:
 
     # A server that is full still hears cancellations, pings and answers. New requests wait.
 
-    @staticmethod
-    def _can_wait(msg: JSON) -> bool:
-        """Return whether a message is a request that may wait, or a batch with such a request."""
-        if type(msg) is list:
-            return any(type(item) is dict and "method" in item and "id" in item for item in msg)
-        if type(msg) is not dict or not is_id(msg.get("id")):
-            return False
-        return bool(msg.get("method", "ping") != "ping")
-
     def _depends_on_the_peer(self) -> bool:
         """Return whether all that is served waits for answers of the peer.
 
@@ -2465,22 +2666,11 @@ class Peer:
     def _hold(self, data: bytes, msg: JSON, send: Send, caller: Caller) -> None:
         """Keep a message until there is room for it; refuse it if too many wait already."""
         key = object() if type(msg) is list else msg["id"]
-        size = len(data) + HELD_OVERHEAD
         if key in self.held or key in self.incoming:
             problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
             self.refuse(problem, send, msg)
-        elif self.held_bytes + size > MAX_HELD_BYTES:
+        elif not self.held.put(key, data, send, caller):
             self.refuse(RPCError(TOO_BUSY, "too many requests wait for their turn"), send, msg)
-        else:
-            self.held[key] = data, send, caller
-            self.held_bytes += size
-
-    def _release(self, key: Any) -> tuple[bytes, Send, Caller] | None:
-        """Give a message out that was held, or None."""
-        held = self.held.pop(key, None)
-        if held is not None:
-            self.held_bytes -= len(held[0]) + HELD_OVERHEAD
-        return held
 
     def _resume(self) -> None:
         """Take on what waits, oldest first, as far as there is room."""
@@ -2488,16 +2678,14 @@ class Peer:
             return
         self.resuming = True
         try:
-            while self.held and len(self.incoming) < self.max_in_flight and not self._crowded():
-                self._take_held()
+            while self.held and (self._has_room() or self._depends_on_the_peer()):
+                data, send, caller = self.held.take()
+                self._take(decode(data), send, caller)
         finally:
             self.resuming = False
 
-    def _take_held(self) -> None:
-        held = self._release(next(iter(self.held)))
-        if held is not None:
-            data, send, caller = held
-            self._take(decode(data), send, caller)
+    def _has_room(self) -> bool:
+        return len(self.incoming) < self.max_in_flight and not self._crowded()
 
     def show(self, direction: str, msg: Any) -> None:
         """Show a message to the trace, if there is one."""
@@ -2517,7 +2705,7 @@ class Peer:
         elif kind is NOTIFICATION:
             self._hear(msg, send, caller)
         else:
-            self._settle(msg)
+            self.settle(msg)
 
     def check_batch(self, batch: list[JSON]) -> None:
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
@@ -2560,12 +2748,7 @@ class Peer:
             await asyncio.wait([task for _, task in running])
         for exchange, task in running:
             answer = None if task.cancelled() else task.result()
-            if answer is not None:
-                try:
-                    encode(answer)
-                except UNSAYABLE as exc:
-                    answer = unsayable(exchange, answer, exc)
-            answers.append(answer)
+            answers.append(answer and sayable(exchange, answer))
         batch = [answer for answer in answers if answer is not None]
         # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
         if not batch:
@@ -2574,7 +2757,8 @@ class Peer:
             await send(batch)  # type: ignore[arg-type]
         except LimitExceeded as exc:
             problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
-            await send([error(answer.get("id"), problem) for answer in batch])  # type: ignore[arg-type]
+            batch = [error(answer.get("id"), problem) for answer in batch]
+            await send(batch)  # type: ignore[arg-type]
 
     def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
         """Send the error for a message that cannot be taken, if it may be answered."""
@@ -2687,7 +2871,7 @@ class Peer:
         """
         if not is_id(req_id):
             return False
-        if self._release(req_id) is not None:  # it never had its turn
+        if self.held.drop(req_id):  # it never had its turn
             return True
         exchange = self.incoming.get(req_id)
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
@@ -2714,122 +2898,9 @@ class Peer:
                 # a server may end a subscription so
                 self.call(self.on_notification, msg, send, caller)
         elif msg["method"] == "notifications/progress":
-            self._progress(params)
+            self.progress(params)
         else:
             self.call(self.on_notification, msg, send, caller)
-
-    # Requests of ours.
-
-    async def ask(
-        self,
-        method: str,
-        params: Msg | None,
-        send: Send,
-        *,
-        patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_REQUEST_SECONDS,
-        on_progress: Callable[..., Any] | None = None,
-    ) -> Msg:
-        """Send a request and return its result.
-
-        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
-        loses patience, the peer is told to stop.
-        """
-        if self.lost is not None:
-            raise ConnectionClosed(str(self.lost))
-        loop, params = asyncio.get_running_loop(), dict(params or {})
-        meta = dict(params.get("_meta", {}))
-        pending = self.outgoing.open(method, loop.time(), patience, longest)
-        pending.on_progress = on_progress
-        pending.waiter = loop.create_future()
-        pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
-        # Progress renews the deadline, so every request asks for it.
-        params["_meta"] = {**meta, "progressToken": pending.req_id}
-        # As a task, since the deadline holds for a peer that has stopped reading, too.
-        delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
-        pending.sending = self.tasks.spawn(delivery)
-        while self.held and self._depends_on_the_peer():
-            self._take_held()
-        self._wake()  # the answer must be read, however much is running here
-        try:
-            answer: Msg = await pending.waiter
-            if pending.reports:
-                await asyncio.wait(pending.reports)
-            return answer
-        except asyncio.CancelledError:
-            self._abandon(pending, send, "the caller was cancelled")
-            raise
-        finally:
-            self.outgoing.settle(pending.req_id)
-            pending.timer.cancel()
-
-    async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
-        try:
-            await send(msg)
-        except Exception as exc:
-            _settle(waiter, None, exc)
-
-    def _expire(self, pending: Pending, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        if self.transport is not None and self.transport.waits_for_person:
-            pending.deadline = loop.time() + pending.patience
-        if loop.time() < pending.deadline:  # progress came meanwhile
-            pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
-            return
-        self._abandon(pending, send, "timeout")
-        waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
-        hint = self.transport.hint() if self.transport else ""
-        problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
-        _settle(pending.waiter, None, problem)
-
-    def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
-        """Tell the peer that an answer is no longer wanted."""
-        open_still = self.outgoing.settle(pending.req_id)
-        pending.sending.cancel()
-        if self.transport is not None and self.transport.abandon(pending.req_id):
-            return
-        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if open_still and pending.method != "initialize" and self.lost is None:
-            params = {"requestId": pending.req_id, "reason": reason}
-            self.tasks.spawn(send(notification("notifications/cancelled", params)))
-
-    def _settle(self, msg: Msg) -> None:
-        """Give an answer to whoever waits for it; a late one is dropped."""
-        pending = self.outgoing.settle(msg.get("id"))
-        if pending is None:
-            if msg.get("id") is None:
-                logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
-        elif "result" in msg:
-            _settle(pending.waiter, msg["result"], None)
-        else:
-            problem = msg["error"]
-            exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
-            _settle(pending.waiter, None, exc)
-
-    def _progress(self, params: Msg) -> None:
-        pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
-        if pending is None or pending.on_progress is None:
-            return
-        if len(pending.reports) >= MAX_REPORTS:
-            return  # the callback is too slow, and reports may be left out
-        report = (params["progress"], params.get("total"), params.get("message"))
-        self.call(pending.on_progress, *report, into=pending.reports)
-
-    def call(self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None) -> None:
-        """Call a user's callback, plain or async; what it raises goes to the log.
-
-        Tasks of async callbacks are put `into` a set while they run.
-        """
-        try:
-            outcome = callback(*args)
-        except Exception:
-            logger.exception("the callback %r failed", callback)
-            return
-        if inspect.isawaitable(outcome):
-            task = self.tasks.spawn(_await(outcome))
-            if into is not None and not task.done():
-                into.add(task)
-                task.add_done_callback(into.discard)
 
     # The channel.
 
@@ -2868,7 +2939,8 @@ class Peer:
             self._room = asyncio.get_running_loop().create_future()
             await self._room
 
-    def _wake(self) -> None:
+    def make_room(self) -> None:
+        """Read on, and take on what waits, as far as there is room."""
         if self._room is not None:
             _settle(self._room, None, None)
         if self.held:
@@ -2953,6 +3025,15 @@ def unsayable(exchange: Exchange, answer: Msg, exc: Exception) -> Msg:
         problem += "; a tool's result travels twice, as text and as structured content"
     logger.error("%s", problem)
     return error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem})
+
+
+def sayable(exchange: Exchange, answer: Msg) -> Msg:
+    """Return an answer, or the error in its place if it cannot be sent."""
+    try:
+        encode(answer)
+    except UNSAYABLE as exc:
+        return unsayable(exchange, answer, exc)
+    return answer
 
 
 def _runs(task: Any) -> bool:
@@ -7064,7 +7145,7 @@ class ServerThread:
 ###############################################################################
 # 17. Handlers
 ###############################################################################
-# Uses sections 1 to 4, 6, 7, 9, 11, 12, 15 and 16.
+# Uses sections 1 to 4, 6 to 9, 11, 12, 15 and 16.
 #
 # Problem.  Each method of the protocol has its answer.
 # Rules.    1. One function answers a method; it finds its parameters checked, and returns the
@@ -8347,7 +8428,7 @@ RUNNERS["stdio"] = serve_stdio
 ###############################################################################
 # 21. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 10, 12, 14, 15 and 17.
+# Uses sections 1 to 7, 9, 10, 12, 14, 15 and 17.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break

@@ -1463,7 +1463,7 @@ class TestAdmission:
 
 
 ###############################################################################
-# T7. Tasks and time
+# T7. Tasks and channels
 ###############################################################################
 
 
@@ -3254,7 +3254,7 @@ class TestCrowding:
                     ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":2,"result":{}}',
                      f"[{last}]" if batched else last]
                 )  # fmt: skip
-                assert not talk.peer.held and talk.peer.held_bytes == 0
+                assert not talk.peer.held and talk.peer.held.size == 0
 
         run(main())
 
