@@ -1714,7 +1714,7 @@ def decide_era(outcome: Any) -> str:
 ###############################################################################
 # 7. Tasks and channels
 ###############################################################################
-# Uses sections 1, 2 and 5.
+# Uses sections 1 to 3 and 5.
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
@@ -2271,38 +2271,6 @@ class Outbox:
             self.closed, self.size = True, 0
             self.waiting.clear()
 
-###############################################################################
-# 8. Peer
-###############################################################################
-# Uses sections 1 to 3 and 7.
-#
-#
-# Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
-#           over a channel that may be a pipe, a socket or a list in memory.
-# Rules.    1. A Transport carries messages and knows nothing of what they mean.
-#           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
-#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
-#           3. One task per incoming request. Everything else is done on the spot.
-#           4. A full server still hears cancellations, pings and answers. New requests wait, up
-#              to a bound, and are refused beyond it. Only a peer that does not read its answers is
-#              not read either.
-#           5. Whatever a handler raises is the answer to its request, and harms nothing else.
-#           6. When the channel ends, what we asked fails at once, saying why; what we serve has a
-#              period of grace.
-# Plan.     Transport and the in-memory pair; the trace hook; Peer: handle(), ask(), receive(),
-#           run().
-# Not here. What requests mean: sections 16 and 21 give a Peer its `serve` and `on_notification`.
-
-__all__ += ["Transport", "memory_transports"]
-
-MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
-MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
-FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
-MAX_HELD_BYTES = 32 * 1024 * 1024  # of requests that wait because so many are being served
-HELD_OVERHEAD = 512  # bytes for which each of them counts besides its own
-MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
-MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
-
 
 class Transport:
     """A channel for one conversation. Subclass it to bring your own; read() and write() are due.
@@ -2450,7 +2418,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Not here. What requests mean: sections 16 and 21 give a Peer its `serve` and `on_notification`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
-MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more are refused, not queued
+MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
+FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
 
 
@@ -2833,7 +2802,7 @@ class Peer(Asker):
         try:
             await exchange.send(answer)
         except UNSAYABLE as exc:
-            await exchange.send(unsayable(exchange, answer, exc))
+            await exchange.send(error_in_place(exchange, answer, exc))
 
     async def handle(self, exchange: Exchange) -> Msg | None:
         """Serve a request and return the answer, or None when it was cancelled."""
@@ -3013,11 +2982,11 @@ class Peer(Asker):
 UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
 
 
-def unsayable(exchange: Exchange, answer: Msg, exc: Exception) -> Msg:
+def error_in_place(exchange: Exchange, answer: Msg, exc: Exception) -> Msg:
     """Return the error that takes the place of an answer which cannot be sent, and say so.
 
     >>> exchange = Exchange(request(1, "tools/call", {"name": "dump"}), print)
-    >>> unsayable(exchange, {}, LimitExceeded("it is too long"))["error"]["message"]
+    >>> error_in_place(exchange, {}, LimitExceeded("it is too long"))["error"]["message"]
     "the answer to tools/call of 'dump' cannot be sent: it is too long"
     """
     problem = f"the answer to {exchange.title} cannot be sent: {exc}"
@@ -3032,7 +3001,7 @@ def sayable(exchange: Exchange, answer: Msg) -> Msg:
     try:
         encode(answer)
     except UNSAYABLE as exc:
-        return unsayable(exchange, answer, exc)
+        return error_in_place(exchange, answer, exc)
     return answer
 
 
@@ -7145,7 +7114,7 @@ class ServerThread:
 ###############################################################################
 # 17. Handlers
 ###############################################################################
-# Uses sections 1 to 4, 6 to 9, 11, 12, 15 and 16.
+# Uses sections 1 to 4, 6, 7, 9, 11, 12, 15 and 16.
 #
 # Problem.  Each method of the protocol has its answer.
 # Rules.    1. One function answers a method; it finds its parameters checked, and returns the
@@ -7852,7 +7821,7 @@ async def serve_task(ctx: Context) -> Msg:
 ###############################################################################
 # 19. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 3, 7 and 8.
+# Uses sections 1 to 3 and 7.
 #
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
@@ -12504,8 +12473,8 @@ class Endpoint:
         if isinstance(value, tuple):
             status, kind, value = value
         elif not isinstance(value, (str, bytes)):
-            kind, value = JSON_TYPE, encode(to_json(value))
-        body = value.encode() if isinstance(value, str) else value
+            kind, value = JSON_TYPE, _to_json(to_json(value))
+        body = value.encode("utf-8", "replace") if isinstance(value, str) else value
         headers = kind if isinstance(kind, dict) else {"content-type": kind}
         await response.send(status, headers, body)
 
@@ -13128,7 +13097,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 32. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 3, 7, 8, 21, 22, 24 to 27 and 31.
+# Uses sections 1 to 3, 7, 21, 22, 24 to 27 and 31.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
