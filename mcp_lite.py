@@ -4836,7 +4836,7 @@ def _is_block(value: Any) -> bool:
 
 
 def blocks_of(value: Any) -> list[Msg]:
-    """Return what a handler returned as content blocks; whatever is no content becomes text.
+    """Return the value of a handler as content blocks; a value that is no content becomes text.
 
     >>> blocks_of("hello"), blocks_of({"total": 3})
     ([{'type': 'text', 'text': 'hello'}], [{'type': 'text', 'text': '{"total":3}'}])
@@ -4880,7 +4880,7 @@ def _is_contents(value: Any) -> bool:
 
 
 def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
-    """Return what a resource function returned as the `contents` of resources/read.
+    """Return the value of a resource function as the `contents` of resources/read.
 
     >>> contents_of("x://a", {"n": 1}, None)
     [{'uri': 'x://a', 'mimeType': 'application/json', 'text': '{"n":1}'}]
@@ -4899,13 +4899,13 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
 
 
 class Elicited(NamedTuple):
-    """What a person answered: `data` is None unless `action` is "accept"."""
+    """The answer of a person: `data` is None unless `action` is "accept"."""
 
     action: str
     data: Any = None
 
 
-#: What the client's answers must have, as schemas of the members by which they are told.
+#: From the method of a question to the member that its answer must have, and the schema of that.
 ANSWERS: dict[str, tuple[str, Msg]] = {
     "elicitation/create": ("action", {"enum": ["accept", "decline", "cancel"]}),
     "sampling/createMessage": ("content", {"type": ["object", "array"]}),
@@ -4950,7 +4950,7 @@ def is_result(value: Any) -> bool:
 
 
 class Form:
-    """What to ask a person for, made from a type or a schema."""
+    """A form for a person to fill in, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
         self.convert: Callable[[Any], Any] | None = None
@@ -5005,7 +5005,7 @@ class Form:
 
 
 class InputRequired(NamedTuple):
-    """What a handler returns to make its rounds by hand, instead of awaiting ctx.elicit() ...
+    """The return value of a handler that makes its rounds by hand, without ctx.elicit() and so on.
 
     `requests` are {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
     again, with the answers in ctx.input_responses and `state`, any JSON, in ctx.request_state.
@@ -5072,7 +5072,7 @@ class InputRequired(NamedTuple):
 # function of that round runs twice. `ctx.call_id` helps here. It is the same in all rounds of one
 # call, and no client can choose it: use it as the key of the payment, the order or the row, and a
 # second attempt finds the first. Nothing in the record is secret: the client cannot change it, but
-# can read it. So an answer of once() must not contain what the client may not see.
+# can read it. So a result of once() must not contain anything that the client may not see.
 
 MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
 MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
@@ -5102,7 +5102,7 @@ class Run:
         self.due = False
         #: the functions of once() that are running; their results are recorded first
         self.busy: set[object] = set()
-        #: what ends with the run: futures of threads, tasks that wait for an answer
+        #: futures of threads, and tasks that wait for an answer: they end with the run
         self.waiting: set[Any] = set()
 
     @property
@@ -5120,7 +5120,7 @@ class Run:
         """End this run, when all that is asked together has been asked."""
         if not self.due:
             self.due = True
-            # What is asked together, as in a gather, is asked in the same turn of the loop.
+            # Questions that are asked together, as in a gather, come in one turn of the loop.
             self.loop.call_soon(self.loop.call_soon, self._suspend)
 
     def _suspend(self) -> None:
@@ -5143,19 +5143,19 @@ class Run:
                 self.loop.call_soon_threadsafe(self._suspend)
 
     def end(self) -> None:
-        """Say no more, and end what threads still ask."""
+        """Say no more, and end the questions of threads that still wait."""
         self.over = True
         if self.waiting:
             self.release()
 
     def release(self) -> None:
-        """End what still waits for the client, in threads and in tasks of the handler's own."""
+        """End everything that waits for the client, in threads and in tasks of the handler."""
         for future in list(self.waiting):
             future.cancel()
 
 
 class Rounds:
-    """The record of one call: what was asked, answered and done in its rounds.
+    """The record of one call: its questions, its answers, and the results of once().
 
     >>> name = "elicitation/create", {"message": "Name?"}
     >>> first = Rounds({}, {})
@@ -5180,10 +5180,10 @@ class Rounds:
         #: the same in all rounds of one call
         self.call_id: str = record.get("call") or os.urandom(16).hex()
         asked: dict[str, str] = record.get("asked", {})
-        # spec: basic/patterns/mrtr#error-handling -- a response to what was not asked is ignored
+        # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
         new = {key: [digest, responses[key]] for key, digest in asked.items()
                if isinstance(responses.get(key), dict)}
-        #: by key: the digest of a question, and its answer; what was answered once stays so
+        #: by key: the digest of a question, and its answer; the first answer stays
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
         #: by turn: the mark of a call of once(), and its result if there is one
         self.done: dict[str, list[Any]] = dict(record.get("done", {}))
@@ -5234,7 +5234,7 @@ class Rounds:
         return turn
 
     def record(self) -> Msg:
-        """Return what the next round has to know."""
+        """Return the record for the next round."""
         asked = {key: digest_of(**question) for key, question in self.requests.items()}
         done = {turn: row for turn, row in self.done.items() if len(row) == 2}
         record: Msg = {"call": self.call_id, "answers": self.answers, "asked": asked, "done": done}
@@ -5244,7 +5244,7 @@ class Rounds:
 
 
 def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
-    """Return what tells one call of once() from another: the function, and a digest of `args`.
+    """Return a text that tells one call of once() from another: the function, a digest of `args`.
 
     An argument that has no JSON form counts by its type: connections differ from run to run.
 
@@ -5301,7 +5301,7 @@ def unseal(key: bytes, text: str) -> Msg | None:
 
 
 def digest_of(method: str, params: Msg) -> str:
-    """Return what a requestState is bound to: the method and its parameters, less the rounds'.
+    """Return a digest of a method and its parameters, without those that change between rounds.
 
     >>> digest_of("ping", {"a": 1}) == digest_of("ping", {"a": 1, "_meta": {}})
     True
@@ -5317,7 +5317,7 @@ def digest_of(method: str, params: Msg) -> str:
 def write_state(key: bytes, bound: list[str], record: Msg) -> str:
     """Return a requestState: a record that only the same request can bring back, and soon.
 
-    `bound` says what the same request is: digest_of() it, and whose it is.
+    `bound` is the digest of the request, and the key of its principal.
     """
     expires = int(time.time() + STATE_SECONDS)
     text = seal(key, {"bound": bound, "expires": expires, "record": record})
@@ -5347,7 +5347,7 @@ def read_state(key: bytes, bound: list[str], text: JSON) -> Msg:
 
 
 class Question(NamedTuple):
-    """What a handler asks the client."""
+    """One question of a handler to the client."""
 
     method: str
     params: Msg
@@ -5496,13 +5496,13 @@ def _at_level(level: str) -> Callable[..., Any]:
 
 
 class Context:
-    """What a handler may know of its request, say while it runs, and ask of the client.
+    """The way of a handler to its client: facts of the request, messages, questions.
 
     Annotate a parameter `ctx: Context` to get it. In an `async def` handler the methods are
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
-    # What most requests never change stands here.
+    # Attributes that most requests never change stand here.
     _meter: ProgressMeter | None = None
     _timer: asyncio.TimerHandle | None = None
     _rounds: Rounds | None = None
@@ -5515,11 +5515,11 @@ class Context:
         #: the parameters; their `_meta`: progress token, trace context, whatever the client sent
         self.params, self.meta = exchange.params, exchange.meta
         self.revision = facts.rev.name  #: a date
-        #: what the client says it is, and can be asked; not verified
+        #: the client's own words about itself, and what it can be asked; nothing is verified
         self.client_info, self.client_capabilities = facts.client_info, facts.client_capabilities
         #: a dict that lives as long as the client's session; in the modern era, as the request
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
-        self.lifespan = conversation.lifespan  #: what the server's yielded
+        self.lifespan = conversation.lifespan  #: the value that the server's lifespan yielded
         #: who was authenticated, or None; the HTTP headers, names in lower case
         self.principal, self.headers = exchange.caller.principal, exchange.caller.headers
         #: a stable key of the principal, "" for nobody
@@ -5626,7 +5626,7 @@ class Context:
         return bool(self._sending) or self._meter is not None
 
     async def flush(self) -> None:
-        """Send what was held back."""
+        """Send the messages that were held back."""
         if self._timer is not None:
             self._timer.cancel()
         if self._sending:
@@ -5656,7 +5656,7 @@ class Context:
     async def start_task(self) -> None:
         """Go on as a task, in a tool with task="manual": the client gets a handle, and polls.
 
-        What is asked before comes in rounds of the request; what is asked after, in the task.
+        Questions before this come in rounds of the request, questions after it in the task.
         """
         self.run.start_task()
 
@@ -5691,7 +5691,7 @@ class Context:
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
         or None for a plain confirmation. `key` names the question where a revision names them.
 
-        Raises CapabilityMissing, or SchemaError if the client's answer is not what was asked.
+        Raises CapabilityMissing, or SchemaError if the client's answer does not fit the form.
         """
         form, mode = Form(wanted), "form" if self.facts.rev.rich_elicitation else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
@@ -5741,7 +5741,7 @@ class Context:
         return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
     def check_question(self, method: str, params: Msg) -> None:
-        """Raise CapabilityMissing for what the client did not declare, or its revision has not."""
+        """Raise CapabilityMissing if the client, or its revision, cannot be asked this."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         if not rev.modern and self.conversation.session.resumed:
             why = f"this server keeps no sessions, so it cannot ask a client of revision {rev.name}"
@@ -5810,10 +5810,10 @@ class Context:
         self.run.suspended = True
         raise asyncio.CancelledError  # as an awaited question ends the run
 
-    # What lasts from round to round.
+    # The record of the call.
 
     def rounds(self) -> Rounds:
-        """Return what earlier rounds of this request left, checked."""
+        """Return the record of the earlier rounds of this call, checked."""
         if self._rounds is None:
             params = self.params if self.facts.rev.modern else {}
             responses, text = params.get("inputResponses"), params.get("requestState")
@@ -5822,12 +5822,12 @@ class Context:
         return self._rounds
 
     def _bound(self) -> list[str]:
-        """Return what the state of this request belongs to."""
+        """Return what a requestState of this request is bound to."""
         return [digest_of(self.method, self.params), self.owner]
 
     @property
     def used_rounds(self) -> bool:
-        """Whether the result may depend on what earlier rounds of this request left."""
+        """Whether the result may depend on earlier rounds of this call."""
         return self._rounds is not None
 
     def input_required(self) -> Msg:
@@ -5841,7 +5841,7 @@ class Context:
     def call_id(self) -> str:
         """A random name of this call, the same in all its rounds, for databases of your own.
 
-        Use it as the key of what must happen once: a client may send one round twice.
+        Use it as the key of an order or a payment: a client may send one round twice.
         """
         return self.rounds().call_id
 
@@ -5869,7 +5869,7 @@ class Context:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
         `fn` must not ask. Raises RPCError if an earlier round called another function here, or
-        the same with other arguments: what `fn` depends on should be in `args`. A client that
+        the same with other arguments: so give `fn` all that it depends on in `args`. A client that
         sends one round twice runs `fn` twice; give it `call_id` to find that out. The client can
         read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
         """
@@ -5889,7 +5889,7 @@ class Context:
         return to_json(turn[1])
 
     def _turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-        inside = IN_ONCE.get()  # of another: what that returns is kept
+        inside = IN_ONCE.get()  # the result of the outer once() is kept, and is enough
         return [""] if inside else self.ways_to_ask().turn(fn, args)
 
 
@@ -6031,14 +6031,14 @@ class Entry:
         return f"{self.what} {self.name!r}"
 
     def bind(self, given: Msg, ctx: Context) -> tuple[list[Any], Msg]:
-        """Return what to call the function with, as fn(*args, **kwargs); raise SchemaError."""
+        """Return the arguments for fn(*args, **kwargs); raise SchemaError if `given` is wrong."""
         if len(given) > MAX_ARGUMENTS:
             raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
         try:
             self.validator.check(given)
         except SchemaError:
-            # Models write "3" for 3, and prompts and URIs have nothing but text: what the schema
-            # leaves no doubt about is understood.
+            # Models write "3" for 3, and prompts and URIs have nothing but text. Where the schema
+            # leaves no doubt about the meaning, such values are understood.
             given = relax(given, self.validator)
             self.validator.check(given)
         return self.signature.call_args(given, ctx)
@@ -6056,7 +6056,7 @@ class Entry:
         raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
 
 
-#: What later sections want to see of each tool that is registered; each may raise SchemaError.
+#: Checks of later sections on each tool that is registered; each may raise SchemaError.
 TOOL_CHECKS: list[Callable[[Any], None]] = []
 
 
@@ -6092,7 +6092,7 @@ class Tool(Entry):
             check(self)
 
     def result(self, value: Any) -> Msg:
-        """Return a CallToolResult for what the function returned; raise SchemaError."""
+        """Return the CallToolResult for the value of the function; raise SchemaError."""
         if self.plain is not None and type(value) is self.plain and value == value:
             text = value if self.plain is str else _to_json(value)
             content = [{"type": "text", "text": text}]
@@ -6294,7 +6294,7 @@ class Registrations:
         return self.prompts.offer(fn, options)
 
     def resource(self, uri: str, **options: Any) -> Any:
-        """Offer what a function returns as a resource, or as a template: "note://{name}".
+        """Offer the value of a function as a resource, or as a template: "note://{name}".
 
         Options: name, title, description, mime_type, size, annotations, icons, meta. The function
         gives str, bytes, Resource, a list of Resource, or any JSON value.
@@ -6357,7 +6357,8 @@ class Registrations:
         """Return what this server offers, as `initialize` declares it."""
         if self._capabilities is None:
             listed, sources = {"listChanged": True}, self.resources or self.templates
-            # What was once offered stays: who hears of a change reads the list, though it is empty.
+            # A capability stays when its last entry goes: a client that hears of the change reads
+            # the list, and finds it empty.
             self._offered.update(without_none(
                 tools=listed if self.tools else None,
                 resources={"subscribe": True, **listed} if sources else None,
@@ -6429,7 +6430,7 @@ def handles(*methods: str) -> Callable[[Any], Any]:
 
 
 async def call_custom(ctx: Context) -> Msg:
-    """Answer a method of the author's own."""
+    """Answer a method that the author has added."""
     answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
     return answer
 
@@ -7428,7 +7429,7 @@ FILTERS = {
 }
 
 
-#: What later sections have to say about a field of the filter: the part of it that a client gets.
+#: From a field of the filter to a function that returns the part of it that a client may hear.
 FILTER_CHECKS: dict[str, Callable[[Context, Any], Any]] = {}
 
 
@@ -7528,7 +7529,8 @@ async def set_level(ctx: Context) -> Msg:
 #              to look (tasks/get), to answer questions (tasks/update) or to end it (tasks/cancel).
 #           2. A tool says whether it may be a task, the client whether it knows tasks.
 #           3. A task is nobody's business but its principal's.
-#           4. What has ended does not change. Its result is kept for a time, if there is room.
+#           4. A task that has ended does not change. Its result is kept for a time, if there is
+#              room.
 #           5. One principal gets at most half of the places that the others have left over. Where
 #              results take too many bytes, the principal that holds most loses its oldest.
 # Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
@@ -7551,7 +7553,7 @@ class Job(Asking):
     """A tool call that has become a task: its client has a handle, and comes back to look."""
 
     known = False  # whether the client has seen how it ended
-    size = 0  # bytes of what came of it
+    size = 0  # bytes of its outcome
 
     def __init__(self, run: TaskRun) -> None:
         ctx = run.ctx
@@ -7583,7 +7585,7 @@ class Job(Asking):
             _drop_one(jobs, jobs.values(), MAX_TASKS)
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
-        """Note a new status, and tell those who listen; what has ended does not change."""
+        """Note a new status, and tell the feeds; a task that has ended does not change."""
         if self.status in ("working", "input_required"):
             if status == "working" and self.requests:
                 status = "input_required"
@@ -7596,7 +7598,7 @@ class Job(Asking):
             self.server.tell("extensions", told)
 
     def _keep(self) -> None:
-        """Keep what came of the task, if JSON can say it and there is room."""
+        """Keep the outcome of the task, if JSON can say it and there is room."""
         problem = ""
         try:
             self.size = len(encode(self.outcome))
@@ -7620,7 +7622,7 @@ class Job(Asking):
             _drop_one(jobs, [job for job in others if job.owner == most], 0)
 
     def details(self, begun: bool = False) -> Msg:
-        """Return the task with what it asks, or what came of it; without, when it has `begun`."""
+        """Return the task with its questions or its outcome; not these when it has just `begun`."""
         task = without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
@@ -7723,7 +7725,7 @@ class TaskRun(Run):
             self.release()
 
     async def keep_outcome(self, call: Awaitable[Msg]) -> Msg | Exception:
-        """Await a call; what comes of it is returned, and kept by the task if it is one."""
+        """Await a call and return its outcome, which the task keeps if it is one."""
         try:
             result = await call
             if self.job is not None:
