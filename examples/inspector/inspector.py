@@ -2,8 +2,8 @@
 """See an MCP server at work, in a browser: python3 inspector.py [OPTION...] TARGET...
 
 A TARGET is FILE.py, FILE.py:APP, a URL or, at the very end, `-- COMMAND ARGUMENT...`. With
-`--config FILE` the servers of an application's mcp.json are targets, too. The page lists what they offer, makes forms of their
-schemas, answers what they ask, and shows each message on the wire.
+`--config FILE` the servers of an application's mcp.json are targets, too. The page lists what they
+offer, makes forms of their schemas, answers what they ask, and shows each message on the wire.
 
 It serves one page on 127.0.0.1. The address that it prints has a random token behind the `#`; who
 does not have that gets nothing, and a page from elsewhere gets nothing either. The page can choose
@@ -513,7 +513,8 @@ def guide():
 
     out = {}
     for name, row in m.METHODS.items():
-        page = PAGES.get(name) or PAGES.get(name.rpartition("/")[0]) or PAGES.get(name.split("/")[0])
+        names = (name, name.rpartition("/")[0], name.split("/")[0])
+        page = next((PAGES[each] for each in names if each in PAGES), "")
         section = next((title for mark, title in reversed(marks) if mark <= place(name)), "")
         pages = (page, str(page).replace("patterns", "utilities"))  # now, and in older revisions
         rules = [[f"{revision or m.NEWEST.name}/{where}{anchor}", quote]
