@@ -12888,6 +12888,25 @@ class HTTPAnswer:
             done(self)
 
 
+class IdleConnection(NamedTuple):
+    """A connection without a request, and for how long it is trusted."""
+
+    since: float
+    until: float
+    stream: Stream
+
+
+def trust_seconds(headers: Mapping[str, str]) -> float:
+    """Return for how long a connection is trusted after an answer; its server may say for less.
+
+    >>> trust_seconds({}), trust_seconds({"keep-alive": "timeout=5, max=100"})
+    (30.0, 4.0)
+    """
+    told = re.search(r"\btimeout=([0-9]{1,6})\b", headers.get("keep-alive", ""))
+    # A second less, since the request must arrive before the server hangs up.
+    return min(REUSE_SECONDS, max(float(told[1]) - 1, 0.0)) if told else REUSE_SECONDS
+
+
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
@@ -12901,7 +12920,7 @@ class HTTPClient:
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.proxy = None if uds else proxy_for(url, os.environ)
-        self.idle: list[tuple[float, Stream]] = []
+        self.idle: list[IdleConnection] = []
         self.busy: set[HTTPAnswer] = set()
         self.stopped = False
 
@@ -12975,14 +12994,14 @@ class HTTPClient:
     async def _connection(self) -> Stream:
         now = asyncio.get_running_loop().time()
         while self.idle:
-            since, (reader, writer) = self.idle.pop()
+            since, until, (reader, writer) = self.idle.pop()
             if now - since > LOOK_SECONDS:
                 # A connection that the server has closed is found out before anything is sent on
                 # it: the loop looks at the socket once, and tells the reader in its next round.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
             # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
-            usable = not writer.is_closing() and now - since < REUSE_SECONDS
+            usable = not writer.is_closing() and now < until
             if usable and is_quiet(reader):
                 return reader, writer
             writer.close()
@@ -12998,7 +13017,9 @@ class HTTPClient:
         self.busy.discard(answer)
         good = answer.decoder.reusable and not self.stopped
         if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
-            self.idle.append((asyncio.get_running_loop().time(), answer.stream))
+            now = asyncio.get_running_loop().time()
+            until = now + trust_seconds(answer.head.headers)
+            self.idle.append(IdleConnection(now, until, answer.stream))
         else:
             answer.stream[1].transport.abort()
 
@@ -13051,8 +13072,8 @@ class HTTPClient:
         self.stopped = True
         for answer in list(self.busy):
             answer.close()
-        for _, (_, writer) in self.idle:
-            writer.transport.abort()
+        for connection in self.idle:
+            connection.stream[1].transport.abort()
         self.idle.clear()
         await asyncio.sleep(0)  # lets the transports go before the loop does
 

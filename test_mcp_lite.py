@@ -10237,11 +10237,11 @@ class TestClientConnections:
             async with listening() as listener, client_of(listener.root) as client:
                 await fetch(client)
                 [connection] = listener.connections
-                since, stream = client.idle[0]
+                idle = client.idle[0]
                 if how == "too old":
-                    client.idle[0] = (since - m.REUSE_SECONDS - 1, stream)
+                    client.idle[0] = idle._replace(until=idle.until - m.REUSE_SECONDS - 1)
                 else:
-                    client.idle[0] = (since - 2, stream)  # long enough to be looked at again
+                    client.idle[0] = idle._replace(since=idle.since - 2)  # long enough to be looked at again
                     connection.transport.abort()
                     await asyncio.sleep(0)
                 assert (await fetch(client, "/", "POST", b"once"))[0] == 200
@@ -13098,10 +13098,35 @@ class TestClientOverHTTP:
             await eventually(lambda: told and client.transport.http.idle)
             told[0].set()
             idle = client.transport.http.idle
-            await eventually(lambda: not all(m.is_quiet(reader) for _, (reader, _) in idle))
+            await eventually(lambda: not all(m.is_quiet(each.stream[0]) for each in idle))
             assert await client.request("acme/second") == {"t": "right"}
 
         talk(Scripted(on_call), work)
+
+    @pytest.mark.parametrize("told, reused", [("timeout=5", True), ("timeout=1", False),
+                                              ("max=9", True), ("timeout=0", False)])  # fmt: skip
+    def test_a_connection_is_not_used_up_to_the_moment_when_the_server_hangs_up(self, told, reused):
+        """Node closes idle connections after five seconds, and says so."""
+
+        async def serve(wire):
+            wires.append(wire)
+            while True:
+                _, body = await one_request(wire)
+                answer = {"jsonrpc": "2.0", "id": 1, "result": {}}
+                whole = framed("application/json", json.dumps(answer).encode())
+                head = f"\r\nKeep-Alive: {told}\r\n".encode()
+                wire.send(whole.replace(b"\r\n", head, 1))
+
+        async def main():
+            async with scripted(serve) as url, Caller(url) as caller:
+                for _ in range(3):
+                    await (await caller.send("POST", b"{}")).body()
+                    for answer in list(caller.http.busy):
+                        answer.close()
+
+        wires = []
+        run(main())
+        assert len(wires) == (1 if reused else 3)
 
     def test_a_202_without_an_end_holds_nobody_up(self, monkeypatch):
         monkeypatch.setattr(m, "LINGER_SECONDS", 0.02)
