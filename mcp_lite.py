@@ -1718,7 +1718,8 @@ def decide_era(outcome: Any) -> str:
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
-#           take all threads from everybody else. And a conversation must not care whether its
+#           take all threads from everybody else. News for a client comes from any of the threads,
+#           and faster than some clients read. And a conversation must not care whether its
 #           messages travel through a pipe, a socket or a list.
 # Rules.    1. Every task is in a Tasks. The owner of the Tasks closes it, and then nothing is left.
 #           2. CancelledError is caught only to clean up, and raised again.
@@ -1728,9 +1729,13 @@ def decide_era(outcome: Any) -> str:
 #              the loop may be waiting for one.
 #           5. Nobody gets more than half of the threads that the others have left over. So there is
 #              one for whoever comes next, however many calls of one principal sleep.
-#           6. A Transport carries messages and knows nothing of what they mean.
-# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Transport, the one interface
-#           between a conversation and its channel, and the simplest channel, in memory.
+#           6. A loop that stands still is told of, and cannot keep a process alive that is to end.
+#           7. Messages for a slow reader wait in an Outbox: one task sends them, the same thing
+#              said twice is said once, and they are bounded in number and bytes.
+#           8. A Transport carries messages and knows nothing of what they mean.
+# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Shares, what each client may
+#           take; Watchdog and LoopWatch, threads that see to a loop; Outbox; Transport, the one
+#           interface between a conversation and its channel, and the simplest channel, in memory.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 
 __all__ += ["Transport", "memory_transports"]
@@ -2873,9 +2878,7 @@ class Peer(Asker):
 
     # The channel.
 
-    async def run(
-        self, transport: Transport, grace: float | None = 0, farewell: str = ""
-    ) -> None:
+    async def run(self, transport: Transport, grace: float | None = 0, farewell: str = "") -> None:
         """Read messages off a channel until it ends, then wind up the conversation.
 
         `grace` is how many seconds the requests that we serve get to finish; None for any number.
@@ -2936,10 +2939,8 @@ class Peer(Asker):
             _settle(pending.waiter, None, self.lost)
 
     async def close(self, farewell: str = "") -> None:
-        """End the conversation: fail what we asked for, cancel what we serve.
-
-        `farewell` is the error that answers what we serve; without it, nothing does.
-        """
+        """End the conversation: fail what we asked for, cancel what we serve, with an error that
+        says `farewell` if that is given."""
         self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
         if farewell:
             await self._cut_off(farewell)
@@ -2957,13 +2958,9 @@ class Peer(Asker):
         for exchange in list(self.incoming.values()):
             if exchange.state is RUNNING and exchange.task is not None:
                 exchange.advance("answer")
-                answer = exchange.send(error(exchange.req_id, problem))
-                sending.add(asyncio.ensure_future(answer))
+                sending.add(self.tasks.spawn(exchange.send(error(exchange.req_id, problem))))
         if sending:
-            _, slow = await asyncio.wait(sending, timeout=FAREWELL_SECONDS)
-            for task in slow:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)  # who has gone cannot be told
+            await asyncio.wait(sending, timeout=FAREWELL_SECONDS)
 
     def traced(self, write: Callable[[Any], Awaitable[None]]) -> Send:
         """Return `write`, showing what it writes to the trace if there is one."""
@@ -5932,7 +5929,7 @@ class LogHandler(logging.Handler):
 ###############################################################################
 # 15. Registrations
 ###############################################################################
-# Uses sections 1 to 4 and 9 to 14.
+# Uses sections 1 to 4, 7 and 9 to 14.
 #
 # Problem.  Authors have plain functions, and want to offer them as tools, resources and prompts
 #           without learning the protocol.
@@ -5940,12 +5937,16 @@ class LogHandler(logging.Handler):
 #           2. Everything that can be computed from a function is computed when it is registered:
 #              its schema, its validator, its converters, and how it is listed.
 #           3. Arguments are checked against the schema that was published, then converted.
+#           4. A lifespan is open on each event loop that serves: what it holds (connections, say)
+#              belongs to the loop. A new one opens when the old one has left.
 # Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
 #           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
-#           Registrations, the half of a server that knows what it offers.
+#           Registrations, the half of a server that knows what it offers; Life and Lives, what is
+#           open while it serves.
 # Not here. The other half, which serves: section 16. The methods that list and call: section 17.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
+CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
 
 
 def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
@@ -6392,6 +6393,144 @@ def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
     table[key] = value
     return value
 
+
+def place_of(frame: types.FrameType | None) -> str:
+    """Return where a stack of calls stands: in which request, and where in its handler."""
+    ours, stack = place_of.__code__.co_filename, []
+    while frame is not None:
+        stack.append(frame)
+        frame = frame.f_back
+    if not stack:
+        return "nobody knows where"
+    own = [n for n, each in enumerate(stack) if each.f_code.co_filename == ours]
+    request, at = "", stack[0]
+    for each in stack:
+        ctx = each.f_locals.get("ctx")
+        if isinstance(ctx, Context):
+            name = ctx.params.get("name", ctx.params.get("uri", ""))
+            request, at = f"{ctx.method} {name!r}, ", stack[max(own[0] - 1, 0)]
+            break
+    return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
+
+
+class Life:
+    """A lifespan that is open on one event loop: a task of its own enters it and leaves it."""
+
+    def __init__(self, manager: Any) -> None:
+        self.loop = asyncio.get_running_loop()
+        #: how many need it; what they run that outlives an answer
+        self.users, self.tasks = 0, Tasks()
+        self.leave, self.leaving = asyncio.Event(), False
+        #: requests that are being served on this loop, for the watch
+        self.running = 0
+        self.watch = LoopWatch(lambda: self.running, place_of)
+        #: what the lifespan yields
+        self.entered: asyncio.Future[Any] = self.loop.create_future()
+        self.task = asyncio.ensure_future(self._live(manager))
+
+    async def _live(self, manager: Any) -> None:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                value = await stack.enter_async_context(manager) if manager else None
+                _settle(self.entered, value, None)
+                await self.leave.wait()
+        except Exception as exc:
+            if self.entered.done():
+                raise
+            _settle(self.entered, None, exc)  # raised by whoever waits for it
+
+    async def close(self) -> None:
+        """Leave the lifespan; what it raises meanwhile is raised here."""
+        self.leave.set()
+        if not self.entered.done():
+            self.task.cancel()
+        await asyncio.wait({self.task})
+        if not self.task.cancelled():
+            self.task.result()
+
+
+class Lives:
+    """The open lifespans of a server: one on each event loop, for what it holds (connections, say)
+    belongs to the loop. The first who needs one opens it, the last closes it."""
+
+    def __init__(self, manager: Callable[[], Any] | None, bus: Bus, threads: Threads) -> None:
+        #: makes the author's context manager, if there is one
+        self.manager = manager
+        self.bus, self.threads = bus, threads
+        self.lock = threading.Lock()
+        self.open: dict[asyncio.AbstractEventLoop, Life] = {}
+        #: the one on whose loop the bus is heard: a bus may hold a connection, too
+        self.hearer: Life | None = None
+
+    def here(self) -> Life:
+        """Return the one that is open on the running loop; RuntimeError if there is none."""
+        life = self.open.get(asyncio.get_running_loop())
+        if life is None:
+            problem = "the lifespan of the server is not open on this event loop: "
+            raise RuntimeError(problem + "serve within `async with app.lifespan_open()`")
+        return life
+
+    @contextlib.asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Hold the lifespan of this loop open."""
+        loop = asyncio.get_running_loop()
+        while loop in self.open and self.open[loop].leaving:  # the next one opens when it has left
+            await asyncio.wait({self.open[loop].task})
+        life = self.open[loop] if loop in self.open else self._begin()
+        life.users += 1
+        try:
+            await asyncio.shield(life.entered)
+            yield
+        finally:
+            life.users -= 1
+            if not life.users:
+                await self._end(life)
+
+    def _begin(self) -> Life:
+        life = Life(self.manager() if self.manager else None)
+        life.task.add_done_callback(lambda task: self.open.pop(life.loop))
+        with self.lock:
+            if all(each.leaving for each in self.open.values()):
+                self.bus.open()
+            self.open[life.loop] = life
+        self._choose_hearer()
+        return life
+
+    async def _end(self, life: Life) -> None:
+        life.leaving = True
+        life.watch.stop()
+        last = all(each.leaving for each in list(self.open.values()))
+        try:
+            await life.tasks.close()
+            if last:
+                self.bus.close()
+                # Functions that look at ctx.cancelled get the time to see it, and to clean up.
+                await self.threads.drain(CLEANUP_SECONDS)
+                self.threads.close()
+            else:
+                self._choose_hearer()
+        finally:
+            await life.close()
+
+    def _choose_hearer(self) -> None:
+        """Let the bus be heard on one loop, as long as there is any."""
+        if self.bus.carrier is None:
+            return
+        with self.lock:
+            if self.hearer is not None and not self.hearer.leaving:
+                return
+            alive = [life for life in self.open.values() if not life.leaving]
+            self.hearer = alive[0] if alive else None
+        if self.hearer is not None:
+            with contextlib.suppress(RuntimeError):  # its loop ended badly
+                self.hearer.loop.call_soon_threadsafe(self._hear, self.hearer)
+
+    def _hear(self, life: Life) -> None:
+        if life.leaving:  # since it was chosen
+            self._choose_hearer()
+        else:
+            life.tasks.spawn(self.bus.hear())
+
 ###############################################################################
 # 16. Server
 ###############################################################################
@@ -6401,17 +6540,18 @@ def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
 #           any transport, in a loop or a thread of the author's choice.
 # Rules.    1. Handlers never see the era: what they need is in Context, which is made in one place.
 #           2. A request is checked before its handler runs: may the client call this, how often,
-#              with these parameters?
-#           3. A lifespan is open as long as somebody serves on its loop.
-#           4. Announcements may come from any thread.
-# Plan.     HANDLERS; Conversation, what the server keeps for one client; Life; Server, for the
-#           author; ServerThread.
+#              with these parameters? All that one client asks, by whatever transport and in however
+#              many sessions, is counted together.
+#           3. Announcements may come from any thread. A reader who is too slow for them is let go.
+#           4. A bus is heard on one event loop at a time. What it raises goes to the log.
+#           5. A server that is told to end answers what it does not finish, and ends in time.
+# Plan.     HANDLERS; Conversation, what the server keeps for one client; Bus; the options; Server,
+#           for the author; ServerThread.
 # Not here. How bytes come and go: sections 20 and 30 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
-CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
 PAGE_SIZE = 100  # items of one page of a list
 SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
 
@@ -6647,144 +6787,6 @@ class Bus:
                     self.tell(event["capability"], event["msg"])
             except Exception as exc:  # another version of us may speak otherwise
                 logger.warning("the bus brought what is no event of ours: %r", exc)
-
-
-def place_of(frame: types.FrameType | None) -> str:
-    """Return where a stack of calls stands: in which request, and where in its handler."""
-    ours, stack = place_of.__code__.co_filename, []
-    while frame is not None:
-        stack.append(frame)
-        frame = frame.f_back
-    if not stack:
-        return "nobody knows where"
-    own = [n for n, each in enumerate(stack) if each.f_code.co_filename == ours]
-    request, at = "", stack[0]
-    for each in stack:
-        ctx = each.f_locals.get("ctx")
-        if isinstance(ctx, Context):
-            name = ctx.params.get("name", ctx.params.get("uri", ""))
-            request, at = f"{ctx.method} {name!r}, ", stack[max(own[0] - 1, 0)]
-            break
-    return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
-
-
-class Life:
-    """A lifespan that is open on one event loop: a task of its own enters it and leaves it."""
-
-    def __init__(self, manager: Any) -> None:
-        self.loop = asyncio.get_running_loop()
-        #: how many need it; what they run that outlives an answer
-        self.users, self.tasks = 0, Tasks()
-        self.leave, self.leaving = asyncio.Event(), False
-        #: requests that are being served on this loop, for the watch
-        self.running = 0
-        self.watch = LoopWatch(lambda: self.running, place_of)
-        #: what the lifespan yields
-        self.entered: asyncio.Future[Any] = self.loop.create_future()
-        self.task = asyncio.ensure_future(self._live(manager))
-
-    async def _live(self, manager: Any) -> None:
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                value = await stack.enter_async_context(manager) if manager else None
-                _settle(self.entered, value, None)
-                await self.leave.wait()
-        except Exception as exc:
-            if self.entered.done():
-                raise
-            _settle(self.entered, None, exc)  # raised by whoever waits for it
-
-    async def close(self) -> None:
-        """Leave the lifespan; what it raises meanwhile is raised here."""
-        self.leave.set()
-        if not self.entered.done():
-            self.task.cancel()
-        await asyncio.wait({self.task})
-        if not self.task.cancelled():
-            self.task.result()
-
-
-class Lives:
-    """The open lifespans of a server: one on each event loop, for what it holds (connections, say)
-    belongs to the loop. The first who needs one opens it, the last closes it."""
-
-    def __init__(self, manager: Callable[[], Any] | None, bus: Bus, threads: Threads) -> None:
-        #: makes the author's context manager, if there is one
-        self.manager = manager
-        self.bus, self.threads = bus, threads
-        self.lock = threading.Lock()
-        self.open: dict[asyncio.AbstractEventLoop, Life] = {}
-        #: the one on whose loop the bus is heard: a bus may hold a connection, too
-        self.hearer: Life | None = None
-
-    def here(self) -> Life:
-        """Return the one that is open on the running loop; RuntimeError if there is none."""
-        life = self.open.get(asyncio.get_running_loop())
-        if life is None:
-            problem = "the lifespan of the server is not open on this event loop: "
-            raise RuntimeError(problem + "serve within `async with app.lifespan_open()`")
-        return life
-
-    @contextlib.asynccontextmanager
-    async def hold(self) -> AsyncIterator[None]:
-        """Hold the lifespan of this loop open."""
-        loop = asyncio.get_running_loop()
-        while loop in self.open and self.open[loop].leaving:  # the next one opens when it has left
-            await asyncio.wait({self.open[loop].task})
-        life = self.open[loop] if loop in self.open else self._begin()
-        life.users += 1
-        try:
-            await asyncio.shield(life.entered)
-            yield
-        finally:
-            life.users -= 1
-            if not life.users:
-                await self._end(life)
-
-    def _begin(self) -> Life:
-        life = Life(self.manager() if self.manager else None)
-        life.task.add_done_callback(lambda task: self.open.pop(life.loop))
-        with self.lock:
-            if all(each.leaving for each in self.open.values()):
-                self.bus.open()
-            self.open[life.loop] = life
-        self._choose_hearer()
-        return life
-
-    async def _end(self, life: Life) -> None:
-        life.leaving = True
-        life.watch.stop()
-        last = all(each.leaving for each in list(self.open.values()))
-        try:
-            await life.tasks.close()
-            if last:
-                self.bus.close()
-                # Functions that look at ctx.cancelled get the time to see it, and to clean up.
-                await self.threads.drain(CLEANUP_SECONDS)
-                self.threads.close()
-            else:
-                self._choose_hearer()
-        finally:
-            await life.close()
-
-    def _choose_hearer(self) -> None:
-        """Let the bus be heard on one loop, as long as there is any."""
-        if self.bus.carrier is None:
-            return
-        with self.lock:
-            if self.hearer is not None and not self.hearer.leaving:
-                return
-            alive = [life for life in self.open.values() if not life.leaving]
-            self.hearer = alive[0] if alive else None
-        if self.hearer is not None:
-            with contextlib.suppress(RuntimeError):  # its loop ended badly
-                self.hearer.loop.call_soon_threadsafe(self._hear, self.hearer)
-
-    def _hear(self, life: Life) -> None:
-        if life.leaving:  # since it was chosen
-            self._choose_hearer()
-        else:
-            life.tasks.spawn(self.bus.hear())
 
 
 class StdioOptions(typing.TypedDict, total=False):

@@ -26182,8 +26182,8 @@ asyncio.run(main())""",
                              capture_output=True, timeout=20)  # fmt: skip
         text = ran.stderr.decode()
         assert text.count("Traceback") == 1 and text.count("ValueError: the reason") == 1, text
-        where = "HOST tool 'fails' failed" if configured else "mcp_lite: tool 'fails' failed"
-        assert where in text
+        where = "HOST " if configured else "mcp_lite: "
+        assert text.startswith(where) and "tool 'fails' failed" in text.splitlines()[0]
 
     def test_a_name_that_is_taken_is_warned_of(self):
         """newcomer-script 20"""
