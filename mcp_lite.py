@@ -183,6 +183,7 @@ import asyncio
 import base64
 import contextlib
 import contextvars
+import errno
 import functools
 import inspect
 import itertools
@@ -6246,6 +6247,7 @@ class Route(NamedTuple):
 
     fn: Callable[..., Any]
     public: bool
+    any_host: bool = False
 
 
 async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
@@ -6341,13 +6343,24 @@ class Registrations:
         """Hear a notification of the client: fn(params)."""
         return functools.partial(_enter, self.listeners, name)
 
-    def route(self, method: str, path: str, *, public: bool = False) -> Callable[[Any], Any]:
+    def route(
+        self, method: str, path: str, *, public: bool = False, any_host: bool = False
+    ) -> Callable[[Any], Any]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
         Or (status, content type, body), or (status, headers, body). `public` pages need no token;
-        Host and Origin are checked.
+        with `any_host` they are for probes, too, which use addresses: Host and Origin are not
+        checked. Plain functions run in threads of their own, and so wait for no tool.
         """
-        return lambda fn: _enter(self.routes, (method.upper(), path), Route(fn, public)).fn
+
+        def enter(fn: Any) -> Any:
+            try:
+                inspect.signature(fn).bind(None)
+            except TypeError:
+                raise TypeError(f"{_name_of(fn)}: a page's function takes the request") from None
+            return _enter(self.routes, (method.upper(), path), Route(fn, public, any_host)).fn
+
+        return enter
 
     def middleware(self, fn: Any) -> Any:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
@@ -10281,8 +10294,8 @@ def parse_authority(text: str) -> tuple[str, int | None]:
 def parse_target(target: str) -> tuple[str, str]:
     """Return the path, percent-decoded, and the query, as sent.
 
-    Dot segments and control characters are errors: whoever looked at the path before us, a proxy
-    with rules, say, may have seen another one.
+    Dot segments, control characters, and slashes that are escaped or lean back are errors: whoever
+    looked at the path before us, a proxy with rules, say, may have seen another one.
 
     >>> parse_target("/caf%C3%A9?q=%20"), parse_target("/mcp")
     (('/café', 'q=%20'), ('/mcp', ''))
@@ -10291,12 +10304,14 @@ def parse_target(target: str) -> tuple[str, str]:
     if "%" in path:
         from urllib.parse import unquote
 
-        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]", path):
+        if re.search("%(?![2-9A-Fa-f][0-9A-Fa-f])|%7[Ff]|%2[Ff]", path):
             raise ProtocolError("the path has a bad percent-escape")
         try:
             path = unquote(path, errors="strict")
         except UnicodeDecodeError:
             raise ProtocolError("the path is not UTF-8") from None
+    if "\\" in path:
+        raise ProtocolError("the path has a backslash in it")
     if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
         raise ProtocolError("the path has . or .. in it")
     return path, query
@@ -10494,7 +10509,8 @@ class HTTPDecoder(Decoder):
         while True:
             end = self.buffer.find(b"\r\n\r\n", max(0, seen - 3)) + 4
             size = end if end >= 4 else len(self.buffer)
-            if (self.buffer.find(b"\n", 0, size) + 1 or size) > MAX_START_LINE_BYTES:
+            begin = 2 * self.buffer.startswith(b"\r\n")  # the empty line that may come first
+            if (self.buffer.find(b"\n", begin, size) + 1 or size) - begin > MAX_START_LINE_BYTES:
                 raise LimitExceeded("the first line is too long", http_status=414)
             if size > MAX_HEAD_BYTES:
                 raise LimitExceeded("the header fields are too long", http_status=431)
@@ -10683,6 +10699,8 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
     found = [name for name, _ in FIELD_LINE.findall(lines)]
     if found != [name for name, _ in fields] or lines.count("\n") != len(found):
         raise ValueError("a header has a name or a value that cannot be sent: a line break?")
+    if any(value != value.strip(" \t") for _, value in fields):
+        raise ValueError("a header's value begins or ends with white space, which gets lost")
     names = {name.lower() for name in found}
     if len(names) < len(found):
         raise ValueError("a header is given twice, in upper and in lower case")
@@ -10908,7 +10926,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 26. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 15 and 24.
+# Pure. Uses sections 1, 2, 4, 6, 10, 15 and 24.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -10948,8 +10966,11 @@ class Gate:
     """
 
     def __init__(
-        self, local: bool, hosts: Iterable[str] | None = None, origins: Iterable[str] = ()
-    ) -> None:
+        self, local: bool, hosts: str | Iterable[str] | None = None,
+        origins: str | Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        hosts = (hosts,) if isinstance(hosts, str) else hosts
+        origins = (origins,) if isinstance(origins, str) else origins
         self.local = local
         self.hosts = None if hosts is None else {host.lower() for host in hosts}
         self.origins = {origin.lower().rstrip("/") for origin in origins}
@@ -11079,6 +11100,40 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 
+def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
+    """Return a stable key of a principal: all that belongs to the principal is bound to it.
+
+    That is key(principal); else its issuer and subject (`iss` and `sub` in a dict), so that a
+    token that was refreshed changes nothing; else its whole value as JSON. TypeError for an
+    object that has none of them.
+
+    >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
+    ...     {"iss": "https://a", "sub": "7", "iat": 2})
+    True
+    >>> owner_of("alice"), owner_of(object())
+    Traceback (most recent call last):
+        ...
+    TypeError: a principal of type object has no stable key: give it issuer and subject, or key=
+    """
+    kind, value = type(principal).__name__, principal
+    if key is not None:
+        kind, value = "key", key(principal)
+    elif isinstance(principal, Mapping):
+        names = ("iss", "sub") if "iss" in principal else ("issuer", "subject")
+        if all(principal.get(name) is not None for name in names):
+            kind, value = "subject", [principal[name] for name in names]
+    elif None not in (pair := [getattr(principal, x, None) for x in ("issuer", "subject")]):
+        kind, value = "subject", pair
+    try:
+        text = json.dumps(to_json(value), sort_keys=True)
+    except (TypeError, ValueError):
+        problem = f"a principal of type {type(principal).__name__} has no stable key"
+        raise TypeError(f"{problem}: give it issuer and subject, or key=") from None
+    from hashlib import sha256
+
+    return f"{kind} {text}" if len(text) <= 80 else f"{kind} {sha256(text.encode()).hexdigest()}"
+
+
 def parse_event_id(text: str) -> tuple[str, int]:
     """Return stream and number of the event whose id we gave; ProtocolError if we did not.
 
@@ -11199,18 +11254,25 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
     return found
 
 
+#: Keywords whose values are schemas by names of the author's: such a name is no keyword.
+SCHEMAS_BY_NAME = ("$defs", "definitions", "patternProperties", "dependentSchemas")
+
+
 def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: list[Mirror]) -> None:
     if isinstance(node, list):
         for item in node:
             _find_mirrors(item, path, False, found)
     if not isinstance(node, dict):
         return
-    if "x-mcp-header" in node and not (path and isinstance(node["x-mcp-header"], dict)):
+    if "x-mcp-header" in node:
         found.append(_mirror(node, path, reachable))
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):
             for name, field in value.items():
                 _find_mirrors(field, (*path, name), reachable, found)
+        elif key in SCHEMAS_BY_NAME and isinstance(value, dict):
+            for field in value.values():
+                _find_mirrors(field, path, False, found)
         elif key not in ("const", "enum", "default", "examples"):
             _find_mirrors(value, path, False, found)
 
@@ -11315,9 +11377,14 @@ WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer
 HEAD_SECONDS = 20.0  # for a request's head, from its first byte
 BODY_SECONDS = 60.0  # for a request's body
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
-LINGER_SECONDS = 1.0  # for input after a refused request, before the connection closes
+LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
+MAX_LINGER_BYTES = 4 * MAX_MESSAGE_BYTES  # ... which is read and thrown away
 LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
+MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
 SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
+
+
+TOO_MANY_BODIES = "too many requests are being sent: try again later"
 
 
 class HTTPRequest(NamedTuple):
@@ -11332,35 +11399,57 @@ class HTTPRequest(NamedTuple):
     root: str = ""  # the path before ours, where we are mounted
 
 
+# The states of a response.
+#   UNSENT --send--> FINISHING          the whole answer is handed over
+#   UNSENT --start--> STREAMING      its head is handed over
+#   STREAMING --end--> FINISHING        its last piece is
+#   FINISHING --(written)--> SENT
+#   any but SENT --lose--> LOST      the client is gone; to write is harmless
+UNSENT, STREAMING, FINISHING, SENT, LOST = "unsent", "streaming", "ending", "sent", "lost"
+
+
 class Response:
     """The answer to one request: send() it whole, or start(), write() and end() a stream.
 
-    `lost` says that the client is gone, and `on_lost` is called when that happens; to write is
-    harmless then. `done` says that all is written. An engine supplies _put().
+    `on_lost` is called when the client goes away before it has all. An engine supplies _put().
     """
 
     headers: Mapping[str, str] = {}  # for every answer: CORS
     status = 0
-    started = ended = done = lost = False
+    state = UNSENT
     on_lost: Callable[[], None] | None = None
     _over: asyncio.Future[Any] | None = None
 
+    @property
+    def started(self) -> bool:
+        """Whether something is sent, or nothing can be sent any more."""
+        return self.state is not UNSENT
+
+    @property
+    def done(self) -> bool:
+        """Whether all is written, or nothing can be written any more."""
+        return self.state is SENT or self.state is LOST
+
+    @property
+    def lost(self) -> bool:
+        """Whether the client went away before it had all."""
+        return self.state is LOST
+
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a whole answer."""
-        if not self.started and not self.lost:
-            self.started = self.ended = True
-            self.status = status
+        if self.state is UNSENT:
+            self.state, self.status = FINISHING, status
             try:
                 await self._put(status, self._fields(headers), body, False)
             except ValueError:  # a header that cannot be sent: so nothing was
-                self.started = self.ended = False
+                self.state = UNSENT
                 raise
-            self._finish()
+            self._finish(SENT)
 
     async def start(self, status: int, headers: Mapping[str, str], data: bytes = b"") -> None:
         """Begin a stream, with its first piece if there is one."""
-        if not self.started and not self.lost:
-            self.started, self.status = True, status
+        if self.state is UNSENT:
+            self.state, self.status = STREAMING, status
             await self._put(status, self._fields(headers), data, True)
 
     def _fields(self, headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -11368,7 +11457,7 @@ class Response:
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the stream; wait while the reader is slow."""
-        if data and not self.lost and not self.ended:
+        if data and self.state is STREAMING:
             await self._put(0, {}, data, True)
 
     async def end(self, data: bytes = b"", hang_up: bool = False) -> None:
@@ -11376,15 +11465,18 @@ class Response:
 
         Otherwise it takes no other request while the handler of this one is running.
         """
-        if not self.lost and not self.ended:
-            self.ended = True
+        if self.state is STREAMING:
+            self.state = FINISHING
             await self._put(0, {}, data, False)
-            self._finish()
+            self._finish(SENT)
             if hang_up:
                 self._hang_up()
 
     def _hang_up(self) -> None:
         """Close the connection, where it is ours."""
+
+    async def room(self) -> None:
+        """Wait while the reader is slow."""
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
         """Write a head, if there is a status, and data, in the order of the calls.
@@ -11395,14 +11487,14 @@ class Response:
 
     def lose(self) -> None:
         """Note that the client is gone."""
-        if not self.lost:
-            unfinished, self.lost = not self.done, True
-            self._finish()
-            if unfinished and self.on_lost is not None:
+        if not self.done:
+            self._finish(LOST)
+            if self.on_lost is not None:
                 self.on_lost()
 
-    def _finish(self) -> None:
-        self.done = True
+    def _finish(self, state: str) -> None:
+        if self.state is not LOST:
+            self.state = state
         if self._over is not None:
             _settle(self._over, None, None)
 
@@ -11457,6 +11549,11 @@ class SocketResponse(Response):
             data = b""
         # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
         return b"%b%b%b\r\n%b" % (response_head(status, fields), listener.date, length, data)
+
+    async def room(self) -> None:
+        """Wait while the reader is slow."""
+        if self.connection.transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
+            await self.connection.drain()
 
     def _hang_up(self) -> None:
         self.connection.close()
@@ -11520,7 +11617,8 @@ class Connection:
         self.decoder = RequestDecoder(listener.max_body)
         self.address, self.waiting_for = "local", ""
         self.response: SocketResponse | None = None
-        self.deadline, self.unsent = 0.0, 0
+        self.deadline = listener.now + IDLE_SECONDS
+        self.unsent = -1  # bytes that the client had not taken when somebody last looked
         self.held = 0  # bytes of a body that is not complete
         self.turn = asyncio.Lock()  # before Python 3.10.5, one alone can drain
         #: bytes that are still thrown away after a refused request, once there was one
@@ -11557,6 +11655,7 @@ class Connection:
             with contextlib.suppress(OSError):  # the client is gone
                 await self._serve_all()
         finally:
+            self._hold(0)
             self.close()
             try:
                 with contextlib.suppress(OSError):
@@ -11588,37 +11687,49 @@ class Connection:
 
     async def _next(self) -> tuple[RequestHead, bytes] | None:
         """Return the next request; None if there is none."""
-        decoder = self.decoder
-        items = decoder.resume()
+        decoder, items = self.decoder, self.decoder.resume()
         if items:  # pipelined: a thousand such requests must not keep the loop for themselves
             await asyncio.sleep(0)
+        elif self.transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
+            await self.drain()
         while not items:
-            await self._wait()
+            # The first byte of a head starts its clock, and its end the body's; no byte renews it.
+            head = decoder.head
+            what = "body" if head is not None else "head" if decoder.buffer else "request"
+            if what != self.waiting_for:
+                self.waiting_for, self.unsent = what, -1
+                self.deadline = self.listener.now + PATIENCE[what]
+                if head is not None:
+                    self._expect_body(head)
             data = await self.reader.read(READ_BYTES)
             if not data or self.discard_left is not None:  # the latter: its time was up
                 return None
             items = decoder.feed(data)
+            if head is not None:
+                self._hold(0 if items else len(data))
         self.waiting_for = ""
         return items[0]  # type: ignore[no-any-return]
 
-    async def _wait(self) -> None:
-        """Set the deadline for what is missing of a request."""
-        # The first byte of a head starts its clock, and its end the body's; no byte renews it.
-        head = self.decoder.head
-        what = "body" if head is not None else "head" if self.decoder.buffer else "request"
-        if what != self.waiting_for:
-            self.waiting_for = what
-            self.deadline = self.listener.loop.time() + PATIENCE[what]
-            if head is not None:
-                self.listener.screen(head.method, head.path, head.headers)
-                if wants_continue(head) and not self.decoder.buffer:
-                    self.writer.write(CONTINUE)
+    def _expect_body(self, head: RequestHead) -> None:
+        """Let the rest of a request come, unless its head is reason enough to refuse it."""
+        self.listener.screen(head.method, head.path, head.headers)
+        self._hold(len(self.decoder.buffer))
+        if wants_continue(head) and not self.decoder.buffer:
+            self.writer.write(CONTINUE)
+
+    def _hold(self, size: int) -> None:
+        """Count the bytes of a body that is not complete; 0 ends the count."""
+        before, self.held = self.held, self.held + size if size else 0
+        self.listener.unfinished += self.held - before
+        if self.listener.unfinished > MAX_UNFINISHED_BYTES and size:
+            raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
 
     async def _answer(self, head: RequestHead, body: bytes) -> None:
         """Answer one request, and decide whether there may be another."""
         listener = self.listener
         self.response = response = SocketResponse(self, head)
-        self.deadline, began = float("inf"), listener.loop.time()
+        self.deadline = float("inf")
+        began = listener.loop.time() if logger.isEnabledFor(logging.INFO) else 0
         request = HTTPRequest(head.method, head.path, head.query, head.headers, body, self.address)
         if self.transport.is_closing():
             response.lose()
@@ -11635,11 +11746,11 @@ class Connection:
             await response.send(500, {})
         finally:
             self.response = None
-            if logger.isEnabledFor(logging.INFO):
+            if began:
                 took = (listener.loop.time() - began) * 1000
                 line = (self.address, head.method, head.target, response.status, took)
                 logger.info("%s %s %s %d %.1f ms", *line)
-        if not response.done or response.lost:  # cut short: the client must not take it for whole
+        if response.state is not SENT:  # cut short: the client must not take it for whole
             self.transport.abort()
         elif not response.keep or listener.stopping:
             self.close()
@@ -11651,8 +11762,9 @@ class Connection:
         fields = (*refusal_headers(exc).items(), ("connection", "close"))
         head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
         self.writer.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
-        self.waiting_for, self.discard_left = "", MAX_MESSAGE_BYTES
+        self.waiting_for, self.discard_left = "", MAX_LINGER_BYTES
         self.decoder.buffer.clear()
+        self._hold(0)
         self.deadline = self.listener.loop.time() + LINGER_SECONDS
         if self.writer.can_write_eof():
             self.writer.write_eof()
@@ -11683,7 +11795,7 @@ class Connection:
         unsent = self.transport.get_write_buffer_size()
         if self.waiting_for in ("head", "body"):
             self.refuse(ProtocolError("the request did not come in time", http_status=408))
-        elif 0 < unsent < self.unsent:  # slow, but not dead
+        elif unsent and unsent != self.unsent:  # slow, but not dead
             self.unsent, self.deadline = unsent, now + STALL_SECONDS
         else:
             self.transport.abort()
@@ -11713,23 +11825,32 @@ class Listener:
         self.addresses: dict[str, int] = {}  # how many connections from each
         self.tasks = Tasks()
         self.stopping = False
+        self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
+        self.unfinished = 0  # bytes of bodies that are not complete
         self.date = b""  # its header line
         self._server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._uds: str | None = None
 
-    async def start(self, host: str, port: int, uds: str | None = None, ssl: Any = None) -> str:
+    async def start(
+        self, host: str, port: int, uds: str | None = None, ssl: Any = None, uds_mode: int = 0o600
+    ) -> str:
         """Listen; return the URL of the root."""
         options: Msg = {"backlog": 1024}
         if ssl:
             options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
         make, scheme = self._streams, "https" if ssl else "http"
         if uds is None:
-            self._server = await self.loop.create_server(make, host, port, **options)
+            try:
+                self._server = await self.loop.create_server(make, host, port, **options)
+            except OSError as exc:
+                problem = f"cannot listen on port {port} of {host}: {exc.strerror}"
+                hint = "; port=0 finds a free one" if exc.errno == errno.EADDRINUSE else ""
+                raise OSError(exc.errno, problem + hint) from None
             name, at = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()
             root = f"{scheme}://{name}:{at[1]}"
         else:
-            sock, self._uds, root = unix_socket(uds), uds, f"{scheme}://localhost"
+            sock, self._uds, root = unix_socket(uds, uds_mode), uds, f"{scheme}://localhost"
             self._server = await self.loop.create_unix_server(make, sock=sock, **options)
         self._sweep()
         return root
@@ -11763,7 +11884,7 @@ class Listener:
         """Look at all deadlines."""
         from email.utils import formatdate
 
-        now = self.loop.time()
+        self.now = now = self.loop.time()
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire(now)
@@ -11797,8 +11918,8 @@ class Listener:
             self._sweeper.cancel()
 
 
-def unix_socket(path: str) -> Any:
-    """Return a socket bound to a path, for its owner alone; a stale one of the same name goes."""
+def unix_socket(path: str, mode: int) -> Any:
+    """Return a socket bound to a path, with these permissions; a stale one of that name goes."""
     import socket
 
     with contextlib.suppress(FileNotFoundError):
@@ -11812,7 +11933,7 @@ def unix_socket(path: str) -> Any:
             else:
                 raise FileExistsError(f"another server listens on {path}")
     sock = socket.socket(socket.AF_UNIX)
-    mask = os.umask(0o177)
+    mask = os.umask(0o777 & ~mode)
     try:
         sock.bind(path)
     except BaseException:
@@ -11831,34 +11952,38 @@ def server_ssl(ssl: Any) -> Any:
         return ssl
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
-    context.load_cert_chain(*((ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl))
+    files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
+    for file in files[:2]:
+        with open(file, "rb"):  # an error of load_cert_chain() names no file
+            pass
+    context.load_cert_chain(*files)
     return context
 
 ###############################################################################
 # 28. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 14, 16, 25 and 26.
-#
+# Uses sections 1 to 5, 7, 14, 16 and 25 to 27.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
 # Rules.    1. An answer is JSON until something is said first; then the same response becomes a
 #              stream. A handler that takes long says something: a comment, to keep it alive.
 #           2. In a session a lost connection cancels nothing. Events are numbered per stream and
-#              kept, within bounds; a GET with Last-Event-ID goes on exactly after the last one.
-#              In the modern era closing the response is the cancellation.
-#           3. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
-#              idle, and are bounded in number.
-#           4. One Endpoint serves every engine: our own listener, and any ASGI server.
-# Plan.     EventStream and Reply, where answers go; HTTPSession; Endpoint; HTTPServer and ASGIApp,
-#           its engines; HTTPTransport, the client.
-# Not here. Authorization servers. Here a token is right or wrong.
+#              kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
+#              closing the response is the cancellation.
+#           3. What is kept has a bound per stream, per session and per server.
+# Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
+#           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
+#           PairSession.
+# Not here. Who opens and ends sessions: section 29.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
 MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
+MAX_SESSION_BYTES = 4 * 1024 * 1024  # kept events of one session, those of running streams included
+MAX_SERVER_BYTES = 64 * 1024 * 1024  # ... of all sessions of an endpoint
 
-JSON_HEADERS = {"content-type": JSON_TYPE}
+JSON_HEADERS: Mapping[str, str] = {"content-type": JSON_TYPE}
 STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
     "cache-control": "no-cache, no-transform",
@@ -11868,46 +11993,25 @@ STREAM_HEADERS = {
 
 
 class EventStream:
-    """A stream of events, which may outlive its connection and go on in another.
+    """A stream of events that goes to one response, and ends with it."""
 
-    In a session, events are numbered and kept for a reader who comes back; elsewhere nobody can.
-    """
+    __slots__ = ("session", "response", "complete", "written")
 
-    __slots__ = ("session", "name", "events", "size", "last", "sent", "response", "complete",
-                 "written", "flushing")  # fmt: skip
-
-    def __init__(self, session: HTTPSession, kept: bool) -> None:
-        from secrets import token_hex
-
+    def __init__(self, session: HTTPSession) -> None:
         self.session = session
-        #: the first part of its events' ids; who knows it has read the stream
-        self.name = token_hex(8) if kept else ""
-        self.events: deque[bytes] = deque()  # numbered up to `last`
-        self.size = self.last = self.sent = 0  # bytes in `events`; numbers of events
         self.response: Response | None = None
         self.complete = False  # its last event has been put
         self.written = 0.0
-        self.flushing = False
 
-    async def attach(
-        self, response: Response, after: int | None = None, first: bytes = b""
-    ) -> None:
-        """Make `response` the reader, from event `after` on; whoever read before is let go."""
+    async def begin(self, response: Response, first: bytes = b"") -> None:
+        """Send the stream to its reader, with a first piece."""
+        await self.attach(response, first)
+
+    async def attach(self, response: Response, first: bytes) -> None:
+        """Make `response` the reader; whoever read before is let go."""
         if response.lost:  # while its token was looked at: nobody would tell us again
             return
         endpoint = self.session.endpoint
-        oldest = self.last - len(self.events)  # the number of the event before the first kept
-        if after is None:
-            # What nobody has read goes to the first who comes.
-            self.sent = max(self.sent, oldest)
-            if self.name and self.session.conversation.session.rev.sse_priming:
-                # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately
-                # send an SSE event consisting of an event ID and an empty data field"
-                first = encode_event("", id=f"{self.name}-{self.sent}", retry=RETRY_MS)
-        elif oldest <= after <= self.last:
-            self.sent = after
-        else:
-            raise ProtocolError("the events after last-event-id are no longer kept")
         before, self.response = self.response, response
         if before is not None:
             endpoint.tasks.spawn(before.end())
@@ -11915,9 +12019,6 @@ class EventStream:
         endpoint.streams.add(self)
         self.written = endpoint.loop.time()
         await response.start(200, {**STREAM_HEADERS, **self.session.headers}, first)
-        await self.flush()
-        if self.complete and self.response is response:
-            await self.end()
 
     def _detach(self, response: Response, then: Callable[[], None] | None) -> None:
         if self.response is response:
@@ -11932,22 +12033,99 @@ class EventStream:
         return response
 
     async def put(self, msg: Msg | list[Msg], final: bool = False) -> None:
+        """Send a message, if somebody reads."""
+        await self._write(encode_event(encode(msg)), final)
+
+    async def _write(self, data: bytes, last: bool = False) -> None:
+        self.written = self.session.endpoint.loop.time()
+        response = self._let_go() if last else self.response
+        if response is not None:
+            await (response.end(data) if last else response.write(data))
+
+    async def keep_alive(self) -> None:
+        """Send a comment, which means nothing."""
+        await self._write(encode_comment())
+
+    def forget_all(self) -> None:
+        """Forget what is kept: nothing."""
+
+    async def end(self, retry_ms: int | None = None) -> None:
+        """End the response."""
+        response = self._let_go()
+        if response is not None and retry_ms is not None:
+            await response.end(b"retry: %d\n\n" % retry_ms, hang_up=True)
+        elif response is not None:
+            await response.end()
+
+
+class KeptStream(EventStream):
+    """A stream of a session: it outlives its connection, and can be taken up in another.
+
+    Its events are numbered, and kept for a reader who comes back.
+    """
+
+    __slots__ = ("keeper", "name", "events", "size", "last", "sent", "flushing")
+
+    def __init__(self, session: KeptSession) -> None:
+        from secrets import token_hex
+
+        super().__init__(session)
+        self.keeper = session
+        #: the first part of its events' ids; who knows it has read the stream
+        self.name = token_hex(8)
+        self.events: deque[bytes] = deque()  # numbered up to `last`
+        self.size = self.last = self.sent = 0  # bytes in `events`; numbers of events
+        self.flushing = False
+
+    async def begin(self, response: Response, first: bytes = b"") -> None:
+        """Send the stream to a new reader: first what nobody has read."""
+        self.sent = max(self.sent, self.last - len(self.events))
+        if self.session.conversation.session.rev.sse_priming:
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately
+            # send an SSE event consisting of an event ID and an empty data field"
+            first = encode_event("", id=f"{self.name}-{self.sent}", retry=RETRY_MS)
+        await self._go_on(response, first)
+
+    async def resume(self, response: Response, after: int) -> None:
+        """Send the stream to a reader who comes back, from event `after` on."""
+        if not self.last - len(self.events) <= after <= self.last:
+            raise ProtocolError("the events after last-event-id are no longer kept")
+        self.sent = after
+        await self._go_on(response)
+
+    async def _go_on(self, response: Response, first: bytes = b"") -> None:
+        await self.attach(response, first)
+        await self.flush()
+        if self.complete and self.response is response:
+            await self.end()
+
+    async def put(self, msg: Msg | list[Msg], final: bool = False) -> None:
         """Number a message, keep it, and send it if somebody reads."""
-        body = encode(msg)
-        if not self.name:
-            await self._write(encode_event(body), final)
+        if self.keeper.ended:
             return
         self.last += 1
         self.complete = final
-        data = encode_event(body, id=f"{self.name}-{self.last}")
+        data = encode_event(encode(msg), id=f"{self.name}-{self.last}")
         self.events.append(data)
         self.size += len(data)
         while len(self.events) > 1 and (
             self.size - len(data) > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
         ):
-            self.size -= len(self.events.popleft())
-        if self is not self.session.listening or not self.flushing:
+            self.forget()
+        self.keeper.endpoint.kept.add(self.keeper, self, len(data))
+        if self is not self.keeper.listening or not self.flushing:
             await self.flush()
+
+    def forget(self) -> None:
+        """Forget the oldest event."""
+        data = self.events.popleft()
+        self.size -= len(data)
+        self.keeper.endpoint.kept.remove(self.keeper, len(data))
+
+    def forget_all(self) -> None:
+        """Forget all events."""
+        while self.events:
+            self.forget()
 
     async def flush(self) -> None:
         """Send what the reader has not got yet, in order."""
@@ -11964,38 +12142,19 @@ class EventStream:
         finally:
             self.flushing = False
 
-    async def _write(self, data: bytes, last: bool = False) -> None:
-        self.written = self.session.endpoint.loop.time()
-        response = self._let_go() if last else self.response
-        if response is not None:
-            await (response.end(data) if last else response.write(data))
-
-    async def keep_alive(self) -> None:
-        """Send a comment, which means nothing."""
-        await self._write(encode_comment())
-
-    async def end(self, retry_ms: int | None = None) -> None:
-        """End the response; the stream itself can be taken up again."""
-        response = self._let_go()
-        if response is not None and retry_ms is not None:
-            await response.end(b"retry: %d\n\n" % retry_ms, hang_up=True)
-        elif response is not None:
-            await response.end()
-
 
 class Reply:
     """Where everything goes that one POST causes: JSON if that is all, else a stream."""
 
     __slots__ = ("session", "response", "caller", "stream", "since")
 
-    def __init__(
-        self, session: HTTPSession, request: HTTPRequest, response: Response, principal: Any
-    ) -> None:
+    def __init__(self, session: HTTPSession, response: Response, caller: Caller) -> None:
         self.session, self.response = session, response
-        self.caller = Caller(request.headers, principal, "", request.address, self.pause)
+        self.caller = Caller(*caller[:4], self.pause)
         self.stream: EventStream | None = None
-        self.since = session.endpoint.loop.time()
-        session.endpoint.waiting.add(self)
+        endpoint = session.endpoint
+        self.since = endpoint.now
+        endpoint.waiting.add(self)
 
     async def __call__(self, msg: Msg | list[Msg]) -> None:
         """Send a message; one that is an answer is the last."""
@@ -12006,18 +12165,10 @@ class Reply:
             stream = self.stream or await self.open()
             await stream.put(msg, final)
             return
-        body, status, headers = encode(msg), 200, JSON_HEADERS
+        status, headers, body = 200, JSON_HEADERS, encode(msg)
         session.endpoint.waiting.discard(self)
-        if session.fresh and "result" in msg:
-            # spec 2025-11-25: basic/transports#session-management -- "on the HTTP response
-            # containing the InitializeResult"
-            session.fresh, headers = False, {**JSON_HEADERS, **session.headers}
-        if type(msg) is dict and "error" in msg:
-            if session.modern:
-                status = MODERN_STATUS.get(msg["error"]["code"], 200)
-            if msg["error"]["code"] == TOO_FAST:  # RFC 6585 §4
-                seconds = str(msg["error"]["data"]["retryAfter"])
-                status, headers = 429, {**headers, "retry-after": seconds}
+        if session.unannounced or "error" in msg:
+            status, headers = session.head_of(msg)
         await self.response.send(status, headers, body)
 
     async def keep_alive(self) -> None:
@@ -12030,7 +12181,7 @@ class Reply:
         self.session.endpoint.waiting.discard(self)
         self.stream = stream = self.session.new_stream()
         if not self.response.lost:
-            await stream.attach(self.response)
+            await stream.begin(self.response)
         return stream
 
     async def drop(self) -> None:
@@ -12044,7 +12195,7 @@ class Reply:
 
     async def pause(self, retry_ms: int) -> bool:
         """End the connection but not the stream, so that the client comes back for the rest."""
-        if not self.session.conversation.session.rev.sse_priming or not self.session.id:
+        if not self.session.resumable:
             return False  # the client would not know where to come back to
         stream = self.stream or await self.open()
         await stream.end(retry_ms)
@@ -12052,59 +12203,108 @@ class Reply:
 
 
 class HTTPSession:
-    """A session over HTTP: a conversation, an id, and its streams.
+    """A conversation over HTTP, and where its answers go. Its kinds follow."""
 
-    Without an id it is for one request only or, `modern`, stands for all clients of that era.
-    """
+    __slots__ = ("endpoint", "conversation", "headers")
 
-    __slots__ = ("endpoint", "id", "headers", "modern", "fresh", "conversation", "streams",
-                 "listening", "used")  # fmt: skip
+    #: whether it speaks for the modern era
+    modern = False
+    #: whether the client has yet to be told of the session
+    unannounced = False
 
-    def __init__(
-        self, endpoint: Endpoint, id: str, address: str, principal: Any, modern: bool = False
-    ) -> None:
-        self.endpoint, self.id, self.modern = endpoint, id, modern
-        self.headers = {SESSION_HEADER: id} if id else {}
-        self.fresh = bool(id)  # the client has not been told the id
-        opener = Caller(principal=principal, address=address)
-        self.conversation = Conversation(endpoint.server, address, opener, many_clients=modern)
-        #: the answers to POSTs that became streams, by name
-        self.streams: dict[str, EventStream] = {}
-        #: the standalone stream, for what no request caused
-        self.listening: EventStream | None = None
-        self.used = endpoint.loop.time()
+    def __init__(self, endpoint: Endpoint, caller: Caller, many_clients: bool = False) -> None:
+        self.endpoint = endpoint
+        #: for the answer that opens the session, and for its streams
+        self.headers: Mapping[str, str] = {}
+        self.conversation = Conversation(endpoint.server, caller.address, caller, many_clients)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a client knows how to come back for the rest of a stream."""
+        return False
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests are being served, besides one whose task asks."""
+        mine = asyncio.current_task()
+        return any(item.task is not mine for item in self.conversation.peer.incoming.values())
 
     def touch(self) -> None:
         """Note that the session is used."""
-        self.used = self.endpoint.loop.time()
+
+    def new_stream(self) -> EventStream:
+        """Return a stream for the answer to a POST."""
+        return EventStream(self)
+
+    def head_of(self, msg: Any) -> tuple[int, Mapping[str, str]]:
+        """Return status and headers of an answer that is an error, or the first of a session."""
+        problem = msg.get("error") if type(msg) is dict else None
+        if problem is not None and problem["code"] == TOO_FAST:  # RFC 6585 §4
+            return 429, {**JSON_HEADERS, "retry-after": str(problem["data"]["retryAfter"])}
+        return self.status_of(problem), JSON_HEADERS
+
+    def status_of(self, problem: Msg | None) -> int:
+        """Return the status that belongs to an error, or to none."""
+        return 200
+
+    async def end(self, farewell: str = "the session has ended") -> None:
+        """End the session: cancel the requests that run, saying why."""
+        peer = self.conversation.peer
+        peer.lose(ConnectionClosed(farewell))
+        await peer.close(farewell)
+        await self.endpoint.quiet([self], GRACE_SECONDS)
+
+
+class ModernClients(HTTPSession):
+    """All clients of the modern era: it has no sessions, each request says everything."""
+
+    __slots__ = ()
+    modern = True
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint, Caller(address="a client"), many_clients=True)
+        self.conversation.session.resume(NEWEST)
+        self.conversation.peer.max_in_flight = MAX_CONNECTIONS
+
+    def status_of(self, problem: Msg | None) -> int:
+        """Return the status that belongs to an error, or to none."""
+        return 200 if problem is None else MODERN_STATUS.get(problem["code"], 200)
+
+
+class PassingSession(HTTPSession):
+    """One request of a legacy client, where the server keeps no sessions."""
+
+    __slots__ = ()
+
+
+class KeptSession(HTTPSession):
+    """A legacy session: an id, its streams, and when it was used."""
+
+    __slots__ = ("id", "owner", "share", "unannounced", "streams", "listening", "used", "ended")
+
+    def __init__(self, endpoint: Endpoint, id: str, caller: Caller) -> None:
+        super().__init__(endpoint, caller)
+        #: whose it is, and under which name it is counted; see SessionTable
+        self.id, self.owner, self.share = id, caller.owner, counted_as(caller)
+        self.headers = {SESSION_HEADER: id}
+        self.unannounced = True
+        #: the answers to POSTs that became streams, by name
+        self.streams: dict[str, KeptStream] = {}
+        #: the standalone stream, for what no request caused
+        self.listening: EventStream | None = None
+        self.used = endpoint.now
+        self.ended = False
+
+    def touch(self) -> None:
+        """Note that the session is used."""
+        self.used = self.endpoint.now
         if self.id in self.endpoint.sessions:
             self.endpoint.sessions.move_to_end(self.id)
 
-    def new_stream(self) -> EventStream:
-        """Return a stream for the answer to a POST; the oldest finished ones are forgotten."""
-        stream = EventStream(self, bool(self.id))
-        if self.id:
-            old = [item for item in self.streams.values() if item.complete and not item.response]
-            size = sum(item.size for item in old)
-            for left, item in zip(range(len(old), 0, -1), old):
-                if left > MAX_KEPT_STREAMS or size > MAX_KEPT_BYTES:
-                    size -= item.size
-                    del self.streams[item.name]
-            self.streams[stream.name] = stream
-        return stream
-
-    def listen(self, kept: bool = True) -> EventStream:
-        """Return the standalone stream, which begins with the first who wants it."""
-        if self.listening is None:
-            self.listening = EventStream(self, kept)
-            self.conversation.listen(self.announce, self.end)
-        return self.listening
-
-    async def announce(self, msg: Msg | list[Msg]) -> None:
-        """Send a message on the standalone stream."""
-        self.conversation.peer.show(">", msg)
-        if self.listening is not None:
-            await self.listening.put(msg)
+    @property
+    def resumable(self) -> bool:
+        """Whether a client knows how to come back for the rest of a stream."""
+        return self.conversation.session.rev.sse_priming
 
     @property
     def idle(self) -> bool:
@@ -12113,76 +12313,293 @@ class HTTPSession:
             return False
         return not any(stream.response for stream in self.streams.values())
 
-    @property
-    def busy(self) -> bool:
-        """Whether requests are being served, besides one whose task asks."""
-        mine = asyncio.current_task()
-        return any(item.task is not mine for item in self.conversation.peer.incoming.values())
+    def head_of(self, msg: Any) -> tuple[int, Mapping[str, str]]:
+        """Tell the id of the session with the answer that opens it."""
+        if "result" not in msg or not self.unannounced:
+            return super().head_of(msg)
+        # spec 2025-11-25: basic/transports#session-management -- "on the HTTP response containing
+        # the InitializeResult"
+        self.unannounced = False
+        return 200, {**JSON_HEADERS, **self.headers}
+
+    # Streams.
+
+    def new_stream(self) -> EventStream:
+        """Return a stream for the answer to a POST; the oldest finished ones are forgotten."""
+        old = [item for item in self.streams.values() if item.complete and not item.response]
+        size = sum(item.size for item in old)
+        for left, item in zip(range(len(old), 0, -1), old):
+            if left > MAX_KEPT_STREAMS or size > MAX_KEPT_BYTES:
+                size -= item.size
+                item.forget_all()
+                del self.streams[item.name]
+        stream = KeptStream(self)
+        self.streams[stream.name] = stream
+        return stream
+
+    def listen(self) -> EventStream:
+        """Return the standalone stream, which begins with the first who wants it."""
+        if self.listening is None:
+            self.listening = self.new_listening()
+            self.conversation.listen(self.announce, self.end)
+        return self.listening
+
+    def new_listening(self) -> EventStream:
+        """Return a standalone stream."""
+        return KeptStream(self)
+
+    def kept_stream(self, name: str) -> KeptStream | None:
+        """Return the stream whose events' ids begin with a name, if there is one."""
+        stream = self.streams.get(name, self.listening)
+        return stream if isinstance(stream, KeptStream) and stream.name == name else None
+
+    async def announce(self, msg: Msg | list[Msg]) -> None:
+        """Send a message on the standalone stream."""
+        self.conversation.peer.show(">", msg)
+        if self.listening is not None:
+            await self.listening.put(msg)
+
+    def make_room(self, limit: int, but: KeptStream) -> None:
+        """Forget the oldest events, down to so many bytes, but not the newest of one stream."""
+        for stream in (*self.streams.values(), self.listening):
+            if isinstance(stream, KeptStream):
+                least = 1 if stream is but else 0
+                while len(stream.events) > least and self.endpoint.kept.of(self) > limit:
+                    stream.forget()
 
     async def end(self, farewell: str = "the session has ended") -> None:
         """End the session: cancel what runs, end the streams."""
-        self.endpoint.sessions.pop(self.id, None)
+        self.endpoint.sessions.discard(self)
         self.endpoint.server.conversations.discard(self.conversation)
-        self.conversation.peer.lose(ConnectionClosed(farewell))
-        await self.conversation.peer.close(farewell)
-        await self.endpoint.quiet([self], GRACE_SECONDS)
+        await super().end(farewell)
+        self.ended = True
         for stream in (*self.streams.values(), self.listening):
             if stream is not None:
                 await stream.end()
+                stream.forget_all()
+
+
+class PairSession(KeptSession):
+    """A session of HTTP+SSE, the first revision's transport: all answers come on one stream."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, endpoint: Endpoint, id: str, caller: Caller) -> None:
+        super().__init__(endpoint, id, caller)
+        self.turn = asyncio.Lock()  # one message after the other, at the pace of the reader
+
+    async def room(self) -> None:
+        """Wait until the reader has taken what was said."""
+        async with self.turn:
+            if self.listening is not None and self.listening.response is not None:
+                await self.listening.response.room()
+
+    async def announce(self, msg: Msg | list[Msg]) -> None:
+        """Send a message on the stream."""
+        async with self.turn:
+            await super().announce(msg)
+
+    def new_listening(self) -> EventStream:
+        """Return a stream that ends with its connection."""
+        return EventStream(self)
+
+
+class KeptBytes:
+    """How much is kept of events, for each session and in all; the oldest make room."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        #: bytes of each session; the one that was silent for longest first
+        self.sizes: OrderedDict[KeptSession, int] = OrderedDict()
+
+    def add(self, session: KeptSession, stream: KeptStream, size: int) -> None:
+        """Count an event in, which is the newest of its stream, and keep to the bounds."""
+        self.total += size
+        self.sizes[session] = self.sizes.get(session, 0) + size
+        self.sizes.move_to_end(session)
+        if self.sizes[session] > MAX_SESSION_BYTES:
+            session.make_room(MAX_SESSION_BYTES, stream)
+        for other in list(self.sizes) if self.total > MAX_SERVER_BYTES else ():
+            too_much = self.total - MAX_SERVER_BYTES
+            if too_much > 0:
+                other.make_room(max(0, self.sizes[other] - too_much), stream)
+
+    def of(self, session: KeptSession) -> int:
+        """Return how much a session keeps."""
+        return self.sizes.get(session, 0)
+
+    def remove(self, session: KeptSession, size: int) -> None:
+        """Count an event out."""
+        self.total -= size
+        self.sizes[session] -= size
+        if not self.sizes[session]:
+            del self.sizes[session]
+
+
+def counted_as(caller: Caller) -> str:
+    """Return the name under which sessions are counted; "" for none, where many share an address.
+
+    >>> counted_as(Caller(address="192.0.2.1")), counted_as(Caller(address="127.0.0.1"))
+    ('192.0.2.1', '')
+    """
+    here = caller.address in ("", "local") or is_loopback(caller.address)  # perhaps a proxy
+    return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
 # 29. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 10, 16, 21 and 24 to 28.
+# Uses sections 1 to 7, 10, 14, 21 and 24 to 28.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
-#           2. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
-#              idle, and are bounded in number.
-# Plan.     Endpoint.
+#           2. Host, Origin and token are checked in this order, before anything else is looked at;
+#              known tokens even before the body is read.
+#           3. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
+#              idle, and are bounded in number: in all, and for each owner.
+# Plan.     Guard, who may come in; SessionTable; Endpoint; PairRoutes, HTTP+SSE.
 # Not here. Authorization servers. Here a token is right or wrong.
 
 MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
+MAX_OWNER_SESSIONS = 1000  # ... of one principal, or of one address of another machine
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
+PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
+
+
+class Identity(NamedTuple):
+    """Who sent a request, as its token says."""
+
+    principal: Any = None
+    owner: str = ""  # the stable key of the principal
+
+
+class Guard:
+    """Who may come in.
+
+    `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
+    or awaits a principal, or None to refuse. `key(principal)` is its stable key, see owner_of().
+    """
+
+    def __init__(
+        self, gate: Gate, token: Any = None, verify: Callable[[str], Any] | None = None,
+        key: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.gate, self.verify, self.key = gate, verify, key
+        tokens = [token] if isinstance(token, str) else token
+        if tokens is not None and not isinstance(tokens, dict):
+            tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
+        self.tokens: Mapping[str, Any] = tokens or {}
+        self.closed = tokens is not None or verify is not None
+        for principal in self.tokens.values():
+            owner_of(principal, key)  # one without a stable key is an error at the start
+
+    def known(self, headers: Mapping[str, str]) -> Identity | None:
+        """Return whose token a request has, None if verify() must say; ProtocolError 401."""
+        from hmac import compare_digest
+
+        token = bearer_of(headers)
+        if token is not None:
+            # All are compared, each in constant time: how long it takes says nothing.
+            same = [who for known, who in self.tokens.items()
+                    if compare_digest(known.encode(), token.encode())]  # fmt: skip
+            if same:
+                return Identity(same[0], owner_of(same[0], self.key))
+            if self.verify is not None:
+                return None
+        raise ProtocolError("a valid bearer token is needed", http_status=401)
+
+    async def identify(self, headers: Mapping[str, str]) -> Identity:
+        """Return whose token a request has; ProtocolError 401 without a right one."""
+        who = self.known(headers)
+        if who is None and self.verify is not None:
+            principal = await _maybe_await(self.verify(bearer_of(headers) or ""))
+            if principal is not None:
+                who = Identity(principal, owner_of(principal, self.key))
+        if who is None:
+            raise ProtocolError("a valid bearer token is needed", http_status=401)
+        return who
+
+
+class SessionTable(OrderedDict[str, KeptSession]):
+    """The sessions of an endpoint by id, the least recently used first."""
+
+    def __init__(self, most: int, prefix: str) -> None:
+        super().__init__()
+        self.most, self.prefix = most, prefix
+        self.shares: dict[str, int] = {}  # how many sessions are counted under each name
+
+    def new_id(self) -> str:
+        """Return an id that nobody can guess."""
+        from secrets import token_urlsafe
+
+        return self.prefix + token_urlsafe(16)
+
+    def add(self, session: KeptSession) -> None:
+        """Enter a session."""
+        self[session.id] = session
+        self.shares[session.share] = self.shares.get(session.share, 0) + 1
+
+    def discard(self, session: KeptSession) -> None:
+        """Take a session out, if it is there."""
+        if self.pop(session.id, None) is not None:
+            self.shares[session.share] -= 1
+            if not self.shares[session.share]:
+                del self.shares[session.share]
+
+    def victim(self, share: str) -> KeptSession | None:
+        """Return the session that must end before one of this share may begin, if one must.
+
+        It is the idle one that was unused for longest: of the owner who has used up a share, else
+        of the owner who has most. ProtocolError 503 if none is idle.
+        """
+        full = len(self) >= self.most
+        if share and self.shares.get(share, 0) >= min(MAX_OWNER_SESSIONS, self.most):
+            whose: str | None = share
+        elif full:
+            most = max(self.shares, key=self.shares.__getitem__)
+            whose = most if self.shares[most] > 1 else None
+        else:
+            return None
+        idle = (item for item in self.values() if item.idle and whose in (None, item.share))
+        found = next(idle, None)
+        if found is None and whose != share:
+            found = next((item for item in self.values() if item.idle), None)
+        if found is None:
+            raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
+        return found
 
 
 class Endpoint:
     """The MCP endpoint as a function of requests, for any engine.
 
-    `local` says that only this machine can reach us. `token` is a bearer token, several, or a
-    mapping from token to principal; `verify(token)` awaits a principal, or None to refuse. All ids
-    of sessions begin with `session_prefix`, by which a balancer finds the process that has them.
+    `local` says that only this machine can reach us. `token`, `verify` and `key` say who may come
+    in, see Guard. All ids of sessions begin with `session_prefix`, by which a balancer finds the
+    process that has them.
     """
 
     def __init__(
         self, server: Server, *, local: bool = True, path: str = "/mcp",
-        allowed_hosts: Iterable[str] | None = None, allowed_origins: Iterable[str] = (),
-        token: Any = None, verify: Callable[[str], Any] | None = None, sessions: bool = True,
-        legacy_sse: bool = True, session_seconds: float = SESSION_SECONDS,
+        allowed_hosts: str | Iterable[str] | None = None,
+        allowed_origins: str | Iterable[str] = (), token: Any = None,
+        verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
+        sessions: bool = True, legacy_sse: bool = True, session_seconds: float = SESSION_SECONDS,
         max_sessions: int = MAX_SESSIONS, session_prefix: str = "",
     ) -> None:  # fmt: skip
-        self.server = server
-        self.path = path.rstrip("/")
-        self.gate = Gate(local, allowed_hosts, allowed_origins)
-        tokens = [token] if isinstance(token, str) else token
-        if tokens is not None and not isinstance(tokens, dict):
-            tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
-        self.tokens: Mapping[str, Any] | None = tokens
-        self.verify, self.guarded = verify, tokens is not None or verify is not None
-        self.stateful = sessions
-        self.session_seconds, self.max_sessions = session_seconds, max_sessions
-        self.session_prefix = session_prefix
+        # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
+        if not re.fullmatch(r"[\x21-\x7e]*", session_prefix):
+            raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
+        self.server, self.path = server, path.rstrip("/")
+        self.guard = Guard(Gate(local, allowed_hosts, allowed_origins), token, verify, key)
+        self.stateful, self.session_seconds = sessions, session_seconds
         self.loop = asyncio.get_running_loop()
-        #: by id, least recently used first
-        self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()
-        #: the modern era has no sessions: one stands for all clients
-        self.modern = HTTPSession(self, "", "a client", None, modern=True)
-        self.modern.conversation.session.resume(NEWEST)
-        self.modern.conversation.peer.max_in_flight = MAX_CONNECTIONS
+        self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
+        self.sessions = SessionTable(max_sessions, session_prefix)
+        self.kept = KeptBytes()
+        self.modern = ModernClients(self)
         self.streams: set[EventStream] = set()  # that somebody reads
         self.waiting: set[Reply] = set()  # that have said nothing yet
         self.tasks = Tasks()
+        self.pages = Threads(PAGE_THREADS)
         #: set while somebody waits for requests to end: settled whenever one has
         self.on_quiet: asyncio.Future[None] | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -12191,50 +12608,64 @@ class Endpoint:
             self.path: {"POST": self.post, **streams}
         }
         if legacy_sse:
-            self.routes["/sse"] = {"GET": self.open_sse}
-            self.routes["/messages"] = {"POST": self.post_sse}
+            pair = PairRoutes(self)
+            self.routes.update({"/sse": {"GET": pair.open}, "/messages": {"POST": pair.post}})
         self.public: set[tuple[str, str]] = set()
+        self.any_host: set[tuple[str, str]] = set()
         for (method, where), route in server.routes.items():
-            # RFC 9110 §9.3.2 -- HEAD is GET without the body
-            for each in ("GET", "HEAD") if method == "GET" else (method,):
-                call = functools.partial(self.custom, route.fn)
-                self.routes.setdefault(where.rstrip("/"), {})[each] = call
-                if route.public:
-                    self.public.add((each, where.rstrip("/")))
+            self._add_page(method, where.rstrip("/"), route)
+
+    def _add_page(self, method: str, where: str, route: Route) -> None:
+        # RFC 9110 §9.3.2 -- HEAD is GET without the body
+        for each in ("GET", "HEAD") if method == "GET" else (method,):
+            call = functools.partial(self.page, route.fn)
+            self.routes.setdefault(where, {})[each] = call
+            if route.public:
+                self.public.add((each, where))
+            if route.any_host:
+                self.any_host.add((each, where))
 
     async def __call__(self, request: HTTPRequest, response: Response) -> None:
         """Answer one request; a stream that it began may go on afterwards."""
         if self._sweeper is None:
+            self.now = self.loop.time()
             self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
         method, headers, where = request.method, request.headers, request.path.rstrip("/")
         try:
-            self.gate.check(headers)
-            origin = headers.get("origin")
-            if origin is not None:
-                response.headers = cors_headers(origin)
+            self.check_host(method, where, headers)
+            if "origin" in headers:
+                response.headers = cors_headers(headers["origin"])
             methods = self.methods_at(where)
             if method not in methods:
                 await self._other(method, methods, request, response)
                 return
-            principal = None
-            if self.guarded and (method, where) not in self.public:
-                principal = await self.authenticate(headers)
-            await methods[method](request, response, principal)
+            principal, owner = None, ""
+            if self.guard.closed and (method, where) not in self.public:
+                principal, owner = await self.guard.identify(headers)
+            caller = Caller(headers, principal, owner, request.address)
+            await methods[method](request, response, caller)
         except ProtocolError as exc:
             await self.refuse(response, exc)
 
+    def check_host(self, method: str, where: str, headers: Mapping[str, str]) -> None:
+        """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
+        if not self.any_host or (method, where) not in self.any_host:
+            self.guard.gate.check(headers)
+
     def screen(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raise ProtocolError for a request that is refused, whatever its body will be."""
-        self.gate.check(headers)
         where = path.rstrip("/")
+        self.check_host(method, where, headers)
         self.methods_at(where)
-        if self.guarded and (method, where) not in self.public and bearer_of(headers) is None:
-            raise ProtocolError("a valid bearer token is needed", http_status=401)
+        if self.guard.closed and (method, where) not in self.public:
+            self.guard.known(headers)
 
     def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
         """Return what serves a path, by method."""
         if where not in self.routes:
-            raise ProtocolError(f"nothing is at {where[:100] or '/'!r}", http_status=404)
+            there = where[:100] or "/"
+            hint = f": the endpoint is at {self.path!r}"
+            raise ProtocolError(f"nothing is at {there!r}{hint}", http_status=404)
         return self.routes[where]
 
     async def _other(
@@ -12256,53 +12687,84 @@ class Endpoint:
         body = encode(error(None, wire_error(exc)))
         await response.send(exc.http_status, {**refusal_headers(exc), **headers}, body)
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Any:
-        """Return the principal of a bearer token; ProtocolError 401 without a right one."""
-        from hmac import compare_digest
+    # Messages.
 
-        token, principal = bearer_of(headers), None
-        if token is not None:
-            # All are compared, each in constant time: how long it takes says nothing.
-            same = [who for known, who in (self.tokens or {}).items()
-                    if compare_digest(known.encode(), token.encode())]  # fmt: skip
-            principal = same[0] if same else None
-            if principal is None and self.verify is not None:
-                principal = await _maybe_await(self.verify(token))
-        if principal is None:
-            raise ProtocolError("a valid bearer token is needed", http_status=401)
-        return principal
-
-    # The endpoint.
-
-    async def post(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+    async def post(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """Take a message, or a batch, of a client."""
-        check_json(request.headers)
-        check_accept(request.headers, JSON_TYPE, EVENT_TYPE)
+        headers = request.headers
+        check_json(headers)
+        check_accept(headers, JSON_TYPE, EVENT_TYPE)
         msg = decode(request.body)
-        if self.is_modern(request.headers, msg):
-            await self.post_modern(msg, request, response, principal)
+        if self.is_modern(headers, msg):
+            await self.post_modern(msg, response, caller)
             return
-        rev = header_revision(request.headers)
         opening = type(msg) is dict and msg.get("method") == "initialize" and "id" in msg
         kind = None if type(msg) is list else classify(msg)
-        session = self.find(request, principal, rev, opening)
+        session = self.find(caller, header_revision(headers), opening)
         peer = session.conversation.peer
         peer.show("<", msg)
-        if kind is None:
-            await self.post_batch(msg, session, request, response, principal)
-        elif kind is not REQUEST:
-            caller = Caller(request.headers, principal, "", request.address)
-            peer.dispatch(msg, _nowhere, caller)
-            await response.send(202, {})
-        else:
-            await self._serve(msg, Reply(session, request, response, principal))
+        if kind is REQUEST:
+            await self._serve(msg, Reply(session, response, caller))
             if opening and session.conversation.session.state is START:
                 await session.end()  # the handshake failed
+        elif kind is None:
+            await self.post_batch(msg, session, response, caller)
+        else:
+            peer.dispatch(msg, _nowhere, caller)
+            await response.send(202, {})
+
+    async def post_modern(self, msg: Msg, response: Response, caller: Caller) -> None:
+        """Take a message that needs no session."""
+        peer = self.modern.conversation.peer
+        peer.show("<", msg)
+        try:
+            kind = classify(msg)
+        except ProtocolError as exc:
+            body = encode(error(readable_id(msg), wire_error(exc)))
+            await response.send(exc.http_status, JSON_HEADERS, body)
+            return
+        if kind is REQUEST:
+            await self._serve(msg, Reply(self.modern, response, caller))
+        elif kind is NOTIFICATION:
+            # The specification has none for here: what closes its connection is cancelled.
+            if msg["method"] not in METHODS:
+                peer.dispatch(msg, _nowhere, caller)
+            await response.send(202, {})
+        else:
+            # spec: basic/transports/streamable-http#sending-messages
+            raise ProtocolError("in this revision a client sends no responses")
+
+    async def post_batch(
+        self, batch: list[JSON], session: HTTPSession, response: Response, caller: Caller
+    ) -> None:
+        """Take a batch: 202 if nothing in it wants an answer."""
+        peer = session.conversation.peer
+        peer.check_batch(batch)
+        if not any(wants_answer(msg) for msg in batch):
+            for msg in batch:
+                peer.dispatch(msg, _nowhere, caller)
+            await response.send(202, {})
+            return
+        reply = Reply(session, response, caller)
+        try:
+            await peer.reply_batch(batch, reply, reply.caller)
+        finally:
+            await reply.drop()
+            if self.on_quiet is not None:
+                _settle(self.on_quiet, None, None)
+
+    def is_modern(self, headers: Mapping[str, str], msg: JSON) -> bool:
+        """Return whether a message belongs to the modern era, by its metadata or its header."""
+        if type(msg) is not dict or is_modern(msg):
+            return type(msg) is dict
+        rev = REVISIONS.get(headers.get(VERSION_HEADER, ""))
+        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
+        return rev is not None and rev.modern and msg.get("method") != "initialize"
 
     async def _serve(self, msg: Msg, reply: Reply) -> None:
         """Serve a request in the task of its connection, which may be gone by the end."""
-        peer, modern = reply.session.conversation.peer, reply.session.modern
-        response = reply.response
+        session, response = reply.session, reply.response
+        peer, modern = session.conversation.peer, session.modern
         if modern and response.lost:  # before it could be told
             self.waiting.discard(reply)
             return
@@ -12338,105 +12800,52 @@ class Endpoint:
                 check_mirrors(tool.mirrors, headers, msg["params"].get("arguments", {}))
         return facts
 
-    def is_modern(self, headers: Mapping[str, str], msg: JSON) -> bool:
-        """Return whether a message belongs to the modern era, by its metadata or its header."""
-        if type(msg) is not dict or is_modern(msg):
-            return type(msg) is dict
-        rev = REVISIONS.get(headers.get(VERSION_HEADER, ""))
-        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-        return rev is not None and rev.modern and msg.get("method") != "initialize"
+    # Sessions.
 
-    async def post_modern(
-        self, msg: Msg, request: HTTPRequest, response: Response, principal: Any
-    ) -> None:
-        """Take a message that needs no session."""
-        self.modern.conversation.peer.show("<", msg)
-        try:
-            kind = classify(msg)
-        except ProtocolError as exc:
-            body = encode(error(readable_id(msg), wire_error(exc)))
-            await response.send(exc.http_status, JSON_HEADERS, body)
-            return
-        if kind is NOTIFICATION:
-            # The specification has none for here: what closes its connection is cancelled.
-            if msg["method"] not in METHODS:
-                caller = Caller(request.headers, principal, "", request.address)
-                self.modern.conversation.peer.dispatch(msg, _nowhere, caller)
-            await response.send(202, {})
-            return
-        if kind is not REQUEST:
-            # spec: basic/transports/streamable-http#sending-messages
-            raise ProtocolError("in this revision a client sends no responses")
-        await self._serve(msg, Reply(self.modern, request, response, principal))
-
-    async def post_batch(
-        self, batch: list[JSON], session: HTTPSession, request: HTTPRequest, response: Response,
-        principal: Any,
-    ) -> None:  # fmt: skip
-        """Take a batch: 202 if nothing in it wants an answer."""
-        peer = session.conversation.peer
-        peer.check_batch(batch)
-        if not any(wants_answer(msg) for msg in batch):
-            caller = Caller(request.headers, principal, "", request.address)
-            for msg in batch:
-                peer.dispatch(msg, _nowhere, caller)
-            await response.send(202, {})
-            return
-        reply = Reply(session, request, response, principal)
-        try:
-            await peer.reply_batch(batch, reply, reply.caller)
-        finally:
-            await reply.drop()
-            if self.on_quiet is not None:
-                _settle(self.on_quiet, None, None)
-
-    def find(
-        self, request: HTTPRequest, principal: Any, rev: Revision | None, opening: bool = False
-    ) -> HTTPSession:
+    def find(self, caller: Caller, rev: Revision | None, opening: bool = False) -> HTTPSession:
         """Return the session of a request; ProtocolError 400 or 404 if it has none."""
-        id = request.headers.get(SESSION_HEADER)
         if not self.stateful:
-            session = HTTPSession(self, "", request.address, principal)
+            session = PassingSession(self, caller)
             if not opening:
                 # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
                 session.conversation.session.resume(rev or HEADERLESS)
             return session
+        id = caller.headers.get(SESSION_HEADER)
         if id is None and opening:
-            return self.open_session(request, principal)
+            return self.open_session(KeptSession, caller)
+        return self.session_of(id, caller)
+
+    def session_of(self, id: str | None, caller: Caller) -> KeptSession:
+        """Return the session with an id; ProtocolError 404 if there is none for this caller."""
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
-        return self.known(id, principal)
-
-    def known(self, id: str, principal: Any) -> HTTPSession:
-        """Return the session with an id; ProtocolError 404 if there is none for this principal."""
         session = self.sessions.get(id)
-        if session is None or session.conversation.principal != principal:
+        if session is None or session.owner != caller.owner:
             # spec 2025-11-25: basic/transports#session-management -- "MUST respond to requests
             # containing that session ID with HTTP 404"; who asks for a session of somebody else
             # learns nothing more
+            if session is not None:
+                logger.info("a session was asked for by another owner than the one who opened it")
             raise ProtocolError("there is no such session: initialize again", http_status=404)
         session.touch()
         return session
 
-    def open_session(self, request: HTTPRequest, principal: Any) -> HTTPSession:
-        """Make a session; when there are too many, the one unused for longest makes room."""
-        from secrets import token_urlsafe
-
-        if len(self.sessions) >= self.max_sessions:
-            oldest = next((item for item in self.sessions.values() if item.idle), None)
-            if oldest is None:
-                raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
-            self._end_soon(oldest)
-        id = self.session_prefix + token_urlsafe(16)
-        session = self.sessions[id] = HTTPSession(self, id, request.address, principal)
+    def open_session(self, kind: type[KeptSession], caller: Caller) -> KeptSession:
+        """Make a session; when there are too many, one that is not used makes room."""
+        victim = self.sessions.victim(counted_as(caller))
+        if victim is not None:
+            self.end_soon(victim)
+        session = kind(self, self.sessions.new_id(), caller)
+        self.sessions.add(session)
         self.server.conversations.add(session.conversation)
         return session
 
-    def _end_soon(self, session: HTTPSession) -> None:
-        self.sessions.pop(session.id, None)
+    def end_soon(self, session: KeptSession) -> None:
+        """End a session, without waiting for it."""
+        self.sessions.discard(session)
         self.tasks.spawn(session.end())
 
-    async def get(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+    async def get(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """Open the standalone stream, or take any stream up again after Last-Event-ID."""
         check_accept(request.headers, EVENT_TYPE)
         rev = header_revision(request.headers)
@@ -12444,72 +12853,49 @@ class Endpoint:
             problem = ProtocolError("this revision has no GET", http_status=405)
             await self.refuse(response, problem, {"allow": "POST, OPTIONS"})
             return
-        session = self.find(request, principal, rev)
+        session = self.session_of(request.headers.get(SESSION_HEADER), caller)
         last_id = request.headers.get("last-event-id")
         if last_id is not None:
             name, after = parse_event_id(last_id)
-            stream = session.streams.get(name, session.listening)
-            if stream is None or stream.name != name:
+            kept = session.kept_stream(name)
+            if kept is None:
                 raise ProtocolError("the stream of last-event-id is no longer kept")
-            await stream.attach(response, after)
+            await kept.resume(response, after)
             return
         stream = session.listen()
         if stream.response is not None:
             # Somebody who only knows the session's id must not take its stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
-        await stream.attach(response)
+        await stream.begin(response)
 
-    async def delete(self, request: HTTPRequest, response: Response, principal: Any) -> None:
+    async def delete(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """End a session."""
-        session = self.find(request, principal, header_revision(request.headers))
+        header_revision(request.headers)
+        session = self.session_of(request.headers.get(SESSION_HEADER), caller)
         await session.end()
         await response.send(204, {})
 
-    async def custom(
-        self, fn: Callable[..., Any], request: HTTPRequest, response: Response, principal: Any
+    # Pages.
+
+    async def page(
+        self, fn: Callable[..., Any], request: HTTPRequest, response: Response, caller: Caller
     ) -> None:
         """Serve a page: str, bytes, a JSON value, or (status, content type, body).
 
         Headers, as a dict, may stand in the place of the content type.
         """
-        value = await self.server.call(fn, request)
-        status, kind = 200, "text/plain; charset=utf-8"
-        if isinstance(value, tuple):
-            status, kind, value = value
-        elif not isinstance(value, (str, bytes)):
-            kind, value = JSON_TYPE, _to_json(to_json(value))
-        body = value.encode("utf-8", "replace") if isinstance(value, str) else value
-        headers = kind if isinstance(kind, dict) else {"content-type": kind}
+        if is_async(fn):
+            value = await fn(request)
+        else:
+            value = await _maybe_await(await self.pages.run(fn, request))
+        status, headers, body = read_page(value)
         await response.send(status, headers, body)
-
-    # HTTP+SSE, the transport of the first revision.
-
-    async def open_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
-        """Open the stream on which all answers come; its first event says where to POST."""
-        check_accept(request.headers, EVENT_TYPE)
-        if response.lost:
-            return
-        session = self.open_session(request, principal)
-        response.on_lost = functools.partial(self._end_soon, session)
-        where = f"{request.root}/messages?session_id={session.id}"
-        # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
-        first = encode_event(where, event="endpoint")
-        await session.listen(kept=False).attach(response, None, first)
-
-    async def post_sse(self, request: HTTPRequest, response: Response, principal: Any) -> None:
-        """Take a message; its answer comes on the stream."""
-        check_json(request.headers)
-        id = parse_params(request.query.split("&")).get("session_id", "")
-        session = self.known(id, principal)
-        caller = Caller(request.headers, principal, "", request.address)
-        session.conversation.peer.receive(request.body, session.announce, caller)
-        await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     # Time.
 
     def _sweep(self) -> None:
         """Look at everything that may have waited too long."""
-        now = self.loop.time()
+        self.now = now = self.loop.time()
         for reply in [item for item in self.waiting if now - item.since > KEEP_ALIVE_SECONDS]:
             self.waiting.discard(reply)
             if not reply.response.lost:
@@ -12521,7 +12907,7 @@ class Endpoint:
         )
         for session in list(old):
             if session.idle:
-                self._end_soon(session)
+                self.end_soon(session)
             else:
                 session.touch()
         # A task that was spawned just now has not opened its stream yet.
@@ -12539,18 +12925,76 @@ class Endpoint:
     async def close(self, grace: float = 0) -> None:
         """Let running requests finish within the grace period; end all streams and sessions."""
         self.modern.conversation.end_feeds()
-        sessions = [*self.sessions.values(), self.modern]
-        for session in sessions:
-            if session.listening is not None and session.listening.name:
-                await session.listening.end()
+        sessions: list[HTTPSession] = [*self.sessions.values(), self.modern]
+        for kept in self.sessions.values():
+            if isinstance(kept.listening, KeptStream):
+                await kept.listening.end()
         until = self.loop.time() + grace
         await self.quiet(sessions, grace)
         await self.tasks.drain(max(0, until - self.loop.time()))
         for session in [*self.sessions.values(), self.modern]:
             await session.end(SHUTTING_DOWN)
         await self.tasks.close()
+        self.pages.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
+
+
+class PairRoutes:
+    """HTTP+SSE, the transport of the first revision, at an endpoint.
+
+    A GET opens the stream on which all answers come; its first event says where to POST.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+
+    async def open(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+        """Open the stream."""
+        check_accept(request.headers, EVENT_TYPE)
+        if response.lost:
+            return
+        endpoint = self.endpoint
+        session = endpoint.open_session(PairSession, caller)
+        response.on_lost = functools.partial(endpoint.end_soon, session)
+        where = f"{request.root}/messages?session_id={session.id}"
+        # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
+        await session.listen().begin(response, encode_event(where, event="endpoint"))
+
+    async def post(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+        """Take a message; its answer comes on the stream."""
+        check_json(request.headers)
+        id = parse_params(request.query.split("&")).get("session_id", "")
+        session = self.endpoint.session_of(id, caller)
+        if isinstance(session, PairSession):
+            await session.room()  # who does not read answers asks nothing more
+        session.conversation.peer.receive(request.body, session.announce, caller)
+        await response.send(202, {"content-type": "text/plain"}, b"Accepted")
+
+
+def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
+    """Return status, headers and body of what a page's function gave; TypeError says what is wrong.
+
+    >>> read_page((404, "text/plain", "not here"))
+    (404, {'content-type': 'text/plain'}, b'not here')
+    """
+    status, kind = 200, "text/plain; charset=utf-8"
+    if isinstance(value, tuple):
+        if len(value) != 3:
+            raise TypeError(f"a page gave a tuple of {len(value)}: status, content type and body")
+        status, kind, value = value
+        if type(status) is not int or not 200 <= status <= 599:
+            raise TypeError(f"a page gave the status {status!r}: give a number from 200 to 599")
+    elif not isinstance(value, (str, bytes)):
+        kind, value = JSON_TYPE, _to_json(to_json(value))  # which may be longer than a message
+    body = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    headers = kind if isinstance(kind, dict) else {"content-type": kind}
+    if not isinstance(body, bytes):
+        raise TypeError(f"a page gave a {type(body).__name__} as its body: give str or bytes")
+    if not all(isinstance(text, str) for pair in headers.items() for text in pair):
+        raise TypeError(f"a page gave the headers {headers!r}: names and values are str")
+    header_lines(tuple(headers.items()))
+    return status, headers, b"" if status in (204, 304) else body
 
 
 def wants_answer(msg: JSON) -> bool:
@@ -12575,16 +13019,34 @@ async def _nowhere(msg: Msg) -> None:
 # Not here. What is served: section 29.
 
 
+def check_options(max_body: int, options: Msg) -> None:
+    """Raise TypeError or ValueError for options that no Endpoint takes."""
+    inspect.signature(Endpoint).bind(None, **options)
+    if max_body > MAX_MESSAGE_BYTES:
+        problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
+        raise ValueError(f"{problem}; send large data in pieces, or as a link")
+
+
+def warn_of_open_door(host: str) -> None:
+    """Say that anybody can come in."""
+    logger.warning(
+        "serving %s without authentication: anybody who can reach it can use its tools; "
+        "pass token= or verify=, or bind to 127.0.0.1", host,
+    )  # fmt: skip
+
+
 class HTTPServer:
     """A server on a port of ours: `async with app.http(port=0) as server: server.url`."""
 
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
-        ssl: Any = None, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
-        **options: Any,
+        uds_mode: int = 0o600, ssl: Any = None, grace: float = GRACE_SECONDS,
+        max_body: int = MAX_MESSAGE_BYTES, **options: Any,
     ) -> None:  # fmt: skip
+        check_options(max_body, options)
         self.server, self.options = server, options
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
+        self.uds_mode = uds_mode
         self.grace, self.max_body = grace, max_body
         self.url = ""
 
@@ -12592,16 +13054,15 @@ class HTTPServer:
         local = self.uds is not None or is_loopback(self.host)
         guarded = self.options.get("token") is not None or self.options.get("verify") is not None
         if not local and not guarded:
-            logger.warning(
-                "serving %s without authentication: anybody who can reach it can use its tools; "
-                "pass token= or verify=, or bind to 127.0.0.1", self.host,
-            )  # fmt: skip
+            warn_of_open_door(self.host)
         self._stack = contextlib.AsyncExitStack()
         await self._stack.enter_async_context(self.server.lifespan_open())
         try:
             self.endpoint = Endpoint(self.server, **{"local": local, **self.options})
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
-            root = await self.listener.start(self.host, self.port, self.uds, self.ssl)
+            root = await self.listener.start(
+                self.host, self.port, self.uds, self.ssl, uds_mode=self.uds_mode
+            )
         except BaseException:
             await self._stack.aclose()
             raise
@@ -12662,6 +13123,36 @@ class ASGIResponse(Response):
             self.lose()
 
 
+class ASGIRun:
+    """An ASGI application in one event loop: the lifespan that it holds open, and its endpoint."""
+
+    def __init__(self, server: Server, options: Msg) -> None:
+        self.endpoint = Endpoint(server, **options)
+        self.server = server
+        self.stack = contextlib.AsyncExitStack()
+        self.starting: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Enter the server's lifespan; all requests that come meanwhile wait for it."""
+        while self.starting is not None and not self.starting.done():
+            await asyncio.wait([self.starting])
+        if self.starting is None:
+            self.starting = asyncio.get_running_loop().create_future()
+            try:
+                await self.stack.enter_async_context(self.server.lifespan_open())
+            except BaseException:
+                starting, self.starting = self.starting, None
+                starting.cancel()  # the next one tries again
+                raise
+            self.starting.set_result(None)
+
+    async def close(self, grace: float) -> None:
+        """End all sessions, then the lifespan."""
+        await self.endpoint.close(grace)
+        self.starting = None
+        await self.stack.aclose()
+
+
 class ASGIApp:
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
@@ -12669,10 +13160,11 @@ class ASGIApp:
         self, server: Server, *, max_body: int = MAX_MESSAGE_BYTES, grace: float = GRACE_SECONDS,
         **options: Any,
     ) -> None:  # fmt: skip
+        check_options(max_body, options)
         self.server, self.options, self.max_body, self.grace = server, options, max_body, grace
-        self._endpoints: dict[Any, Endpoint] = {}  # by event loop
-        self._starting: asyncio.Future[None] | None = None
-        self._stack = contextlib.AsyncExitStack()
+        self._runs: dict[asyncio.AbstractEventLoop, ASGIRun] = {}
+        self._warned = False
+        self._unfinished = 0  # bytes of bodies that are not complete, of all requests
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         """Serve one connection of an ASGI server."""
@@ -12687,7 +13179,7 @@ class ASGIApp:
         while True:
             event = (await receive())["type"]
             try:
-                await (self._start() if event == "lifespan.startup" else self.close())
+                await (self.run_here().start() if event == "lifespan.startup" else self.close())
             except Exception as exc:
                 await send({"type": event + ".failed", "message": str(exc)})
                 return
@@ -12695,43 +13187,31 @@ class ASGIApp:
             if event == "lifespan.shutdown":
                 return
 
-    async def _start(self) -> None:
-        """Enter the server's lifespan; all requests that come meanwhile wait for it."""
-        while self._starting is not None and not self._starting.done():
-            await asyncio.wait([self._starting])
-        if self._starting is None:
-            self._starting = asyncio.get_running_loop().create_future()
-            try:
-                await self._stack.enter_async_context(self.server.lifespan_open())
-            except BaseException:
-                starting, self._starting = self._starting, None
-                starting.cancel()  # the next one tries again
-                raise
-            self._starting.set_result(None)
+    def run_here(self) -> ASGIRun:
+        """Return what serves in this event loop: each has its own."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._runs:
+            for old in [each for each in self._runs if each.is_closed()]:
+                del self._runs[old]
+            self._runs[loop] = ASGIRun(self.server, self.options)
+        return self._runs[loop]
 
     async def close(self) -> None:
-        """End all sessions and the lifespan."""
-        for endpoint in self._endpoints.values():
-            await endpoint.close(self.grace)
-        self._endpoints.clear()
-        self._starting = None
-        await self._stack.aclose()
-
-    def _endpoint(self) -> Endpoint:
-        loop = asyncio.get_running_loop()
-        if loop not in self._endpoints:
-            for old in [each for each in self._endpoints if each.is_closed()]:
-                del self._endpoints[old]
-            self._endpoints[loop] = Endpoint(self.server, **self.options)
-        return self._endpoints[loop]
+        """End all sessions of this event loop, and the lifespan."""
+        run = self._runs.pop(asyncio.get_running_loop(), None)
+        if run is not None:
+            await run.close(self.grace)
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
-        await self._start()  # a mounted application is told of no lifespan
-        endpoint, response = self._endpoint(), ASGIResponse(send)
+        run = self.run_here()
+        await run.start()  # a mounted application is told of no lifespan
+        endpoint, response = run.endpoint, ASGIResponse(send)
         request = self._request(scope, endpoint.path)
+        self._warn(scope, endpoint)
         try:
+            endpoint.screen(request.method, request.path, request.headers)
             body = await self._body(receive)
-        except LimitExceeded as exc:
+        except ProtocolError as exc:
             await endpoint.refuse(response, exc)
             return
         if body is None:
@@ -12747,6 +13227,14 @@ class ASGIApp:
             response.lose()
             watch.cancel()
             await asyncio.wait([watch])
+
+    def _warn(self, scope: Msg, endpoint: Endpoint) -> None:
+        """Say once that others than this machine can come in, if nothing keeps them out."""
+        host = (scope.get("server") or ("localhost",))[0] or "localhost"
+        if not self._warned and not endpoint.guard.closed and not is_loopback(host):
+            if scope["server"][1] is not None:  # None for a Unix socket
+                self._warned = True
+                warn_of_open_door(host)
 
     def _request(self, scope: Msg, endpoint_path: str) -> HTTPRequest:
         headers: dict[str, str] = {}
@@ -12775,16 +13263,23 @@ class ASGIApp:
 
     async def _body(self, receive: Any) -> bytes | None:
         body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            if len(body) > self.max_body:
-                problem = f"the body is longer than {self.max_body} bytes"
-                raise LimitExceeded(problem, http_status=413)
-            if not message.get("more_body"):
-                return bytes(body)
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                piece = message.get("body", b"")
+                body += piece
+                self._unfinished += len(piece)
+                if len(body) > self.max_body:
+                    problem = f"the body is longer than {self.max_body} bytes"
+                    raise LimitExceeded(problem, http_status=413)
+                if not message.get("more_body"):
+                    return bytes(body)
+                if self._unfinished > MAX_UNFINISHED_BYTES:
+                    raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
+        finally:
+            self._unfinished -= len(body)
 
     async def _watch(self, receive: Any, response: Response) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -8397,6 +8397,27 @@ class TestResponses:
 
 
 class TestTargetsAndURLs:
+    @pytest.mark.parametrize("target", ["/a%2Fb", "/a%2fb", "/a%5Cb", "/a%5cb", "/%2F", "/x/%5C"])
+    def test_a_slash_that_is_escaped_or_leans_back_is_refused(self, target):
+        """A proxy with rules may have seen another path."""
+        with pytest.raises(m.ProtocolError) as caught:
+            m.parse_target(target)
+        assert caught.value.http_status == 400
+
+    @pytest.mark.parametrize("size, fits", [(8192, True), (8193, False)])
+    @pytest.mark.parametrize("first", [b"", b"\r\n"])
+    def test_an_empty_line_before_a_request_wins_no_room(self, first, size, fits):
+        line = b"GET /" + b"a" * (size - len(b"GET / HTTP/1.1\r\n")) + b" HTTP/1.1\r\n"
+        assert len(line) == size
+        decoder = m.RequestDecoder()
+        if fits:
+            [(head, _)] = decoder.feed(first + line + b"Host: a\r\n\r\n")
+            assert head.path.startswith("/a")
+        else:
+            with pytest.raises(m.LimitExceeded) as caught:
+                decoder.feed(first + line + b"Host: a\r\n\r\n")
+            assert caught.value.http_status == 414
+
     """RFC 9112 §3.2, RFC 3986."""
 
     @pytest.mark.parametrize(
@@ -8407,7 +8428,7 @@ class TestTargetsAndURLs:
             ("/a?b?c", ("/a", "b?c")),
             ("/%6Dcp", ("/mcp", "")),
             ("/%25%32%35", ("/%25", "")),  # once, not twice
-            ("/a%20b%2Fc", ("/a b/c", "")),
+            ("/a%20b", ("/a b", "")),
             ("/%E2%82%AC", ("/\u20ac", "")),
             ("/.well-known/...", ("/.well-known/...", "")),
             ("*", ("*", "")),
@@ -8436,7 +8457,7 @@ class TestTargetsAndURLs:
             ("https://a:80?q", ("https", "a:80", "a", 80, "/?q")),
             ("http://[::1]:8000/x", ("http", "[::1]:8000", "::1", 8000, "/x")),
             ("http://127.0.0.1:/x", ("http", "127.0.0.1", "127.0.0.1", 80, "/x")),
-            ("http://a_b:1/caf\xe9%20\\", ("http", "a_b:1", "a_b", 1, "/caf%C3%A9%20%5C")),
+            ("http://a_b:1/caf\xe9%20", ("http", "a_b:1", "a_b", 1, "/caf%C3%A9%20")),
         ],
     )
     def test_a_url(self, url, expected):
@@ -8551,6 +8572,11 @@ class TestValues:
 
 
 class TestEncoding:
+    @pytest.mark.parametrize("value", [" a", "a ", "\ta", "a\t", " "])
+    def test_a_value_that_would_read_back_otherwise_is_refused(self, value):
+        with pytest.raises(ValueError, match="white space"):
+            m.encode_head("HTTP/1.1 200 OK", {"X": value}, 0)
+
     """What we write: whole, and not to be injected into (research 4.4, rule 10)."""
 
     @pytest.mark.parametrize(
@@ -9030,6 +9056,32 @@ def refusal(call, *args):
 
 
 class TestGate:
+    @pytest.mark.parametrize("origin", ["http://[evil", "http://a:b:c", "http://:", "http://a b"])
+    def test_an_origin_that_cannot_be_parsed_is_refused(self, origin):
+        with pytest.raises(m.ProtocolError, match="allowed_origins") as caught:
+            m.Gate(True).check({"host": "localhost", "origin": origin})
+        assert caught.value.http_status == 403
+
+    def test_one_name_may_be_given_as_text(self):
+        gate = m.Gate(False, "mcp.example.com", "https://app.example.com")
+        gate.check({"host": "mcp.example.com", "origin": "https://app.example.com"})
+        for headers in ({"host": "m"}, {"host": "mcp.example.com", "origin": "https://a"}):
+            with pytest.raises(m.ProtocolError):
+                gate.check(headers)
+
+    def test_names_in_a_schema_are_not_taken_for_keywords(self):
+        field = {"type": "string"}
+        for key in ("$defs", "definitions", "patternProperties", "dependentSchemas"):
+            assert m.mirrors_of({key: {"x-mcp-header": field}}) == []
+            with pytest.raises(m.SchemaError):
+                m.mirrors_of({key: {"a": {**field, "x-mcp-header": "Region"}}})
+
+    @pytest.mark.parametrize("key", ["const", "default", "enum", "examples"])
+    def test_data_in_a_schema_is_not_searched_for_headers(self, key):
+        data = {"x-mcp-header": "Region"}
+        schema = {"type": "object", key: [data] if key in ("enum", "examples") else data}
+        assert m.mirrors_of({"properties": {"a": schema}}) == []
+
     """spec 2025-11-25: basic/transports#security-warning"""
 
     @pytest.mark.parametrize(
@@ -9106,6 +9158,43 @@ class TestGate:
         allowed = m.preflight_headers("POST", "authorization,mcp-param-region")
         assert allowed["access-control-allow-headers"] == "authorization,mcp-param-region"
         assert "Authorization" in m.preflight_headers("POST", None)["access-control-allow-headers"]
+
+
+class Named:
+    """A principal with a name, and no way to compare it."""
+
+    def __init__(self, **facts):
+        vars(self).update(facts)
+
+
+class TestOwners:
+    """The stable key of a principal: owner_of()."""
+
+    def test_a_refreshed_token_keeps_its_owner(self):
+        old = Named(issuer="https://a.example", subject="7", expires=1)
+        new = Named(issuer="https://a.example", subject="7", expires=2)
+        assert m.owner_of(old) == m.owner_of(new)
+        assert m.owner_of(old) == m.owner_of({"iss": "https://a.example", "sub": "7", "iat": 5})
+        assert m.owner_of({"issuer": "https://a.example", "subject": "7"}) == m.owner_of(old)
+
+    def test_different_principals_have_different_owners(self):
+        values = ["a", "b", 1, "1", True, 1.5, ("a",), {"iss": "a"}, {"iss": "a", "sub": "b"},
+                  {"iss": "ab", "sub": ""}, {"iss": "a", "sub": "c"}, "x" * 200,
+                  "x" * 201, Point(1, 2), Point(1, 3)]  # fmt: skip
+        owners = [m.owner_of(value) for value in values]
+        assert len(set(owners)) == len(owners) and all(owners)
+        assert max(map(len, owners)) < 120
+
+    def test_a_key_decides(self):
+        assert m.owner_of(Named(name="x"), lambda who: who.name) == m.owner_of(
+            Named(name="x", more=1), lambda who: who.name
+        )
+
+    def test_an_object_without_a_stable_key_is_an_error_that_says_what_to_do(self):
+        with pytest.raises(TypeError, match="Named has no stable key: give it issuer and subject"):
+            m.owner_of(Named(name="x"))
+        with pytest.raises(TypeError, match="or key="):
+            m.owner_of(Named(name="x"), lambda who: who)
 
 
 class TestWhatARequestMustSay:
@@ -9689,6 +9778,40 @@ class TestRefusingRequests:
 
         run(main())
 
+    def test_who_sends_40_megabytes_too_many_still_hears_413(self):
+        async def main():
+            async with listening(max_body=1000) as listener, await Wire.open(listener.root) as wire:
+                wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n")
+                for _ in range(40):
+                    wire.send(b"x" * 1_000_000)
+                    await wire.writer.drain()
+                assert (await wire.answer())[0] == 413
+
+        run(main())
+
+    @pytest.mark.parametrize("size, status", [(500, 200), (501, 503)])
+    def test_unfinished_bodies_are_bounded_in_sum(self, monkeypatch, size, status):
+        monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
+
+        async def main():
+            async with listening() as listener:
+                one, two = await Wire.open(listener.root), await Wire.open(listener.root)
+                head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n"
+                one.send(head + b"x" * 500)
+                await until(lambda: listener.unfinished == 500)
+                two.send(head + b"x" * size)
+                if status == 200:
+                    await until(lambda: listener.unfinished == 1000)
+                    one.drop()
+                    await until(lambda: listener.unfinished == 500)
+                    two.send(b"x" * (900 - size))
+                assert (await two.answer())[0] == status
+                two.drop()
+                one.drop()
+                await until(lambda: not listener.unfinished)
+
+        run(main())
+
     def test_lingering_ends(self):
         async def main():
             async with listening() as listener, await Wire.open(listener.root) as wire:
@@ -9817,6 +9940,34 @@ class TestDeadlines:
                 self.expire(listener)
                 await until(lambda: lost)
             assert lost == ["heard"]
+
+        run(main())
+
+    def test_a_client_that_reads_its_last_answer_slowly_gets_it(self, monkeypatch):
+        """Little is left unsent, so that nobody ever waited for the client."""
+        monkeypatch.setattr(m, "WRITE_BUFFER_BYTES", 10**9)
+
+        async def main():
+            async def big(request, response):
+                connection.append(response.connection)
+                listener.close()  # so that the connection closes after this answer
+                await response.send(200, {}, b"x" * 8_000_000)
+
+            connection = []
+            async with listening(big) as listener, await Wire.open(listener.root) as wire:
+                wire.writer.transport.pause_reading()
+                wire.send(GET)
+                await until(lambda: connection and connection[0].transport.is_closing())
+                [one] = connection
+                left = one.transport.get_write_buffer_size()
+                assert left
+                for _ in range(2):  # something was read between two looks
+                    one.unsent, one.deadline = left + 1, 0
+                    listener._sweep()
+                    assert one.deadline > listener.loop.time() and one in listener.connections
+                one.deadline = 0
+                listener._sweep()
+                await until(lambda: not listener.connections)
 
         run(main())
 
@@ -10025,6 +10176,22 @@ class TestListeners:
         run(main())
         assert os.umask(before) == before
 
+    def test_a_unix_socket_may_be_opened_to_others(self, tmp_path):
+        path = str(tmp_path / "s")
+
+        async def main():
+            async with m.Server("x").http(uds=path, uds_mode=0o660):
+                assert os.stat(path).st_mode & 0o777 == 0o660
+
+        run(main())
+
+    def test_a_file_of_a_certificate_that_is_missing_is_named(self, tmp_path):
+        async def main():
+            with pytest.raises(FileNotFoundError, match="nope.pem"):
+                await m.Server("x").http(port=0, ssl=("nope.pem", "key.pem")).__aenter__()
+
+        run(main())
+
     def test_a_stale_socket_is_replaced_and_nothing_else(self, tmp_path):
         path = tmp_path / "s"
         with socket.socket(socket.AF_UNIX) as left:
@@ -10044,7 +10211,8 @@ class TestListeners:
         async def main():
             async with listening() as listener:
                 port = m.parse_url(listener.root).port
-                with pytest.raises(OSError):
+                hint = f"port {port} of 127.0.0.1: .*in use.*; port=0 finds a free one"
+                with pytest.raises(OSError, match=hint):
                     await m.Listener(None).start("127.0.0.1", port)
 
         run(main())
@@ -11276,10 +11444,9 @@ class TestSessions:
         async def main():
             async with demo().http(port=0) as server:
                 endpoint = server.endpoint
-                request = m.HTTPRequest("POST", "/mcp", "", {}, b"", "127.0.0.1")
 
                 def open_one():
-                    session = endpoint.open_session(request, None)
+                    session = endpoint.open_session(m.KeptSession, m.Caller())
                     session.conversation.session.advance("initialize")
                     session.conversation.session.client_info = {"name": "x", "version": "1"}
                     session.conversation.session.advance("result")
@@ -11932,6 +12099,360 @@ class TestSecurity:
         run(main())
 
 
+class TestOwnersOverHTTP:
+    """What belongs to a principal is bound to its stable key."""
+
+    def verifying(self, **facts):
+        count = itertools.count()
+
+        def verify(token):
+            return Named(issuer="https://a", subject=token[0], iat=next(count), **facts)
+
+        return verify
+
+    def test_a_refreshed_token_keeps_its_session_and_another_ones_does_not_get_it(self):
+        async def main():
+            bearer = "Bearer alice-{}".format
+            async with http_calling(
+                verify=self.verifying(), headers={"authorization": bearer(1)}
+            ) as (caller, _):
+                call = call_of(1, "echo", {"text": "hi"})
+                assert (await caller.post(call, authorization=bearer(2)))[0] == 200
+                assert (await caller.post(call, authorization="Bearer bob-1"))[0] == 404
+
+        run(main())
+
+    def test_a_principal_without_a_stable_key_is_told_at_the_first_request(self, caplog):
+        async def main():
+            def verify(token):
+                return Named(name="x")
+
+            for options, status in (({}, 500), ({"key": lambda who: who.name}, 200)):
+                async with http_calling(opened=False, verify=verify, **options) as (caller, _):
+                    got = await caller.post(hello(), authorization="Bearer x")
+                    assert got[0] == status
+
+        run(main())
+        assert "give it issuer and subject, or key=" in caplog.text
+
+    def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
+        async def main():
+            with pytest.raises(TypeError, match="no stable key"):
+                await demo().http(port=0, token={"t": Named(name="x")}).__aenter__()
+
+        run(main())
+
+    def test_the_sessions_of_one_do_not_evict_anothers(self):
+        async def main():
+            tokens = {"a": "alice", "b": "bob"}
+            async with demo().http(port=0, token=tokens, max_sessions=4) as server:
+                async with Caller(server.url) as alice, Caller(server.url) as bob:
+                    alice.headers["authorization"] = "Bearer a"
+                    bob.headers["authorization"] = "Bearer b"
+                    await bob.open()
+                    for _ in range(10):
+                        alice.headers = {"authorization": "Bearer a"}
+                        await alice.open()
+                    assert (await bob.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
+                    owners = [item.owner for item in server.endpoint.sessions.values()]
+                    assert len(owners) == 4 and len(set(owners)) == 2
+
+        run(main())
+
+    @pytest.mark.parametrize("share, kept", [(2, 2), (1, 1)])
+    def test_an_owner_has_a_share_of_sessions(self, monkeypatch, share, kept):
+        monkeypatch.setattr(m, "MAX_OWNER_SESSIONS", share)
+
+        async def main():
+            async with demo().http(port=0, token={"a": "alice"}) as server:
+                async with Caller(server.url) as alice:
+                    for _ in range(3):
+                        alice.headers = {"authorization": "Bearer a"}
+                        await alice.open()
+                    assert len(server.endpoint.sessions) == kept
+                    assert (await alice.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
+
+        run(main())
+
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_a_wrong_token_is_refused_before_its_body_is_read(self, asgi):
+        async def main():
+            if asgi:
+                async with asgi_app(demo(), token="right") as app:
+                    call = ASGI(app, body=b"x" * 100, pieces=50, authorization="Bearer wrong")
+                    assert (await call.answer())[0] == 401 and len(call.todo) == 50
+                return
+            async with demo().http(port=0, token="right") as server:
+                async with await Wire.open(server.url) as wire:
+                    wire.send(
+                        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+                        b"Content-Length: 15000000\r\n\r\n"
+                    )
+                    assert (await wire.answer())[0] == 401
+
+        run(main())
+
+
+class TestPages:
+    """Pages beside the endpoint: @app.route."""
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            (200, "text/plain", None), (200, "text/plain", {"a": 1}), ("200", "text/plain", b""),
+            (200, 7, b""), (200, "a\r\nb: c", b""), (99, "text/plain", b""), (1, 2), object(),
+            (200, {"x": 1}, b""), (600, "text/plain", b""), (True, "text/plain", b""),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_a_page_that_gives_nonsense_is_an_error_and_never_hangs(self, value, asgi, caplog):
+        app = demo()
+
+        @app.route("GET", "/bad", public=True)
+        def bad(request):
+            return value
+
+        async def main():
+            if asgi:
+                async with asgi_app(app) as served:
+                    assert (await ASGI(served, "GET", "/bad").answer())[0] == 500
+                return
+            async with http_calling(app, opened=False) as (caller, _):
+                assert await caller.status("GET", target="/bad") == 500
+
+        run(main())
+        assert "/bad failed" in caplog.text
+
+    def test_a_function_that_does_not_take_the_request_is_refused_at_once(self):
+        app = demo()
+        with pytest.raises(TypeError, match="healthz: a page's function takes the request"):
+
+            @app.route("GET", "/healthz")
+            def healthz():
+                return "ok"
+
+    def test_a_page_for_any_host_answers_probes(self):
+        app = demo()
+
+        @app.route("GET", "/healthz", public=True, any_host=True)
+        def healthz(request):
+            return "ok"
+
+        @app.route("GET", "/other", public=True)
+        def other(request):
+            return "ok"
+
+        async def main():
+            async with http_calling(
+                app, opened=False, token="t", allowed_hosts="mcp.example.com"
+            ) as (caller, _):
+                where = {"host": "10.0.0.7:8000"}
+                assert await caller.status("GET", target="/healthz", **where) == 200
+                assert await caller.status("GET", target="/other", **where) == 403
+                assert await caller.status("POST", target="/mcp", **where) == 403
+
+        run(main())
+
+    def test_a_plain_page_waits_for_no_tool(self):
+        app = m.Server("busy", threads=1)
+        held, begun = threading.Event(), threading.Event()
+
+        @app.tool
+        def hold() -> str:
+            begun.set()
+            held.wait(20)
+            return "done"
+
+        @app.route("GET", "/healthz")
+        def healthz(request):
+            return "ok"
+
+        async def main():
+            async with http_calling(app) as (caller, server), Caller(server.url) as probe:
+                call = asyncio.ensure_future(caller.post(call_of(1, "hold")))
+                await until(begun.is_set)
+                assert (await probe.ask("GET", target="/healthz"))[2] == b"ok"
+                held.set()
+                assert (await call)[0] == 200
+
+        run(main())
+
+    def test_a_url_without_its_path_is_told_where_the_endpoint_is(self):
+        async def main():
+            async with http_calling(opened=False) as (caller, _):
+                status, _, answer = await caller.ask("POST", hello(), target="/")
+                assert status == 404 and "the endpoint is at '/mcp'" in answer["error"]["message"]
+
+        run(main())
+
+
+class TestBoundsOverHTTP:
+    """What is kept for clients who are gone, or do not read."""
+
+    def test_events_that_nobody_reads_are_bounded_for_a_session_and_a_server(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_SESSION_BYTES", 50_000)
+        monkeypatch.setattr(m, "MAX_SERVER_BYTES", 80_000)
+        app = demo()
+
+        @app.tool
+        async def talk(ctx: m.Context) -> str:
+            for _ in range(10):
+                await ctx.exchange.send(m.notification("acme/n", {"text": "x" * 1000}))
+            await app.gate_of("end")
+            return "done"
+
+        async def main():
+            async with http_calling(app) as (one, server), Caller(server.url) as two:
+                await two.open()
+                kept = server.endpoint.kept
+                for caller in (one, two):
+                    for number in range(10):
+                        events = await caller.events("POST", call_of(number, "talk"))
+                        assert await events.message()
+                        events.drop()
+                    await until(lambda: len(kept.sizes) == (1 if caller is one else 2))  # noqa: B023
+                assert kept.total <= 80_000 + 2000
+                assert max(kept.sizes.values()) <= 50_000 + 2000
+                assert kept.total == sum(kept.sizes.values())
+                app.gate_of("end").set_result(None)
+                for caller in (one, two):
+                    assert await caller.status("DELETE") == 204
+                assert (kept.total, kept.sizes) == (0, {})
+
+        run(main())
+
+    def test_who_does_not_read_the_stream_of_the_first_revision_asks_nothing_more(self):
+        app = demo()
+
+        @app.tool
+        async def large() -> str:
+            served.append(1)
+            return "x" * 1_000_000
+
+        served = []
+
+        async def main():
+            async with http_calling(app, opened=False) as (caller, server):
+                events = await caller.events("GET", target="/sse")
+                where = (await events.next()).data
+                assert await caller.status("POST", hello("2024-11-05"), where) == 202
+                assert (await events.message())["id"] == 0
+                events.answer.stream[1].transport.pause_reading()
+                posts = [
+                    asyncio.ensure_future(self.post(server, where, call_of(n, "large")))
+                    for n in range(1, 30)
+                ]
+                [stalled] = [c for c in server.listener.connections if c.response]
+                await until(lambda: len(served) == 29 and stalled.turn.locked())
+                for _ in range(100):
+                    await asyncio.sleep(0)
+                    assert stalled.transport.get_write_buffer_size() < 2_500_000
+                late = asyncio.ensure_future(self.post(server, where, call_of(30, "large")))
+                for _ in range(200):
+                    await asyncio.sleep(0)
+                assert len(served) == 29 and not late.done()
+                events.answer.stream[1].transport.resume_reading()
+                found = {(await events.message())["id"] for _ in range(30)}
+                assert found == set(range(1, 31)) and await late == 202
+                assert await asyncio.gather(*posts) == [202] * 29
+                events.drop()
+
+        run(main())
+
+    async def post(self, server, where, msg):
+        async with Caller(server.url) as caller:
+            return await caller.status("POST", msg, where)
+
+    @pytest.mark.parametrize("prefix", ["a\r\nb", "a b", "\u00e9", "\x7f"])
+    def test_a_prefix_that_no_header_can_carry_is_refused_at_the_start(self, prefix):
+        async def main():
+            with pytest.raises(ValueError, match="session_prefix"):
+                await demo().http(port=0, session_prefix=prefix).__aenter__()
+
+        run(main())
+
+    @pytest.mark.parametrize("size, fits", [(16 * 1024 * 1024, True), (16 * 1024 * 1024 + 1, False)])
+    def test_a_body_larger_than_a_message_can_be_is_refused_as_an_option(self, size, fits):
+        make = [lambda: demo().http(port=0, max_body=size), lambda: demo().asgi_with(max_body=size)]
+        for each in make:
+            if fits:
+                each()
+            else:
+                with pytest.raises(ValueError, match="a message is at most 16777216 bytes"):
+                    each()
+
+    def test_an_option_that_does_not_exist_is_an_error_at_the_call(self):
+        for make in (demo().http, demo().asgi_with):
+            with pytest.raises(TypeError, match="alowed_hosts"):
+                make(alowed_hosts=["x"])
+
+
+class TestShutdown:
+    """A server that ends says so."""
+
+    @pytest.mark.parametrize("modern", [False, True])
+    @pytest.mark.parametrize("say", [False, True])
+    def test_a_request_that_is_cut_short_by_the_end_gets_an_error(self, modern, say):
+        app = demo()
+
+        async def main():
+            server = app.http(port=0, grace=0.05)
+            await server.__aenter__()
+            async with Caller(server.url) as caller:
+                if modern:
+                    meta = {m.PROTOCOL_VERSION: "2026-07-28", m.CLIENT_CAPABILITIES: {}}
+                    meta[m.LOG_LEVEL] = "info"
+                    msg = call_of(1, "wait", {"gate": "x", "say": say}, _meta=meta)
+                    caller.headers = {"mcp-protocol-version": "2026-07-28"}
+                    caller.headers.update({"mcp-method": "tools/call", "mcp-name": "wait"})
+                else:
+                    await caller.open()
+                    msg = call_of(1, "wait", {"gate": "x", "say": say})
+                call = asyncio.ensure_future(caller.send("POST", msg))
+                await until(lambda: "x begins" in app.log)
+                if say:
+                    await call
+                ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+                body = await (await call).body()
+                assert b"the server is shutting down" in body
+                await ending
+            assert app.log == ["x begins", "x cancelled"]
+
+        run(main())
+
+    def test_nothing_that_an_endpoint_began_outlives_it(self):
+        async def main():
+            async with http_calling() as (_, server):
+                endpoint = server.endpoint
+                task = endpoint.tasks.spawn(asyncio.sleep(3600))
+            assert task.cancelled() and not endpoint.tasks.running
+
+        run(main())
+
+    def test_the_end_of_a_session_waits_for_what_it_cancels(self):
+        app, ended = demo(), []
+
+        @app.tool
+        async def slow() -> str:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                await asyncio.sleep(0.01)
+                ended.append("slow")
+
+        async def main():
+            async with http_calling(app) as (caller, server), Caller(server.url) as other:
+                call = asyncio.ensure_future(caller.post(call_of(1, "slow")))
+                [session] = server.endpoint.sessions.values()
+                await until(lambda: session.busy)
+                assert await other.status("DELETE", **caller.headers) == 204
+                ended.append("deleted")
+                await call
+
+        run(main())
+        assert ended == ["slow", "deleted"]
+
+
 class TestAwkwardMoments:
     """What comes when nobody expects it, and who leaves."""
 
@@ -12348,6 +12869,67 @@ async def asgi_app(app, **options):
 
 
 class TestASGI:
+    def test_each_event_loop_has_its_own_lifespan(self):
+        """Without lifespan events, in a second loop."""
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            yield {"loop": id(asyncio.get_running_loop())}
+
+        app = m.Server("demo", lifespan=lifespan)
+
+        @app.tool
+        async def same(ctx: m.Context) -> bool:
+            return ctx.lifespan["loop"] == id(asyncio.get_running_loop())
+
+        asgi = app.asgi_with(sessions=False)
+
+        async def main():
+            for _ in range(2):
+                answer = await ASGI(asgi, body=call_of(1, "same")).answer()
+                assert answer[2]["result"]["content"][0]["text"] == "true"
+            await asgi.close()
+
+        for _ in range(2):
+            run(main())
+
+
+    def test_an_application_serves_again_after_its_end(self):
+        app = demo()
+        asgi = app.asgi_with(sessions=False)
+
+        async def main():
+            endpoints = []
+            for _ in range(2):
+                answer = await ASGI(asgi, body=call_of(1, "echo", {"text": "hi"})).answer()
+                assert answer[0] == 200
+                endpoints.append(asgi.run_here().endpoint)
+                await asgi.close()
+            assert endpoints[0] is not endpoints[1]
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "host, options, warned",
+        [
+            ("192.0.2.1", {}, True),
+            ("127.0.0.1", {}, False),
+            ("192.0.2.1", {"token": "t"}, False),
+        ],
+    )
+    def test_an_open_door_is_told_by_the_address_it_is_reached_at(
+        self, host, options, warned, caplog
+    ):
+        async def main():
+            async with asgi_app(demo(), **options) as app:
+                for _ in range(2):
+                    call = ASGI(app, body=hello())
+                    call.scope["server"] = (host, 8000)
+                    await call.answer()
+
+        run(main())
+        assert caplog.text.count("without authentication") == warned
+
     """The same endpoint under any ASGI server."""
 
     def test_a_session_in_process(self):
