@@ -13127,12 +13127,12 @@ class ASGIRun:
     """An ASGI application in one event loop: the lifespan that it holds open, and its endpoint."""
 
     def __init__(self, server: Server, options: Msg) -> None:
-        self.endpoint = Endpoint(server, **options)
-        self.server = server
+        self.server, self.options = server, options
+        self.endpoint: Endpoint | None = None
         self.stack = contextlib.AsyncExitStack()
         self.starting: asyncio.Future[None] | None = None
 
-    async def start(self) -> None:
+    async def start(self) -> Endpoint:
         """Enter the server's lifespan; all requests that come meanwhile wait for it."""
         while self.starting is not None and not self.starting.done():
             await asyncio.wait([self.starting])
@@ -13145,11 +13145,15 @@ class ASGIRun:
                 starting.cancel()  # the next one tries again
                 raise
             self.starting.set_result(None)
+        if self.endpoint is None:
+            self.endpoint = Endpoint(self.server, **self.options)
+        return self.endpoint
 
     async def close(self, grace: float) -> None:
         """End all sessions, then the lifespan."""
-        await self.endpoint.close(grace)
-        self.starting = None
+        if self.endpoint is not None:
+            await self.endpoint.close(grace)
+        self.starting = self.endpoint = None
         await self.stack.aclose()
 
 
@@ -13203,9 +13207,8 @@ class ASGIApp:
             await run.close(self.grace)
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
-        run = self.run_here()
-        await run.start()  # a mounted application is told of no lifespan
-        endpoint, response = run.endpoint, ASGIResponse(send)
+        # A mounted application is told of no lifespan.
+        endpoint, response = await self.run_here().start(), ASGIResponse(send)
         request = self._request(scope, endpoint.path)
         self._warn(scope, endpoint)
         try:
