@@ -12448,7 +12448,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 29. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 10, 14, 21 and 24 to 28.
+# Uses sections 1 to 7, 10, 14, 16, 21 and 24 to 28.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.

@@ -11319,7 +11319,7 @@ class TestSessions:
                 await until(lambda: app.log)
                 assert (await caller.ask("DELETE"))[::2] == (204, b"")
                 assert await stream.message() is None
-                assert (await slow)[::2] == (200, b"")
+                assert (await slow)[2]["error"]["message"] == "the session has ended"
                 assert app.log == ["g begins", "g cancelled"]
                 for method in ("POST", "GET", "DELETE"):
                     body = INITIALIZED if method == "POST" else b""
