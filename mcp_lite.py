@@ -295,7 +295,6 @@ METHOD_NOT_FOUND = -32601  # no such method, or the capability for it was not de
 INVALID_PARAMS = -32602  # the method exists, its parameters are wrong
 INTERNAL_ERROR = -32603  # the handler failed
 RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
-URL_ELICITATION_REQUIRED = -32042  # one legacy revision only
 # spec: basic/index#error-codes -- -32020 to -32099 belong to the specification
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
@@ -309,36 +308,29 @@ class MCPError(Exception):
     """The root of every error that this library raises on purpose."""
 
 
-class RPCError(MCPError):
-    """An error of ours for the peer: raise it in a handler and it is sent as it stands.
+class WireError(MCPError):
+    """An error object of JSON-RPC: {"code": code, "message": message, "data": data}."""
 
-    {"code": code, "message": message, "data": data}
+    def __init__(self, code: int, message: str, data: JSON = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class RPCError(WireError):
+    """An error of ours for the peer: raise it in a handler and it is sent as it stands.
 
     >>> RPCError(-32602, "b: expected integer, got string").code
     -32602
     """
 
-    def __init__(self, code: int, message: str, data: JSON = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
 
-    def __str__(self) -> str:
-        return f"{self.message} ({self.code})"
-
-
-class RemoteError(MCPError):
+class RemoteError(WireError):
     """The peer answered our request with this error."""
-
-    def __init__(self, code: int, message: str, data: JSON = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
-
-    def __str__(self) -> str:
-        return f"{self.message} ({self.code})"
 
 
 class ToolError(MCPError):
@@ -833,8 +825,6 @@ class Revision(NamedTuple):
     modern: bool = False
     #: JSON-RPC batches must be understood (spec 2025-03-26: basic/index#batching)
     batching: bool = False
-    #: HTTP is one endpoint that answers with JSON or a stream, not the older pair of endpoints
-    streamable: bool = True
     #: HTTP requests name the revision (spec 2025-06-18: basic/transports#protocol-version-header)
     version_header: bool = False
     #: an error about an unreadable message leaves the id out; before, it was null
@@ -859,7 +849,7 @@ class Revision(NamedTuple):
 REVISIONS: dict[str, Revision] = {
     row.name: row
     for row in (
-        Revision(V24_11, streamable=False, undeclared=("completions",)),
+        Revision(V24_11, undeclared=("completions",)),
         Revision(V25_03, batching=True),
         Revision(V25_06, version_header=True),
         Revision(
@@ -910,6 +900,8 @@ class Method(NamedTuple):
     required: Mapping[str, Any] = {}
     #: parameters that may be there, and their type
     optional: Mapping[str, Any] = {}
+    #: what it is for, as its sender would say it
+    about: str = ""
 
 
 def _since(first: str, last: str = V26_07) -> tuple[str, ...]:
@@ -928,46 +920,79 @@ METHODS: dict[str, Method] = {
         Method(
             "initialize", REQUEST, CLIENT, _LEGACY,
             required={"protocolVersion": str, "capabilities": dict, "clientInfo": dict},
+            about="agree on a revision and on capabilities, and so open a session",
         ),
-        Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY),
-        Method("ping", REQUEST, BOTH, _LEGACY),
-        Method("server/discover", REQUEST, CLIENT, _MODERN),
-        Method("tools/list", REQUEST, CLIENT, _ALL, "tools", optional=_PAGE),
-        Method("tools/call", REQUEST, CLIENT, _ALL, "tools", _NAMED, _ARGUMENTS),
-        Method("resources/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE),
-        Method("resources/templates/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE),
-        Method("resources/read", REQUEST, CLIENT, _ALL, "resources", _AT_URI),
-        Method("resources/subscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI),
-        Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI),
-        Method("prompts/list", REQUEST, CLIENT, _ALL, "prompts", optional=_PAGE),
-        Method("prompts/get", REQUEST, CLIENT, _ALL, "prompts", _NAMED, _ARGUMENTS),
+        Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY,
+               about="the client is ready: the handshake is over"),
+        Method("ping", REQUEST, BOTH, _LEGACY,
+               about="is the other end alive?"),
+        Method("server/discover", REQUEST, CLIENT, _MODERN,
+               about="which revisions and capabilities does the server have?"),
+        Method("tools/list", REQUEST, CLIENT, _ALL, "tools", optional=_PAGE,
+               about="which functions can a model call here, and with what arguments?"),
+        Method("tools/call", REQUEST, CLIENT, _ALL, "tools", _NAMED, _ARGUMENTS,
+               about="call a tool, and get its result for the model"),
+        Method("resources/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE,
+               about="which documents are here to be read?"),
+        Method("resources/templates/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE,
+               about="which families of documents, whose URIs have parameters?"),
+        Method("resources/read", REQUEST, CLIENT, _ALL, "resources", _AT_URI,
+               about="read a document"),
+        Method("resources/subscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI,
+               about="tell me whenever this document changes"),
+        Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI,
+               about="tell me no more of this document"),
+        Method("prompts/list", REQUEST, CLIENT, _ALL, "prompts", optional=_PAGE,
+               about="which prepared messages can a person choose from?"),
+        Method("prompts/get", REQUEST, CLIENT, _ALL, "prompts", _NAMED, _ARGUMENTS,
+               about="fill in a prompt, and get its messages"),
         Method(
             "completion/complete", REQUEST, CLIENT, _ALL, "completions",
             required={"ref": dict, "argument": dict}, optional={"context": dict},
+            about="suggest values for an argument of a prompt or a template",
         ),
-        Method("logging/setLevel", REQUEST, CLIENT, _LEGACY, "logging", {"level": str}),
-        Method("subscriptions/listen", REQUEST, CLIENT, _MODERN, "", {"notifications": dict}),
-        Method("tasks/get", REQUEST, CLIENT, _MODERN, "", {"taskId": str}),
+        Method("logging/setLevel", REQUEST, CLIENT, _LEGACY, "logging", {"level": str},
+               about="from which severity on shall log messages be sent?"),
+        Method("subscriptions/listen", REQUEST, CLIENT, _MODERN, "", {"notifications": dict},
+               about="open a stream of announcements, of the kinds that are named"),
+        Method("tasks/get", REQUEST, CLIENT, _MODERN, "", {"taskId": str},
+               about="how is this task doing, and what came of it?"),
         Method("tasks/update", REQUEST, CLIENT, _MODERN, "",
-               {"taskId": str, "inputResponses": dict}),
-        Method("tasks/cancel", REQUEST, CLIENT, _MODERN, "", {"taskId": str}),
-        Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN),
-        Method("roots/list", REQUEST, SERVER, _ALL, "roots"),
+               {"taskId": str, "inputResponses": dict},
+               about="answer what a task has asked"),
+        Method("tasks/cancel", REQUEST, CLIENT, _MODERN, "", {"taskId": str},
+               about="end a task"),
+        Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
+               about="a task has a new status"),
+        Method("roots/list", REQUEST, SERVER, _ALL, "roots",
+               about="which folders may the server work in?"),
         Method("sampling/createMessage", REQUEST, SERVER, _ALL, "sampling",
-               {"messages": list, "maxTokens": int}),
+               {"messages": list, "maxTokens": int},
+               about="let the client's model write a message"),
         Method("elicitation/create", REQUEST, SERVER, _since(V25_06), "elicitation",
-               {"message": str}),
-        Method("notifications/cancelled", NOTIFICATION, BOTH, _ALL),
-        Method("notifications/progress", NOTIFICATION, BOTH, _ALL),
-        Method("notifications/message", NOTIFICATION, SERVER, _ALL, "logging"),
-        Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL, "tools"),
-        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL, "prompts"),
-        Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL, "resources"),
-        Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL, "resources"),
-        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY, "roots"),
+               {"message": str},
+               about="let the client ask a person to fill in a form, or to open a URL"),
+        Method("notifications/cancelled", NOTIFICATION, BOTH, _ALL,
+               about="the answer to this request is not wanted any more"),
+        Method("notifications/progress", NOTIFICATION, BOTH, _ALL,
+               about="so far has the request of this token come"),
+        Method("notifications/message", NOTIFICATION, SERVER, _ALL, "logging",
+               about="a line of the server's log"),
+        Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL, "tools",
+               about="there are other tools now: list them again"),
+        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL, "prompts",
+               about="there are other prompts now: list them again"),
+        Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL, "resources",
+               about="there are other resources now: list them again"),
+        Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL, "resources",
+               about="a document that is subscribed to has changed"),
+        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY, "roots",
+               about="there are other folders now: list them again"),
         Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
-               "elicitation"),
-        Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN),
+               "elicitation",
+               about="the person is done with what the URL showed"),
+        Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN,
+               about="this part of the announcements will be sent"),
     )
 }  # fmt: skip
 
