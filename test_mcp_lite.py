@@ -5490,6 +5490,72 @@ class TestOutputSchemas:
 
 
 ###############################################################################
+# T13. Rounds
+###############################################################################
+
+
+class TestTheRecord:
+    """What one round tells the next, as it travels through the client."""
+
+    ASK = ("elicitation/create", {"message": "Delete a?"})
+    OTHER = ("elicitation/create", {"message": "Delete b?"})
+    YES = {"action": "accept"}
+
+    def after(self, responses, *asked):
+        """Return the second round of a call whose first asked these, under the keys k1, k2 ..."""
+        first = m.Rounds({}, {})
+        for number, question in enumerate(asked, 1):
+            first.ask(f"k{number}", *question)
+        return m.Rounds(json.loads(json.dumps(first.record())), responses)
+
+    def test_an_answer_is_found_by_its_key_and_its_question(self):
+        second = self.after({"k1": self.YES}, self.ASK)
+        assert second.answer("k1", *self.ASK) == self.YES
+        assert second.answer("k1", *self.OTHER) is None
+        assert second.answer("k1", "roots/list", self.ASK[1]) is None
+        assert second.answer("k2", *self.ASK) is None
+
+    @pytest.mark.parametrize("response", [None, 5, "yes", [], True])
+    def test_a_response_that_is_no_object_is_no_answer(self, response):
+        assert self.after({"k1": response}, self.ASK).answers == {}
+
+    def test_a_response_to_no_question_is_not_kept(self):
+        second = self.after({"k1": self.YES, "k2": self.YES, "": {}}, self.ASK)
+        assert list(second.record()["answers"]) == ["k1"]
+
+    def test_the_first_answer_stays(self):
+        second = self.after({"k1": self.YES}, self.ASK)
+        third = m.Rounds(second.record(), {"k1": {"action": "decline"}})
+        assert third.answer("k1", *self.ASK) == self.YES
+
+    def test_an_answer_goes_when_its_question_is_asked_again(self):
+        second = self.after({"k1": self.YES}, self.ASK)
+        second.ask("k1", *self.OTHER)
+        assert m.Rounds(second.record(), {}).answers == {}
+
+    def test_a_function_that_raised_is_not_recorded_as_done(self):
+        first = m.Rounds({}, {})
+        first.once("pay")  # and nothing was appended
+        assert first.record()["done"] == {}
+        first.once("ship").append(7)
+        again = m.Rounds(first.record(), {})
+        assert (again.once("pay"), again.once("ship")) == (["pay"], ["ship", 7])
+
+    def test_what_tells_one_call_of_once_from_another(self):
+        here, there = lambda: 1, lambda: 1
+        lines = [
+            lambda: 1,
+            lambda: 1,
+        ]
+        assert m.mark_of(lines[0], []) != m.mark_of(lines[1], [])
+        assert m.mark_of(here, []) == m.mark_of(there, [])  # they stand on one line
+        assert m.mark_of(print, [1]) != m.mark_of(print, ["1"])
+        assert m.mark_of(print, [object()]) == m.mark_of(print, [object()])
+        assert m.mark_of(print, [object()]) != m.mark_of(print, [Exception()])
+        assert m.mark_of(functools.partial(print, 1), [2]) == m.mark_of(print, [1, {}, 2])
+
+
+###############################################################################
 # T17. Handlers
 ###############################################################################
 
