@@ -20418,7 +20418,7 @@ class TestElicitation:
 
         run(main())
         assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
-        assert "not asked for" in caplog.text
+        assert "the answer of elicit() does not fit the form" in caplog.text
 
     @pytest.mark.parametrize(
         "answer",
