@@ -12277,6 +12277,9 @@ class HTTPSession:
         peer = self.conversation.peer
         peer.lose(ConnectionClosed(farewell))
         await peer.close(farewell)
+        for exchange in list(peer.incoming.values()):  # those whose answer was the farewell
+            if exchange.task is not None and exchange.task is not asyncio.current_task():
+                exchange.task.cancel()
         await self.endpoint.quiet([self], GRACE_SECONDS)
 
 
