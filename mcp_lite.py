@@ -218,7 +218,7 @@ from typing import (
 if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
     from typing_extensions import Unpack
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: The public names; each section adds its own.
 __all__: list[str] = []
