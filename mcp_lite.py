@@ -116,6 +116,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     34  Keys and tokens
     35  Keeping, listening, fetching
     36  Logging in
+    37  Guarding a server
     Part VIII The command line
     38  Showing
     39  Verbs
@@ -300,6 +301,7 @@ HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 # Ours, outside every reserved range, and named like their cousins in HTTP.
+FORBIDDEN = 403  # the token of whoever asks does not allow this
 TOO_FAST = 429  # the session's rate limit is used up
 TOO_BUSY = 503  # too many requests of this peer are being served
 
@@ -368,6 +370,8 @@ class ProtocolError(MCPError):
 
     #: how a message began that was too long to be read
     start = b""
+    #: what else the HTTP answer says
+    headers: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
@@ -5557,6 +5561,18 @@ class Context:
         #: tasks whose messages must leave before the answer does
         self._sending: set[asyncio.Task[Any]] = set()
 
+    def require(self, *scopes: str) -> None:
+        """Raise RPCError unless whoever asks may do what needs these scopes.
+
+        Over HTTP that becomes 403, by which a client asks its user for more. Where there is no
+        network between us, as over stdio, there are no scopes either.
+        """
+        caller = self.exchange.caller
+        missing = set(scopes).difference(getattr(caller.principal, "scopes", ()))
+        if missing and (caller.address or caller.principal is not None):
+            problem = f"this needs the scope {' '.join(sorted(missing))}"
+            raise RPCError(FORBIDDEN, problem, {"scope": " ".join(scopes)})
+
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
@@ -6097,8 +6113,9 @@ class Tool(Entry):
     def __init__(
         self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
-        **fields: Any,
+        scopes: str | Sequence[str] = (), **fields: Any,
     ) -> None:
+        self.scopes = (scopes,) if isinstance(scopes, str) else tuple(scopes)
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         fields = wire_fields("tool", fields, TOOL_FIELDS)
@@ -6311,6 +6328,7 @@ class Registrations:
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
         replace what the types say; structured=False sends text only. task=True lets it run as a
         task where the client can, "required" only there, "manual" from ctx.start_task() on.
+        `scopes` are those that a token must have, over HTTP: see Context.require().
         """
         return self.tools.offer(fn, options)
 
@@ -6840,6 +6858,7 @@ class ASGIOptions(typing.TypedDict, total=False):
     path: str  # of the endpoint
     token: Any  # a bearer token, several, or a mapping from token to principal
     verify: Callable[[str], Any] | None  # awaits the principal of a token, or None to refuse it
+    auth: Any  # a Guard: tokens that an authorization server gives
     allowed_hosts: Iterable[str] | None
     allowed_origins: Iterable[str]
     local: bool  # whether only this machine can reach us
@@ -7291,6 +7310,8 @@ TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {
 async def call_tool(ctx: Context) -> Msg:
     tool: Tool = ctx.server.tools.find(ctx.params["name"])
     rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
+    if tool.scopes:
+        ctx.require(*tool.scopes)
     try:
         args, kwargs = tool.bind(given, ctx)
     except SchemaError as exc:
@@ -11829,7 +11850,7 @@ class Connection:
 def refusal_headers(exc: ProtocolError) -> dict[str, str]:
     """Return the headers of the answer to what is refused."""
     challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
-    return {"content-type": JSON_TYPE, **challenge}  # RFC 9110 §15.5.2
+    return {"content-type": JSON_TYPE, **challenge, **exc.headers}  # RFC 9110 §15.5.2
 
 
 def _pass(*_: Any) -> None:
@@ -12266,6 +12287,8 @@ class HTTPSession:
         problem = msg.get("error") if type(msg) is dict else None
         if problem is not None and problem["code"] == TOO_FAST:  # RFC 6585 §4
             return 429, {**JSON_HEADERS, "retry-after": str(problem["data"]["retryAfter"])}
+        if problem is not None and problem["code"] == FORBIDDEN:
+            return 403, {**JSON_HEADERS, **self.endpoint.entrance.wants(problem["data"]["scope"])}
         return self.status_of(problem), JSON_HEADERS
 
     def status_of(self, problem: Msg | None) -> int:
@@ -12476,7 +12499,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 29. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 10, 14, 16, 21 and 24 to 28.
+# Uses sections 1 to 7, 10, 14 to 16, 21 and 24 to 28.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -12501,18 +12524,20 @@ class Identity(NamedTuple):
     owner: str = ""  # the stable key of the principal
 
 
-class Guard:
+class Entrance:
     """Who may come in.
 
     `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
     or awaits a principal, or None to refuse. `key(principal)` is its stable key, see owner_of().
+    A Guard (section 37) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
-        self, gate: Gate, token: Any = None, verify: Callable[[str], Any] | None = None,
+        self, token: Any = None, verify: Callable[[str], Any] | None = None,
         key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
-        self.gate, self.verify, self.key = gate, verify, key
+        self.verify, self.key = verify, key
+        self.url = ""  # of the endpoint, as clients know it
         tokens = [token] if isinstance(token, str) else token
         if tokens is not None and not isinstance(tokens, dict):
             tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
@@ -12536,7 +12561,7 @@ class Guard:
                 return None
         raise ProtocolError("a valid bearer token is needed", http_status=401)
 
-    async def identify(self, headers: Mapping[str, str]) -> Identity:
+    async def identify(self, headers: Mapping[str, str], query: str) -> Identity:
         """Return whose token a request has; ProtocolError 401 without a right one."""
         who = self.known(headers)
         if who is None and self.verify is not None:
@@ -12546,6 +12571,14 @@ class Guard:
         if who is None:
             raise ProtocolError("a valid bearer token is needed", http_status=401)
         return who
+
+    def wants(self, scope: str) -> dict[str, str]:
+        """Return the header that tells of a missing scope. RFC 6750 §3.1"""
+        return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+
+    def pages(self, path: str, local: bool) -> dict[str, Callable[..., Any]]:
+        """Return the pages, by path, that tell everybody how to come in to the endpoint's path."""
+        return {}
 
 
 class SessionTable(OrderedDict[str, KeptSession]):
@@ -12601,8 +12634,8 @@ class Endpoint:
     """The MCP endpoint as a function of requests, for any engine.
 
     `local` says that only this machine can reach us. `token`, `verify` and `key` say who may come
-    in, see Guard. All ids of sessions begin with `session_prefix`, by which a balancer finds the
-    process that has them.
+    in, see Entrance; `auth` is another one. All ids of sessions begin with `session_prefix`, by
+    which a balancer finds the process that has them.
     """
 
     def __init__(
@@ -12610,14 +12643,16 @@ class Endpoint:
         allowed_hosts: str | Iterable[str] | None = None,
         allowed_origins: str | Iterable[str] = (), token: Any = None,
         verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
-        sessions: bool = True, legacy_sse: bool = True, session_seconds: float = SESSION_SECONDS,
-        max_sessions: int = MAX_SESSIONS, session_prefix: str = "",
+        auth: Entrance | None = None, sessions: bool = True, legacy_sse: bool = True,
+        session_seconds: float = SESSION_SECONDS, max_sessions: int = MAX_SESSIONS,
+        session_prefix: str = "",
     ) -> None:  # fmt: skip
         # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
         if not re.fullmatch(r"[\x21-\x7e]*", session_prefix):
             raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
         self.server, self.path = server, path.rstrip("/")
-        self.guard = Guard(Gate(local, allowed_hosts, allowed_origins), token, verify, key)
+        self.gate = Gate(local, allowed_hosts, allowed_origins)
+        self.entrance = auth or Entrance(token, verify, key)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
@@ -12642,6 +12677,8 @@ class Endpoint:
         self.any_host: set[tuple[str, str]] = set()
         for (method, where), route in server.routes.items():
             self._add_page(method, where.rstrip("/"), route)
+        for where, page in self.entrance.pages(self.path, local).items():
+            self._add_page("GET", where, Route(page, True, True))
 
     def _add_page(self, method: str, where: str, route: Route) -> None:
         # RFC 9110 §9.3.2 -- HEAD is GET without the body
@@ -12668,8 +12705,11 @@ class Endpoint:
                 await self._other(method, methods, request, response)
                 return
             principal, owner = None, ""
-            if self.guard.closed and (method, where) not in self.public:
-                principal, owner = await self.guard.identify(headers)
+            if self.entrance.closed and (method, where) not in self.public:
+                principal, owner = await self.entrance.identify(headers, request.query)
+                # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
+                # whom a handler may call
+                headers = {key: headers[key] for key in headers if key != "authorization"}
             caller = Caller(headers, principal, owner, request.address)
             await methods[method](request, response, caller)
         except ProtocolError as exc:
@@ -12678,15 +12718,15 @@ class Endpoint:
     def check_host(self, method: str, where: str, headers: Mapping[str, str]) -> None:
         """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
         if not self.any_host or (method, where) not in self.any_host:
-            self.guard.gate.check(headers)
+            self.gate.check(headers)
 
     def screen(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raise ProtocolError for a request that is refused, whatever its body will be."""
         where = path.rstrip("/")
         self.check_host(method, where, headers)
         self.methods_at(where)
-        if self.guard.closed and (method, where) not in self.public:
-            self.guard.known(headers)
+        if self.entrance.closed and (method, where) not in self.public:
+            self.entrance.known(headers)
 
     def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
         """Return what serves a path, by method."""
@@ -12807,6 +12847,8 @@ class Endpoint:
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
             # stream MUST be treated by the server as cancellation"
             response.on_lost = functools.partial(peer.stop, exchange)
+            if msg["method"] == "subscriptions/listen":
+                self.at_expiry(reply.caller, functools.partial(peer.stop, exchange))
         try:
             await peer.reply(exchange)
         except asyncio.CancelledError:
@@ -12888,12 +12930,14 @@ class Endpoint:
             kept = session.kept_stream(name)
             if kept is None:
                 raise ProtocolError("the stream of last-event-id is no longer kept")
+            self.at_expiry(caller, functools.partial(self.end_stream, kept, response))
             await kept.resume(response, after)
             return
         stream = session.listen()
         if stream.response is not None:
             # Somebody who only knows the session's id must not take its stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
+        self.at_expiry(caller, functools.partial(self.end_stream, stream, response))
         await stream.begin(response)
 
     async def delete(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
@@ -12920,6 +12964,17 @@ class Endpoint:
         await response.send(status, headers, body)
 
     # Time.
+
+    def at_expiry(self, caller: Caller, end: Callable[[], None]) -> None:
+        """End a stream when the token that opened it expires; another token opens another."""
+        expires = getattr(caller.principal, "expires_at", None)
+        if expires is not None:
+            self.loop.call_later(max(0.0, expires - time.time()), end)
+
+    def end_stream(self, stream: EventStream, response: Response) -> None:
+        """End a stream, if it still goes to this response."""
+        if stream.response is response:
+            self.tasks.spawn(stream.end())
 
     def _sweep(self) -> None:
         """Look at everything that may have waited too long."""
@@ -12987,7 +13042,9 @@ class PairRoutes:
         response.on_lost = functools.partial(endpoint.end_soon, session)
         where = f"{request.root}/messages?session_id={session.id}"
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
-        await session.listen().begin(response, encode_event(where, event="endpoint"))
+        stream = session.listen()
+        endpoint.at_expiry(caller, functools.partial(endpoint.end_stream, stream, response))
+        await stream.begin(response, encode_event(where, event="endpoint"))
 
     async def post(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """Take a message; its answer comes on the stream."""
@@ -13080,8 +13137,7 @@ class HTTPServer:
 
     async def __aenter__(self) -> HTTPServer:
         local = self.uds is not None or is_loopback(self.host)
-        guarded = self.options.get("token") is not None or self.options.get("verify") is not None
-        if not local and not guarded:
+        if not local and not any(self.options.get(name) for name in ("token", "verify", "auth")):
             warn_of_open_door(self.host)
         self._stack = contextlib.AsyncExitStack()
         await self._stack.enter_async_context(self.server.lifespan_open())
@@ -13095,6 +13151,7 @@ class HTTPServer:
             await self._stack.aclose()
             raise
         self.url = root + self.endpoint.path
+        self.endpoint.entrance.url = self.endpoint.entrance.url or self.url
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
@@ -13262,7 +13319,7 @@ class ASGIApp:
     def _warn(self, scope: Msg, endpoint: Endpoint) -> None:
         """Say once that others than this machine can come in, if nothing keeps them out."""
         host = (scope.get("server") or ("localhost",))[0] or "localhost"
-        if not self._warned and not endpoint.guard.closed and not is_loopback(host):
+        if not self._warned and not endpoint.entrance.closed and not is_loopback(host):
             if scope["server"][1] is not None:  # None for a Unix socket
                 self._warned = True
                 warn_of_open_door(host)
@@ -16342,6 +16399,339 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
         return await Login(transport, auth or OAuth(interactive=False)).forget()
     finally:
         await transport.close()
+
+###############################################################################
+# 37. Guarding a server
+###############################################################################
+# Uses sections 1, 2, 12, 21, 24, 26, 29 and 33 to 36.
+#
+# Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
+#           they are right, that they are meant for it and not for its neighbour, and what their
+#           owner may do; and it must tell a client where to get one.
+# Rules.    1. In doubt nobody comes in. Who the tokens must be from and for is configured, never
+#              read from a request.
+#           2. A refusal says what RFC 6750 says, and nothing of our reasons: those are in the log.
+#           3. A token that cannot be judged now is 503. With 401 every client would log in again.
+#           4. Handlers see a Principal. The token itself goes no further than here.
+# Plan.     Principal; the judges of tokens: jwt_verifier(), introspection(); Guard.
+# Not here. Giving out tokens: examples/authorization shows how little that takes.
+
+__all__ += ["Guard", "Principal", "jwt_verifier", "introspection"]
+
+MAX_CACHED_TOKENS = 10_000  # that were found right; about 1 KiB each
+CACHE_SECONDS = 60.0  # for which a token is right without a second look, even if it is revoked
+KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
+REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
+ANYBODY = "(anybody)"  # the audience of tokens that are for no server in particular
+RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
+
+
+class Principal:
+    """Who sent a request, as a token says. Equal to another by issuer, subject and client.
+
+    `scopes` are what its owner may do, `expires_at` is a time or None, `claims` is all the rest.
+    """
+
+    def __init__(
+        self, issuer: str, subject: str, client_id: str = "", scopes: Iterable[str] = (),
+        expires_at: float | None = None, claims: Msg | None = None,
+    ) -> None:  # fmt: skip
+        self.issuer, self.subject, self.client_id = issuer, subject, client_id
+        self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
+
+    def name(self) -> tuple[str, str, str]:
+        """Return what makes it itself."""
+        return self.issuer, self.subject, self.client_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Principal) and self.name() == other.name()
+
+    def __hash__(self) -> int:
+        return hash(self.name())
+
+    def __repr__(self) -> str:
+        return f"Principal({self.issuer!r}, {self.subject!r}, {self.client_id!r})"
+
+
+def principal_of(claims: Msg, issuer: str) -> Principal:
+    """Return the principal that the claims of a token, or of an introspection, speak of."""
+    # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
+    client = claims.get("client_id") or claims.get("azp") or ""
+    scope = claims.get("scope", claims.get("scp", ""))
+    scopes = scope.split() if isinstance(scope, str) else strings({"x": scope}, "x")
+    subject = claims.get("sub") or client
+    if not (isinstance(subject, str) and isinstance(client, str) and subject):
+        raise AuthError("it has neither sub nor client_id")
+    return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
+
+
+class Refused(ProtocolError):
+    """A request that is not let in, with the HTTP headers that say why."""
+
+    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(message, http_status=status)
+        self.headers = headers
+
+
+def not_now(exc: Exception) -> Refused:
+    """Return the refusal of a token that nobody can judge at the moment."""
+    logger.warning("tokens cannot be judged: %s", exc)
+    return Refused("tokens cannot be checked at the moment", 503,
+                   {"retry-after": str(RETRY_AFTER_SECONDS)})  # fmt: skip
+
+
+# Judges of tokens: functions from a token to a Principal, or to None.
+
+
+class KeySet:
+    """The keys of one issuer, fetched when they are needed, and kept while it is down."""
+
+    def __init__(self, issuer: str, uri: str | None, ssl: Any) -> None:
+        self.issuer, self.uri = issuer, uri
+        # Who configured the issuer may well have it on a private network.
+        where = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
+        self.fetcher = Fetcher(where, ssl, allow_private=True)
+        self.keys: list[JSON] | None = None
+        self.fetched = self.tried = float("-inf")
+        self.work: asyncio.Task[None] | None = None
+
+    async def get(self, anew: bool = False) -> list[JSON]:
+        """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
+        now = time.monotonic()
+        old = now - self.fetched > KEYS_SECONDS
+        if self.keys is None or ((old or anew) and now - self.tried > REFETCH_SECONDS):
+            loop = asyncio.get_running_loop()
+            if self.work is None or self.work.done() or self.work.get_loop() is not loop:
+                self.tried = now
+                self.work = loop.create_task(self._fetch())
+            try:
+                await asyncio.shield(self.work)
+            except MCPError as exc:
+                if self.keys is None:
+                    raise not_now(exc) from None
+                logger.warning("the keys of %s stay as they were: %s", self.issuer, exc)
+        return self.keys or []
+
+    async def _fetch(self) -> None:
+        uri = self.uri
+        if uri is None:
+            where, doc = await self.fetcher.first_of(
+                server_metadata_urls(self.issuer), "server metadata"
+            )
+            uri = read_server_metadata(doc, self.issuer, where or self.issuer).get("jwks_uri")
+        _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
+        if not isinstance(doc, dict) or not isinstance(doc.get("keys"), list):
+            raise AuthError(f"{uri} has no keys")
+        self.keys, self.fetched = doc["keys"], time.monotonic()
+
+
+def jwt_verifier(
+    issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
+    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS,
+    leeway: float = LEEWAY_SECONDS, claims: Callable[[Msg], bool] | None = None, ssl: Any = None,
+) -> Callable[[str], Awaitable[Principal | None]]:  # fmt: skip
+    """Return what judges the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
+
+    The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. claims(dict)
+    may refuse what is right otherwise. RFC 9068 §4, RFC 8725
+    """
+    meant = [audience] if isinstance(audience, str) else list(audience)
+    if not meant or not all(meant):
+        raise ValueError("audience= is needed: without it, tokens for other servers come in")
+    unknown = set(algorithms) - {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256"}
+    if unknown or not algorithms:
+        raise ValueError(f"algorithms= has {sorted(unknown)}: there are RS..., PS... and ES256")
+    key_set = KeySet(issuer, jwks_uri, ssl)
+
+    async def find_keys(jwt: JWT) -> list[Key]:
+        if keys is not None:
+            return keys_for(jwt, keys, algorithms)
+        keys_for(jwt, [], algorithms)  # a header that is refused costs no fetch
+        return keys_for(jwt, await key_set.get(), algorithms) or keys_for(
+            jwt, await key_set.get(anew=True), algorithms
+        )
+
+    async def verify(token: str) -> Principal | None:
+        try:
+            jwt = read_jwt(token)
+            found = await find_keys(jwt)
+            if not found:
+                raise AuthError("no key of the issuer fits it")
+            check_signature(jwt, found)
+            check_claims(jwt.claims, issuer, meant, time.time(), leeway)
+            if "cnf" in jwt.claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
+                raise AuthError("it is bound to a key, and no proof is checked here")
+            if claims is not None and not claims(jwt.claims):
+                raise AuthError("its claims are refused by claims=")
+            return principal_of(jwt.claims, issuer)
+        except AuthError as exc:
+            logger.info("a token is refused: %s", exc)
+            return None
+
+    return verify
+
+
+def introspection(
+    endpoint: str, client_id: str, client_secret: str, *, audience: str | Sequence[str] | None,
+    issuer: str | None = None, ssl: Any = None,
+) -> Callable[[str], Awaitable[Principal | None]]:  # fmt: skip
+    """Return what asks an authorization server about tokens that only it can read. RFC 7662
+
+    `audience` must be in the answer; None lets every token of that server in, whomever it is for.
+    """
+    from urllib.parse import urlencode
+
+    url = oauth_url(endpoint, "endpoint")
+    meant = [audience] if isinstance(audience, str) else audience
+    client = {"client_id": client_id, "client_secret": client_secret}
+    headers, _ = client_credentials(client, {})
+    headers["content-type"] = "application/x-www-form-urlencoded"
+    fetcher = Fetcher(url, ssl, allow_private=True)
+
+    async def verify(token: str) -> Principal | None:
+        form = {"token": token, "token_type_hint": "access_token"}
+        try:
+            status, _, doc = await fetcher.fetch("POST", url, headers, form, urlencode)
+        except MCPError as exc:
+            raise not_now(exc) from None
+        if status != 200 or not isinstance(doc, dict):
+            raise not_now(AuthError(f"{url} answered {status}"))
+        try:
+            if doc.get("active") is not True:
+                raise AuthError("it is not active")
+            now = time.time()
+            named = issuer or doc.get("iss") or origin_of(url)
+            told = {"iss": named, "exp": now + CACHE_SECONDS, **doc}
+            if meant is None:
+                told["aud"] = ANYBODY
+            check_claims(told, named, meant or [ANYBODY], now)
+            return principal_of(doc, named)
+        except AuthError as exc:
+            logger.info("a token is refused: %s", exc)
+            return None
+
+    return verify
+
+
+# The guard.
+
+
+class Guard(Entrance):
+    """Lets requests in: `app.run("http", auth=Guard(...))`, or the same for ASGI.
+
+    `resource_url` is our URL as clients know it, behind whatever proxies; it may be left out where
+    only this machine can reach us. `issuers` give the tokens, which verify(token) judges: plain or
+    async, it gives a Principal, or None. `scopes` are those that every request needs; `offered` are
+    those to name besides. expand(scopes) gives all that some scopes imply.
+    """
+
+    def __init__(
+        self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
+        resource_url: str | None = None, scopes: Sequence[str] = (), offered: Sequence[str] = (),
+        expand: Callable[[frozenset[str]], Iterable[str]] | None = None,
+        documentation: str | None = None, key: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(None, verify, key)
+        if resource_url is not None:
+            oauth_url(resource_url, "resource_url")
+        self.url, self.judge_token, self.issuers = resource_url or "", verify, list(issuers)
+        self.scopes, self.offered, self.expand = list(scopes), list(offered), expand
+        self.documentation = documentation
+        self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
+
+    def challenge(self, error: str = "", scope: str | None = None) -> dict[str, str]:
+        """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1
+
+        A request without a token has made no error, and hears of none.
+        """
+        fields = {}
+        if self.issuers and self.url:
+            fields["resource_metadata"] = resource_metadata_urls(parse_url(self.url))[0]
+        wanted = " ".join(self.scopes) if scope is None else scope
+        fields.update({"scope": wanted} if wanted else {})
+        fields.update({"error": error} if error else {})
+        text = ", ".join(f'{name}="{value}"' for name, value in fields.items())
+        return {"www-authenticate": f"Bearer {text}".rstrip()}
+
+    def token_of(self, headers: Mapping[str, str], query: str = "") -> str:
+        """Return the token of a request; Refused if there is none, or more than one."""
+        token = bearer_of(headers)
+        if token is None:  # one in the query alone is none: RFC 6750 §5.3
+            raise Refused("a token is needed", 401, self.challenge())
+        if re.search("[ ,]", token) or re.search("(?:^|&)access_token=", query):
+            problem = "one token, in one Authorization header"
+            raise Refused(problem, 400, self.challenge("invalid_request"))
+        return token
+
+    def known(self, headers: Mapping[str, str], query: str = "") -> Identity | None:
+        """Return whose a token is that was judged a moment ago, else None; Refused without one."""
+        found = self.cache.get(digest("256", self.token_of(headers, query).encode()))
+        return found[1] if found is not None and found[0] > time.time() else None
+
+    async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
+        """Return whose token a request has; Refused if it is not right, or may do nothing here."""
+        who = self.known(headers, query)
+        if who is None:
+            token = self.token_of(headers)
+            principal = await self.judge(token)
+            who = Identity(principal, owner_of(principal, self.key))
+            ends = getattr(principal, "expires_at", None)
+            until = min(time.time() + CACHE_SECONDS, NEVER if ends is None else ends)
+            self.cache[digest("256", token.encode())] = (until, who)
+            self.cache.move_to_end(digest("256", token.encode()))
+            if len(self.cache) > MAX_CACHED_TOKENS:
+                self.cache.popitem(last=False)
+        if not set(self.scopes) <= getattr(who.principal, "scopes", frozenset()):
+            raise Refused("the token has too little scope", 403, self.wants(""))
+        return who
+
+    async def judge(self, token: str) -> Any:
+        """Return the principal of a token; Refused if verify() knows none."""
+        try:
+            principal = await _maybe_await(self.judge_token(token))
+        except ProtocolError:
+            raise
+        except Exception as exc:  # whatever it is, nobody comes in by it
+            raise not_now(exc) from exc
+        if principal is None:
+            raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
+        if self.expand is not None and isinstance(principal, Principal):
+            principal.scopes = frozenset(self.expand(principal.scopes)) | principal.scopes
+        return principal
+
+    def wants(self, scope: str) -> dict[str, str]:
+        """Return the header that tells of a missing scope, and of all that we need anyway.
+
+        spec: basic/authorization/index#runtime-insufficient-scope-errors
+        """
+        wanted = dict.fromkeys((*self.scopes, *scope.split()))
+        return self.challenge("insufficient_scope", " ".join(wanted))
+
+    def pages(self, path: str, local: bool) -> dict[str, Callable[..., Any]]:
+        """Return the page with our metadata, at the place for the path and at the root."""
+        if not self.issuers:
+            return {}
+        if not self.url and not local:
+            raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
+
+        async def page(request: Any) -> Any:
+            if not self.url:  # under an ASGI server: nobody told us
+                return 500, "text/plain", "Guard(resource_url=) is needed here"
+            return self.metadata()
+
+        return dict.fromkeys((RESOURCE_METADATA + path, RESOURCE_METADATA), page)
+
+    def metadata(self) -> tuple[int, dict[str, str], str]:
+        """Return the page that says who gives tokens for us. RFC 9728 §3.2"""
+        scopes = list(dict.fromkeys((*self.scopes, *self.offered)))
+        doc = without_none(
+            resource=self.url, authorization_servers=self.issuers or None,
+            scopes_supported=scopes or None, bearer_methods_supported=["header"],
+            resource_documentation=self.documentation,
+        )  # fmt: skip
+        headers = {"content-type": JSON_TYPE, "cache-control": "max-age=3600",
+                   "access-control-allow-origin": "*"}  # fmt: skip
+        return 200, headers, json.dumps(doc)
 
 # =============================================================================
 # Part VIII. The command line

@@ -16614,6 +16614,657 @@ class TestTokensFromElsewhere:
 
 
 ###############################################################################
+# T37. Guarding a server
+###############################################################################
+
+
+class Issuer:
+    """Gives out JWTs, and its keys at /jwks."""
+
+    def __init__(self):
+        self.keys = {"k1": m.ec_key(11)}
+        self.fetches, self.status = [], 200
+        self.root = ""
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        async with listening(self.handle, max_body=10_000) as listener:
+            self.root = listener.root
+            yield self
+
+    async def handle(self, request, response):
+        self.fetches.append(request.path)
+        if request.path == "/jwks":
+            keys = [{**m.jwk_of(key), "kid": kid} for kid, key in self.keys.items()]
+            await response.send(self.status, {}, json.dumps({"keys": keys}).encode())
+        elif request.path == "/.well-known/openid-configuration":
+            doc = {"issuer": self.root, "jwks_uri": self.root + "/jwks"}
+            await response.send(self.status, {}, json.dumps(doc).encode())
+        else:
+            await response.send(404 if self.status == 200 else self.status, {}, b"")
+
+    def token(self, kid="k1", key=None, header=None, **claims):
+        claims = {"iss": self.root, "aud": "https://a.example/mcp", "sub": "alice",
+                  "exp": time.time() + 600, "scope": "read", **claims}  # fmt: skip
+        claims = {name: value for name, value in claims.items() if value is not None}
+        return m.make_jwt({"kid": kid, **(header or {})}, claims, key or self.keys[kid])
+
+    def verifier(self, **options):
+        return m.jwt_verifier(self.root, audience="https://a.example/mcp", **options)
+
+
+def with_issuer(work):
+    async def main():
+        async with Issuer().running() as issuer:
+            return await work(issuer)
+
+    return run(main())
+
+
+class TestVerifiers:
+    """RFC 8725, RFC 9068, RFC 7662."""
+
+    def test_a_right_token_is_a_principal(self):
+        async def work(issuer):
+            verify = issuer.verifier()
+            who = await verify(issuer.token(client_id="c", extra=[1]))
+            assert (who.issuer, who.subject, who.client_id) == (issuer.root, "alice", "c")
+            assert who.scopes == {"read"} and who.claims["extra"] == [1]
+            assert who.expires_at == who.claims["exp"]
+            await verify(issuer.token())
+            assert issuer.fetches == [
+                "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration",
+                "/jwks",
+            ]  # fmt: skip
+
+        with_issuer(work)
+
+    @pytest.mark.parametrize(
+        "claims, wanted",
+        [
+            ({"scope": "a b"}, {"a", "b"}), ({"scope": ["a", "b", 7]}, {"a", "b"}),
+            ({"scope": None, "scp": ["a"]}, {"a"}), ({"scope": None, "scp": "a b"}, {"a", "b"}),
+            ({"scope": None}, set()), ({"scope": {"a": 1}}, set()),
+        ],
+    )  # fmt: skip
+    def test_scopes_in_every_form(self, claims, wanted):
+        async def work(issuer):
+            assert (await issuer.verifier()(issuer.token(**claims))).scopes == wanted
+
+        with_issuer(work)
+
+    def test_principals_are_equal_by_issuer_subject_and_client(self):
+        one = m.Principal("i", "s", "c", ["a"], 1, {"x": 1})
+        assert one == m.Principal("i", "s", "c", ["b"], 2) and len({one, m.Principal("i", "s", "c")}) == 1
+        for other in (m.Principal("j", "s", "c"), m.Principal("i", "t", "c"), m.Principal("i", "s"),
+                      "s", None):  # fmt: skip
+            assert one != other
+
+    @pytest.mark.parametrize(
+        "breach",
+        [
+            {"iss": "https://evil.example"}, {"aud": "https://other.example"}, {"aud": None},
+            {"exp": 1}, {"exp": None}, {"exp": "never"}, {"nbf": 1e11}, {"iat": 1e11},
+            {"sub": None}, {"sub": 7}, {"cnf": {"jkt": "x"}}, {"header": {"alg": "none"}},
+            {"header": {"typ": "dpop+jwt"}}, {"header": {"crit": ["x"]}},
+            {"key": m.ec_key(666)}, {"kid": "k9", "key": m.ec_key(11)},
+            {"header": {"jwk": m.jwk_of(m.ec_key(666))}, "key": m.ec_key(666)},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_one_breach_is_enough(self, breach, caplog):
+        caplog.set_level(logging.INFO, "mcp_lite")
+
+        async def work(issuer):
+            token = issuer.token(**breach)
+            assert await issuer.verifier()(token) is None
+            assert "a token is refused: " in caplog.text
+            assert token not in caplog.text and token.split(".")[2] not in caplog.text
+
+        with_issuer(work)
+
+    @pytest.mark.parametrize("token", ["", "abc", "a.b.c", "e30.e30.", "x" * 100_000])
+    def test_rubbish_costs_no_fetch(self, token):
+        async def work(issuer):
+            assert await issuer.verifier()(token) is None
+            assert issuer.fetches == []
+
+        with_issuer(work)
+
+    def test_the_user_may_refuse_by_claims_and_choose_algorithms(self):
+        async def work(issuer):
+            verify = issuer.verifier(claims=lambda claims: claims.get("tenant") == "t")
+            assert await verify(issuer.token()) is None
+            assert await verify(issuer.token(tenant="t"))
+            assert await issuer.verifier(algorithms=["RS256"])(issuer.token()) is None
+
+        with_issuer(work)
+
+    @pytest.mark.parametrize(
+        "options, why",
+        [
+            ({"audience": ""}, "audience="), ({"audience": []}, "audience="),
+            ({"audience": [""]}, "audience="), ({"algorithms": ["HS256"]}, "HS256"),
+            ({"algorithms": ["none", "RS256"]}, "none"), ({"algorithms": []}, "algorithms="),
+        ],
+    )  # fmt: skip
+    def test_what_would_let_everybody_in_cannot_be_configured(self, options, why):
+        """CVE-2026-116684, CVE-2025-69196."""
+        with pytest.raises(ValueError, match=why):
+            m.jwt_verifier("https://as.example", **{"audience": "x", **options})
+        with pytest.raises(TypeError):
+            m.jwt_verifier("https://as.example")
+        with pytest.raises(m.AuthError, match="https://"):
+            m.jwt_verifier("http://as.example", audience="x")
+
+    def test_keys_from_configuration(self):
+        key = m.read_pem(RSA_PKCS8)
+        verify = m.jwt_verifier("https://as.example", audience="a", keys=[m.jwk_of(key)])
+        claims = {"iss": "https://as.example", "aud": ["b", "a"], "exp": time.time() + 9, "sub": "s"}
+
+        async def main():
+            assert (await verify(m.make_jwt({}, claims, key))).subject == "s"
+
+        run(main())
+
+    def test_an_unknown_key_id_has_the_keys_fetched_once_and_not_again_soon(self, monkeypatch):
+        async def work(issuer):
+            verify = issuer.verifier(jwks_uri=issuer.root + "/jwks")
+            assert await verify(issuer.token())
+            issuer.keys["k2"] = m.ec_key(22)
+            assert await verify(issuer.token("k2")) is None, "too soon after the first fetch"
+            assert issuer.fetches == ["/jwks"]
+            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)  # as if the time had passed
+            assert all(await asyncio.gather(*(verify(issuer.token("k2")) for _ in range(5))))
+            assert issuer.fetches == ["/jwks"] * 2
+            monkeypatch.setattr(m, "REFETCH_SECONDS", 30.0)
+            for _ in range(5):
+                assert await verify(issuer.token("k3", m.ec_key(33))) is None
+            assert issuer.fetches == ["/jwks"] * 2
+            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)
+            assert await verify(issuer.token()) and len(issuer.fetches) == 2, "still good"
+            monkeypatch.setattr(m, "KEYS_SECONDS", -1.0)
+            assert await verify(issuer.token()) and len(issuer.fetches) == 3
+
+        with_issuer(work)
+
+    def test_old_keys_stay_while_the_issuer_is_down(self, monkeypatch, caplog):
+        async def work(issuer):
+            verify = issuer.verifier(jwks_uri=issuer.root + "/jwks")
+            assert await verify(issuer.token())
+            monkeypatch.setattr(m, "KEYS_SECONDS", -1.0)
+            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)
+            issuer.status = 500
+            assert await verify(issuer.token())
+
+        with_issuer(work)
+        assert "stay as they were" in caplog.text
+
+    def test_without_any_keys_the_answer_is_503_and_not_401(self):
+        async def work(issuer):
+            issuer.status = 500
+            verify = issuer.verifier()
+            with pytest.raises(m.ProtocolError) as caught:
+                await verify(issuer.token())
+            assert caught.value.http_status == 503
+            assert caught.value.headers == {"retry-after": "10"}
+            issuer.status = 200
+            assert await verify(issuer.token()), "it is asked again when it is back"
+
+        with_issuer(work)
+
+    @pytest.mark.parametrize(
+        "answer, outcome",
+        [
+            ({"active": True, "aud": "us", "sub": "alice", "scope": "a"}, "alice"),
+            ({"active": True, "aud": ["x", "us"], "client_id": "c"}, "c"),
+            ({"active": False}, None), ({"active": "true", "aud": "us", "sub": "a"}, None),
+            ({"active": 1, "aud": "us", "sub": "a"}, None), ({}, None),
+            ({"active": True, "sub": "a"}, None), ({"active": True, "aud": "them", "sub": "a"}, None),
+            ({"active": True, "aud": "us", "sub": "a", "exp": 1}, None),
+            ({"active": True, "aud": "us", "sub": "a", "iss": "https://evil.example"}, None),
+            ({"active": True, "aud": "us"}, None), ([], 503), (500, 503), (302, 503),
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_introspection(self, answer, outcome):
+        seen = []
+
+        async def handle(request, response):
+            seen.append(request)
+            if isinstance(answer, int):
+                await response.send(answer, {"location": "/elsewhere"}, b"")
+            else:
+                await response.send(200, {}, json.dumps(answer).encode())
+
+        async def main():
+            async with listening(handle) as listener:
+                verify = m.introspection(listener.root + "/check", "me", "s", audience="us",
+                                         issuer=listener.root)  # fmt: skip
+                if outcome == 503:
+                    with pytest.raises(m.ProtocolError) as caught:
+                        await verify("tok")
+                    assert caught.value.http_status == 503
+                else:
+                    who = await verify("tok")
+                    assert (who and who.subject) == outcome
+            assert m.read_query(seen[0].body.decode())["token"] == "tok"
+            assert seen[0].headers["authorization"] == "Basic bWU6cw==" and len(seen) == 1
+
+        run(main())
+
+    def test_an_audience_is_left_out_on_purpose_only(self):
+        async def handle(request, response):
+            await response.send(200, {}, b'{"active": true, "sub": "alice", "aud": "them"}')
+
+        async def main():
+            async with listening(handle) as listener:
+                url = listener.root + "/check"
+                assert await m.introspection(url, "me", "s", audience=None)("t")
+                with pytest.raises(TypeError):
+                    m.introspection(url, "me", "s")
+
+        run(main())
+
+
+ALICE = ("https://as.example", "alice")
+
+
+class TestGuard:
+    """RFC 6750, RFC 9728, before any engine."""
+
+    @staticmethod
+    def guard(**options):
+        def verify(token):
+            return {"a": m.Principal(*ALICE, scopes=["read"]), "rw": m.Principal(
+                *ALICE, scopes=["read", "write"])}.get(token)  # fmt: skip
+
+        options = {"verify": verify, "issuers": ["https://as.example"], "scopes": ["read"],
+                   "resource_url": "https://a.example/mcp", **options}  # fmt: skip
+        return m.Guard(**options)
+
+    @staticmethod
+    def refusal(guard, headers, query=""):
+        async def main():
+            with pytest.raises(m.ProtocolError) as caught:
+                await guard.identify(headers, query)
+            return caught.value.http_status, caught.value.headers.get("www-authenticate")
+
+        return run(main())
+
+    WHERE = (
+        'Bearer resource_metadata="https://a.example/.well-known/oauth-protected-resource/mcp", '
+        'scope="read"'
+    )
+
+    @pytest.mark.parametrize(
+        "headers, query, status, error",
+        [
+            ({}, "", 401, ""), ({"authorization": "Basic x"}, "", 401, ""),
+            ({"authorization": "Bearer"}, "", 401, ""), ({}, "access_token=a", 401, ""),
+            ({"authorization": "Bearer wrong"}, "", 401, "invalid_token"),
+            ({"authorization": "Bearer a, Bearer a"}, "", 400, "invalid_request"),
+            ({"authorization": "Bearer a"}, "x=1&access_token=a", 400, "invalid_request"),
+        ],
+    )  # fmt: skip
+    def test_a_refusal_says_what_is_wanted_and_an_error_only_where_there_was_one(
+        self, headers, query, status, error
+    ):
+        wanted = self.WHERE + (f', error="{error}"' if error else "")
+        assert self.refusal(self.guard(), headers, query) == (status, wanted)
+
+    def test_too_little_scope_names_all_that_is_needed(self):
+        guard = self.guard(scopes=["read", "admin"])
+        status, said = self.refusal(guard, {"authorization": "Bearer a"})
+        assert status == 403 and 'error="insufficient_scope"' in said
+        assert 'scope="read admin"' in said
+
+    def test_broad_scopes_imply_narrow_ones(self):
+        guard = self.guard(scopes=["list"], expand=lambda scopes: {"list"} & {*scopes, "list"})
+
+        async def main():
+            who = (await guard.identify({"authorization": "Bearer a"})).principal
+            assert who.scopes == {"read", "list"}
+
+        run(main())
+
+    def test_a_right_token_is_judged_once_a_minute(self, monkeypatch):
+        now, judged = [1000.0], []
+        monkeypatch.setattr(m.time, "time", lambda: now[0])
+
+        async def verify(token):
+            judged.append(token)
+            return m.Principal(*ALICE, scopes=["read"], expires_at=1090.0)
+
+        async def main():
+            guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
+            assert guard.known(headers) is None
+            for _ in range(3):
+                assert (await guard.identify(headers)).principal.subject == "alice"
+            assert judged == ["t"] and guard.known(headers).principal.subject == "alice"
+            now[0] += m.CACHE_SECONDS
+            assert guard.known(headers) is None
+            await guard.identify(headers)
+            assert judged == ["t", "t"]
+            now[0] = 1089.9
+            assert guard.known(headers)
+            now[0] = 1090.0  # never past its expiry
+            assert guard.known(headers) is None
+            assert b"t" not in guard.cache and all(len(key) == 32 for key in guard.cache)
+
+        run(main())
+
+    def test_the_memory_of_tokens_is_bounded(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_CACHED_TOKENS", 3)
+        guard = self.guard(verify=lambda token: m.Principal(*ALICE, scopes=["read"]))
+
+        async def main():
+            for number in range(5):
+                await guard.identify({"authorization": f"Bearer {number}"})
+                assert len(guard.cache) == min(number + 1, 3)
+            assert guard.known({"authorization": "Bearer 0"}) is None
+            assert guard.known({"authorization": "Bearer 4"})
+
+        run(main())
+
+    def test_a_judge_that_fails_lets_nobody_in_and_says_503(self, caplog):
+        def verify(token):
+            raise RuntimeError("hush")
+
+        async def main():
+            with pytest.raises(m.ProtocolError) as caught:
+                await self.guard(verify=verify).identify({"authorization": "Bearer a"})
+            assert caught.value.http_status == 503 and "hush" not in str(caught.value)
+
+        run(main())
+        assert "hush" in caplog.text
+
+    def test_metadata(self):
+        status, headers, body = self.guard(offered=["write"]).metadata()
+        assert status == 200 and headers["access-control-allow-origin"] == "*"
+        assert headers["cache-control"] == "max-age=3600"
+        assert json.loads(body) == {
+            "resource": "https://a.example/mcp", "authorization_servers": ["https://as.example"],
+            "scopes_supported": ["read", "write"], "bearer_methods_supported": ["header"],
+        }  # fmt: skip
+        bare = m.Guard(verify=print, resource_url="https://a.example/mcp")
+        assert json.loads(bare.metadata()[2]) == {
+            "resource": "https://a.example/mcp", "bearer_methods_supported": ["header"],
+        }  # fmt: skip
+        assert bare.challenge() == {"www-authenticate": "Bearer"}
+        with pytest.raises(m.AuthError, match="https://"):
+            m.Guard(verify=print, resource_url="http://a.example/mcp")
+
+
+def guarded_app():
+    app = demo()
+
+    @app.tool(scopes=["write"])
+    async def write(text: str, ctx: m.Context) -> str:
+        app.log.append(text)
+        return f"{ctx.principal.subject} {ctx.headers.get('authorization')}"
+
+    @app.tool
+    async def maybe(deep: bool, ctx: m.Context) -> str:
+        if deep:
+            ctx.require("write", "deep")
+        return "shallow"
+
+    return app
+
+
+TOKENS = {
+    "r": m.Principal(*ALICE, scopes=["read"]),
+    "r2": m.Principal(*ALICE, scopes=["read"]),
+    "rw": m.Principal(*ALICE, scopes=["read", "write"]),
+    "bob": m.Principal("https://as.example", "bob", scopes=["read"]),
+    "bare": m.Principal(*ALICE),
+}
+
+
+def guard_of(**options):
+    options = {"verify": TOKENS.get, "issuers": ["https://as.example"], "scopes": ["read"],
+               **options}  # fmt: skip
+    return m.Guard(**options)
+
+
+MODERN_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+MODERN_CALL = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call"}
+
+
+def modern_call(tool, **arguments):
+    """A call of the modern era: (message, headers)."""
+    return call_of(1, tool, arguments, _meta=MODERN_META), {**MODERN_CALL, "mcp-name": tool}
+
+
+class TestGuardedServer:
+    """Over HTTP: what is let in, and what is said to the rest."""
+
+    def test_the_metadata_are_public_at_both_places_and_name_our_url(self):
+        async def main():
+            async with guarded_app().http(port=0, auth=guard_of()) as server:
+                async with Caller(server.url) as caller:
+                    root = "/.well-known/oauth-protected-resource"
+                    for path in (root, root + "/mcp"):
+                        status, headers, doc = await caller.ask(
+                            "GET", b"", path, origin="https://any.example"
+                        )
+                        assert status == 200 and doc["resource"] == server.url
+                        assert "access-control-allow-origin" in headers
+                        assert headers["cache-control"] == "max-age=3600"
+                    assert await caller.status("GET", b"", root + "/other") == 404
+
+        run(main())
+
+    def test_without_a_token_nothing_is_read(self):
+        async def main():
+            async with guarded_app().http(port=0, auth=guard_of()) as server:
+                async with Caller(server.url) as caller:
+                    status, headers, _ = await caller.post(hello())
+                    where = f"{server.url.replace('/mcp', '')}/.well-known/oauth-protected-resource/mcp"
+                    assert status == 401
+                    assert headers["www-authenticate"] == (
+                        f'Bearer resource_metadata="{where}", scope="read"'
+                    )
+                    for token, status in (("wrong", 401), ("bare", 403), ("a b", 400), ("r", 200)):
+                        fields = {"authorization": f"Bearer {token}"}
+                        assert await caller.status("POST", hello(), **fields) == status, token
+                    target = "/mcp?access_token=r"
+                    assert await caller.status("POST", hello(), target) == 401
+                    assert await caller.status("POST", hello(), target, authorization="Bearer r") == 400
+                url = m.parse_url(server.url)
+                reader, writer = await asyncio.open_connection(url.host, url.port)
+                writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+                assert (await reader.readline()).startswith(b"HTTP/1.1 401 "), "before the body"
+                writer.transport.abort()
+
+        run(main())
+
+    @pytest.mark.parametrize("era", ["legacy", "modern"])
+    def test_a_tool_that_needs_more_is_403_before_it_runs(self, era):
+        async def main():
+            app = guarded_app()
+            async with app.http(port=0, auth=guard_of()) as server:
+                async with Caller(server.url) as caller:
+                    caller.headers["authorization"] = "Bearer r"
+                    if era == "legacy":
+                        await caller.open()
+
+                    async def call(tool, **arguments):
+                        msg, fields = modern_call(tool, **arguments)
+                        if era == "legacy":
+                            msg, fields = call_of(1, tool, arguments), {}
+                        return await caller.post(msg, **fields)
+
+                    for tool, arguments, scope in (
+                        ("write", {"text": "x"}, "read write"),
+                        ("maybe", {"deep": True}, "read write deep"),
+                    ):
+                        status, headers, answer = await call(tool, **arguments)
+                        assert status == 403 and answer["error"]["code"] == 403
+                        said = headers["www-authenticate"]
+                        assert 'error="insufficient_scope"' in said and f'scope="{scope}"' in said
+                        assert 'resource_metadata="' in said
+                    assert app.log == []
+                    assert (await call("maybe", deep=False))[0] == 200
+                    caller.headers["authorization"] = "Bearer rw"
+                    status, _, answer = await call("write", text="x")
+                    text = answer["result"]["content"][0]["text"]
+                    assert (status, text) == (200, "alice None"), "the token reaches no handler"
+
+        run(main())
+
+    def test_over_stdio_and_in_memory_there_are_no_scopes(self):
+        async def main():
+            async with m.Client(guarded_app()) as client:
+                assert await client.call("maybe", {"deep": True}) == "shallow"
+
+        run(main())
+
+    def test_a_server_that_nobody_guards_does_not_run_what_needs_a_scope(self):
+        async def main():
+            for options in ({}, {"token": "t"}):
+                async with guarded_app().http(port=0, **options) as server:
+                    async with m.Client(server.url, auth=options.get("token")) as client:
+                        with pytest.raises(m.AuthError, match="403"):
+                            await client.call("write", {"text": "x"})
+
+        run(main())
+
+    def test_a_session_belongs_to_its_principal_whatever_the_token(self):
+        """CVE-2026-52869, CVE-2026-52870."""
+
+        async def main():
+            async with guarded_app().http(port=0, auth=guard_of()) as server:
+                async with Caller(server.url) as caller:
+                    caller.headers["authorization"] = "Bearer r"
+                    await caller.open()
+                    for token, status in (("r", 200), ("r2", 200), ("rw", 200), ("bob", 404)):
+                        caller.headers["authorization"] = f"Bearer {token}"
+                        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+                        assert await caller.status("POST", ping) == status, token
+
+        run(main())
+
+    @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
+    def test_a_stream_ends_with_the_token_that_opened_it(self, era):
+        async def main():
+            until = time.time() + 0.3
+            who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
+            app = guarded_app()
+            async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+                async with Caller(server.url) as caller:
+                    caller.headers["authorization"] = "Bearer t"
+                    if era == "legacy":
+                        await caller.open()
+                        stream = await caller.events("GET")
+                    elif era == "first":
+                        stream = await caller.events("GET", target="/sse")
+                    else:
+                        params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
+                        msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+                               "params": params}  # fmt: skip
+                        fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen"}
+                        stream = await caller.events("POST", msg, **fields)
+                    while await stream.next() is not None:
+                        pass
+                    assert until <= time.time() < until + 5
+                    stream.answer.close()
+
+        run(main())
+
+    def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self):
+        def verify(token):
+            raise OSError("the database is down")
+
+        async def main():
+            async with guarded_app().http(port=0, auth=guard_of(verify=verify)) as server:
+                async with Caller(server.url) as caller:
+                    status, headers, _ = await caller.post(hello(), authorization="Bearer r")
+                    assert (status, headers["retry-after"]) == (503, "10")
+                    assert "www-authenticate" not in headers
+
+        run(main())
+
+    def test_the_url_must_be_told_where_others_can_reach_us(self):
+        async def main():
+            for options, why in (({"host": "0.0.0.0"}, "resource_url="), ({"local": False}, "resource")):
+                with pytest.raises(ValueError, match=why):
+                    async with guarded_app().http(port=0, auth=guard_of(), **options):
+                        pass
+
+        run(main())
+
+    def test_our_client_logs_in_steps_up_and_goes_on(self):
+        """Both ends, with JWTs that a fake issuer signs."""
+
+        async def work(world):
+            key = m.ec_key(5)
+            app = guarded_app()
+            verify = m.jwt_verifier(world.root, audience="http://us/mcp", keys=[m.jwk_of(key)])
+            guard = guard_of(verify=verify, issuers=[world.root])
+            async with app.http(port=0, auth=guard) as server:
+                give = world.give
+
+                def signed(scope):
+                    status, fields, doc = give(scope)
+                    claims = {"iss": world.root, "aud": "http://us/mcp", "sub": "alice",
+                              "exp": time.time() + 600, "scope": scope}  # fmt: skip
+                    return status, fields, {**doc, "access_token": m.make_jwt({}, claims, key)}
+
+                world.give = signed
+                async with m.Client(server.url, auth=world.oauth()) as client:
+                    assert await client.call("echo", {"text": "hi"}) == "hi"
+                    assert await client.call("write", {"text": "x"}) == "alice None"
+            assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
+            assert {asked["resource"] for asked in world.asked} == {server.url}
+
+        play(work)
+
+    def test_the_same_under_an_asgi_server(self):
+        async def main():
+            guard = guard_of(resource_url="https://a.example/mcp")
+            app = m.ASGIApp(guarded_app(), auth=guard, allowed_hosts=["a.example"])
+            said = []
+
+            async def ask(method, path, body=b"", **headers):
+                sent = []
+                messages = [{"type": "http.request", "body": body}]
+
+                async def receive():
+                    if messages:
+                        return messages.pop(0)
+                    await asyncio.get_running_loop().create_future()
+
+                async def send(message):
+                    sent.append(message)
+
+                pairs = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+                scope = {"type": "http", "method": method, "path": path, "query_string": b"",
+                         "headers": [(b"host", b"a.example"), *pairs]}  # fmt: skip
+                await app(scope, receive, send)
+                said.append(dict(sent[0]["headers"]))
+                return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
+
+            status, body = await ask("GET", "/.well-known/oauth-protected-resource/mcp")
+            assert status == 200 and json.loads(body)["resource"] == "https://a.example/mcp"
+            accept = {"accept": JSON_BOTH, "content_type": "application/json"}
+            status, _ = await ask("POST", "/mcp", b"{", **accept)
+            assert status == 401 and b"https://a.example/" in said[-1][b"www-authenticate"]
+            msg, fields = modern_call("write", text="x")
+            for token, wanted in (("r", 403), ("rw", 200)):
+                status, _ = await ask("POST", "/mcp", json.dumps(msg).encode(), **accept, **fields,
+                                      authorization=f"Bearer {token}")  # fmt: skip
+                assert status == wanted
+            await app.close()
+
+        run(main())
+
+
+###############################################################################
 # T39. The command line
 ###############################################################################
 

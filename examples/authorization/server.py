@@ -1,0 +1,301 @@
+"""A server that is its own authorization server: small, complete, and safe enough to copy.
+
+    python server.py [--port 8000] [--database FILE]     # then: any MCP client, at .../mcp
+
+People log in with a name and a password, agree on a page, and may take it back. Clients register
+themselves. All of it is five pages and five tables; MCP itself is served by mcp_lite, and Guard
+lets in whoever has a token that these pages gave out.
+
+What keeps it safe, and must stay if you copy it:
+  * redirect URIs are compared whole, and are https or this machine;
+  * every code works once, for a minute, for its client, its redirect URI and its PKCE challenge;
+  * of tokens, codes and passwords the database has hashes alone;
+  * a refresh token works once; one that comes a second time ends everything it led to;
+  * pages escape what they show, cannot be framed, and a form is good for one answer only.
+"""
+
+import argparse
+import html
+import json
+import secrets
+import sqlite3
+import sys
+import time
+from hashlib import scrypt, sha256
+from hmac import compare_digest
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # mcp_lite.py is two levels up
+
+from mcp_lite import Context, Guard, Principal, Server, code_challenge, is_loopback, parse_url
+
+ACCESS_SECONDS, REFRESH_SECONDS, CODE_SECONDS = 600, 30 * 86400, 60
+SCOPES = {"notes:read": "read your notes", "notes:write": "write notes in your name"}
+TABLES = """
+CREATE TABLE IF NOT EXISTS people  (name TEXT PRIMARY KEY, salt BLOB, password BLOB);
+CREATE TABLE IF NOT EXISTS clients (id TEXT PRIMARY KEY, name TEXT, redirects TEXT);
+CREATE TABLE IF NOT EXISTS codes   (hash BLOB PRIMARY KEY, asked TEXT, person TEXT, until REAL);
+CREATE TABLE IF NOT EXISTS tokens  (hash BLOB PRIMARY KEY, kind TEXT, family TEXT, client TEXT,
+                                    person TEXT, scope TEXT, until REAL, used INTEGER DEFAULT 0);
+CREATE TABLE IF NOT EXISTS notes   (person TEXT, text TEXT);
+"""
+PAGE_HEADERS = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+JSON_HEADERS = {"content-type": "application/json", "cache-control": "no-store"}
+
+
+def hashed(secret):
+    """Return what the database keeps of a secret that nobody can guess."""
+    return sha256(secret.encode()).digest()
+
+
+def stretched(password, salt):
+    """Return what the database keeps of a password, which somebody could guess."""
+    return scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1)
+
+
+class Problem(Exception):
+    """An error of OAuth: its code, and an HTTP status. RFC 6749 §5.2"""
+
+    def __init__(self, error, status=400):
+        super().__init__(error)
+        self.status = status
+
+
+class Authority:
+    """The authorization server: five pages of a server that has more than these."""
+
+    def __init__(self, root, database):
+        self.root, self.db = root, sqlite3.connect(database, isolation_level=None)
+        self.db.executescript(TABLES)
+        self.forms = {}  # what a form was made for, by its secret: (what is asked, until)
+
+    def mount(self, app):
+        """Serve the pages."""
+        pages = {
+            ("GET", "/.well-known/oauth-authorization-server"): self.metadata,
+            ("POST", "/register"): self.register,
+            ("GET", "/authorize"): self.ask,
+            ("POST", "/authorize"): self.answer,
+            ("POST", "/token"): self.token,
+            ("POST", "/revoke"): self.revoke,
+        }
+        for (method, path), fn in pages.items():
+            app.route(method, path, public=True)(self.safely(fn))
+
+    def safely(self, fn):
+        """Return a page whose problems are answers."""
+
+        async def page(request):  # on the loop, where the database is
+            try:
+                return fn(request)
+            except Problem as problem:
+                return problem.status, JSON_HEADERS, json.dumps({"error": str(problem)})
+
+        return page
+
+    def one(self, query, *values):
+        """Return the first row of a query, or None."""
+        return self.db.execute(query, values).fetchone()
+
+    def add_person(self, name, password):
+        """Let somebody log in."""
+        salt = secrets.token_bytes(16)
+        row = (name, salt, stretched(password, salt))
+        self.db.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?)", row)
+
+    def metadata(self, request):
+        """Say where everything is. RFC 8414"""
+        doc = {
+            "issuer": self.root,
+            "authorization_endpoint": self.root + "/authorize",
+            "token_endpoint": self.root + "/token",
+            "registration_endpoint": self.root + "/register",
+            "revocation_endpoint": self.root + "/revoke",
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "authorization_response_iss_parameter_supported": True,
+            "scopes_supported": list(SCOPES),
+        }
+        return 200, {**JSON_HEADERS, "access-control-allow-origin": "*"}, json.dumps(doc)
+
+    def register(self, request):
+        """Make a client of whoever asks: it gets no rights by that. RFC 7591"""
+        doc = json.loads(request.body)
+        uris, name = doc.get("redirect_uris") or [], str(doc.get("client_name", "a program"))[:80]
+        for uri in uris:
+            url = parse_url(uri)
+            if url.scheme != "https" and not is_loopback(url.host):
+                raise Problem("invalid_redirect_uri")
+        if not uris or len(uris) > 5:
+            raise Problem("invalid_redirect_uri")
+        id = secrets.token_urlsafe(16)
+        self.db.execute("INSERT INTO clients VALUES (?, ?, ?)", (id, name, json.dumps(uris)))
+        told = {"client_id": id, "client_name": name, "redirect_uris": uris,
+                "token_endpoint_auth_method": "none"}  # fmt: skip
+        return 201, JSON_HEADERS, json.dumps(told)
+
+    # The person's part.
+
+    def check_request(self, asked):
+        """Return the client's name; Problem unless it is known, and is answered at home."""
+        id = asked.get("client_id")
+        client = self.one("SELECT name, redirects FROM clients WHERE id = ?", id)
+        # Until this has passed, nobody is sent anywhere: the redirect URI may be an attacker's.
+        if client is None or asked.get("redirect_uri") not in json.loads(client[1]):
+            raise Problem("invalid_request")
+        if asked.get("response_type") != "code" or asked.get("code_challenge_method") != "S256":
+            raise Problem("invalid_request")
+        if not asked.get("code_challenge") or asked.get("resource") != self.root + "/mcp":
+            raise Problem("invalid_target")
+        if not set(asked.get("scope", "").split()) <= set(SCOPES):
+            raise Problem("invalid_scope")
+        return client[0]
+
+    def ask(self, request, said=""):
+        """Show the page on which a person logs in and agrees."""
+        asked = dict(parse_qsl(request.query))
+        name, now = self.check_request(asked), time.time()
+        self.forms = {key: form for key, form in self.forms.items() if form[1] > now}
+        secret = secrets.token_urlsafe(32)
+        self.forms[secret] = (asked, now + 600)
+        wants = "".join(f"<li>{html.escape(SCOPES[s])}" for s in asked.get("scope", "").split())
+        home = html.escape(parse_url(asked["redirect_uri"]).authority)
+        return 200, PAGE_HEADERS, (
+            f"<!doctype html><title>Log in</title><h1>{html.escape(name)} wants to</h1>"
+            f"<ul>{wants or '<li>know that it is you'}</ul><p>It will be told at {home}. {said}"
+            f'<form method="post"><input type="hidden" name="form" value="{secret}">'
+            '<input name="person" placeholder="name">'
+            '<input name="password" type="password" placeholder="password">'
+            '<button name="answer" value="yes">Agree</button>'
+            '<button name="answer" value="no">Refuse</button></form>'
+        )  # fmt: skip
+
+    def answer(self, request):
+        """Send the browser back, with a code if the person agreed."""
+        form = dict(parse_qsl(request.body.decode()))
+        asked, until = self.forms.pop(form.get("form"), (None, 0))
+        if asked is None or until < time.time():
+            raise Problem("invalid_request")
+        back = {"state": asked.get("state", ""), "iss": self.root}
+        if form.get("answer") == "yes":
+            name = form.get("person")
+            person = self.one("SELECT salt, password FROM people WHERE name = ?", name)
+            salt, known = person or (b"nobody", b"")
+            if not compare_digest(stretched(form.get("password", ""), salt), known):
+                raise Problem("access_denied", 403)
+            code = secrets.token_urlsafe(32)
+            row = (hashed(code), json.dumps(asked), name, time.time() + CODE_SECONDS)
+            self.db.execute("INSERT INTO codes VALUES (?, ?, ?, ?)", row)
+            back["code"] = code
+        else:
+            back["error"] = "access_denied"
+        where = asked["redirect_uri"]
+        where += ("&" if "?" in where else "?") + urlencode(back)
+        return 303, {**PAGE_HEADERS, "location": where}, ""
+
+    # The client's part.
+
+    def token(self, request):
+        """Give tokens for a code, or for a refresh token. RFC 6749 §4.1.3, §6"""
+        form = dict(parse_qsl(request.body.decode()))
+        grants = {"authorization_code": self.by_code, "refresh_token": self.by_refresh}
+        if form.get("grant_type") not in grants:
+            raise Problem("unsupported_grant_type")
+        family, client, person, scope = grants[form["grant_type"]](form)
+        doc = {"token_type": "Bearer", "expires_in": ACCESS_SECONDS, "scope": scope}
+        for kind, seconds in (("access", ACCESS_SECONDS), ("refresh", REFRESH_SECONDS)):
+            doc[f"{kind}_token"] = token = secrets.token_urlsafe(32)
+            row = (hashed(token), kind, family, client, person, scope, time.time() + seconds)
+            self.db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, 0)", row)
+        return 200, JSON_HEADERS, json.dumps(doc)
+
+    def by_code(self, form):
+        """Return what a code stands for, once."""
+        code = hashed(form.get("code", ""))
+        row = self.one("SELECT asked, person, until FROM codes WHERE hash = ?", code)
+        self.db.execute("DELETE FROM codes WHERE hash = ?", (code,))
+        if row is None or row[2] < time.time():
+            raise Problem("invalid_grant")
+        asked = json.loads(row[0])
+        same = all(form.get(name) == asked.get(name)
+                   for name in ("client_id", "redirect_uri", "resource"))  # fmt: skip
+        proof = code_challenge(form.get("code_verifier", ""))
+        if not same or not compare_digest(proof, asked["code_challenge"]):
+            raise Problem("invalid_grant")
+        return secrets.token_hex(8), asked["client_id"], row[1], asked.get("scope", "")
+
+    def by_refresh(self, form):
+        """Return what a refresh token stands for, once; a second time it ends its family."""
+        row = self.one(
+            "SELECT family, client, person, scope, until, used FROM tokens"
+            " WHERE hash = ? AND kind = 'refresh'", hashed(form.get("refresh_token", "")),
+        )  # fmt: skip
+        if row is None or row[1] != form.get("client_id") or row[4] < time.time():
+            raise Problem("invalid_grant")
+        if row[5]:  # stolen, by whom does not matter. RFC 9700 §4.14.2
+            self.db.execute("DELETE FROM tokens WHERE family = ?", row[:1])
+            raise Problem("invalid_grant")
+        self.db.execute("UPDATE tokens SET used = 1 WHERE hash = ?",
+                        (hashed(form["refresh_token"]),))  # fmt: skip
+        return row[:4]
+
+    def revoke(self, request):
+        """Forget a token and all that belong to it; the answer is the same for any. RFC 7009"""
+        form = dict(parse_qsl(request.body.decode()))
+        self.db.execute(
+            "DELETE FROM tokens WHERE family IN (SELECT family FROM tokens WHERE hash = ?"
+            " AND client = ?)", (hashed(form.get("token", "")), form.get("client_id")),
+        )  # fmt: skip
+        return 200, JSON_HEADERS, "{}"
+
+    async def verify(self, token):
+        """Judge an access token, for Guard."""
+        row = self.one("SELECT person, client, scope, until FROM tokens"
+                       " WHERE hash = ? AND kind = 'access'", hashed(token))  # fmt: skip
+        if row is None or row[3] < time.time():
+            return None
+        return Principal(self.root, row[0], row[1], row[2].split(), row[3])
+
+
+def build(root, database=":memory:"):
+    """Return a server of notes, its authority, and the guard between them."""
+    app, authority = Server("notes"), Authority(root, database)
+    authority.mount(app)
+
+    @app.tool(scopes=["notes:read"])
+    async def notes(ctx: Context) -> list[str]:
+        """List your notes."""
+        rows = authority.db.execute(
+            "SELECT text FROM notes WHERE person = ?", (ctx.principal.subject,)
+        )
+        return [text for (text,) in rows]
+
+    @app.tool(scopes=["notes:write"])
+    async def write(text: str, ctx: Context) -> str:
+        """Write a note."""
+        authority.db.execute("INSERT INTO notes VALUES (?, ?)", (ctx.principal.subject, text))
+        return f"{ctx.principal.subject} has written {text!r}"
+
+    guard = Guard(resource_url=root + "/mcp", issuers=[root], verify=authority.verify,
+                  offered=["notes:read"])  # fmt: skip
+    return app, authority, guard
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Notes, for people who log in.")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--database", default="notes.sqlite")
+    args = parser.parse_args()
+    app, authority, guard = build(f"http://127.0.0.1:{args.port}", args.database)
+    name, password = "alice", secrets.token_urlsafe(9)
+    authority.add_person(name, password)
+    print(f"log in as {name}, with the password {password}", file=sys.stderr)
+    app.run("http", port=args.port, auth=guard)
