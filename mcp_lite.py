@@ -5570,6 +5570,7 @@ class Context:
         caller = self.exchange.caller
         missing = set(scopes).difference(getattr(caller.principal, "scopes", ()))
         if missing and (caller.address or caller.principal is not None):
+            # spec: basic/authorization/index#runtime-insufficient-scope-errors
             problem = f"this needs the scope {' '.join(sorted(missing))}"
             raise RPCError(FORBIDDEN, problem, {"scope": " ".join(scopes)})
 
