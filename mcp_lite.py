@@ -81,61 +81,70 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     Part II   One conversation
      5  Requests in flight
      6  Lifecycle
-     7  Tasks and channels
-     8  Peer
+     7  Tasks and threads
+     8  Channels
+     9  Requests of ours
+    10  Peer
     Part III  A server
-     9  JSON Schema
-    10  Python signatures
-    11  URI templates
-    12  Content and forms
-    13  Rounds
-    14  Context
-    15  Registrations
-    16  Server
-    17  Handlers
-    18  Tasks, the extension
+    11  JSON Schema
+    12  Schema documents
+    13  Python annotations
+    14  Python signatures
+    15  URI templates
+    16  Content and forms
+    17  Rounds
+    18  Context
+    19  Registrations
+    20  Lifespans
+    21  Server
+    22  Handlers
+    23  Tasks, the extension
     Part IV   stdio
-    19  Lines and pipes
-    20  Standard streams
+    24  Lines and pipes
+    25  Standard streams
     Part V    A client
-    21  Questions and announcements
-    22  Client
-    23  Child processes
+    26  Questions and announcements
+    27  One request
+    28  Client
+    29  Child processes
     Part VI   HTTP
-    24  HTTP/1.1
-    25  Server-sent events
-    26  HTTP rules
-    27  Connections
-    28  Streams and sessions
-    29  The endpoint
-    30  Engines
-    31  HTTP client
-    32  Streamable HTTP, the client's end
+    30  HTTP/1.1, heads and values
+    31  HTTP/1.1, messages
+    32  Server-sent events
+    33  HTTP rules
+    34  Mirrored headers
+    35  Connections
+    36  Listeners
+    37  Streams and sessions
+    38  The endpoint
+    39  Engines
+    40  HTTP client
+    41  Streamable HTTP, the client's end
     Part VII  Authorization
-    33  OAuth rules
-    34  Keys and tokens
-    35  Keeping, listening, fetching
-    36  Logging in
-    37  Guarding a server
+    42  OAuth rules
+    43  Keys and tokens
+    44  Keeping, listening, fetching
+    45  Logging in
+    46  Guarding a server
     Part VIII The command line
-    38  Showing
-    39  Verbs
+    47  Showing
+    48  Verbs
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
-    [19] Source reads bytes from a pipe, LineDecoder (19) cuts them into lines.
-    [ 8] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
+    [24] Source reads bytes from a pipe, LineDecoder (24) cuts them into lines.
+    [ 9] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
-    [ 8] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
-    [16] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
-    [16] A Context is made: the facts of the session, or of the request itself.
-    [16] HANDLERS leads, through the author's middlewares, to call_tool().
-    [ 9] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
-    [15] Entry.call() runs the function, on the loop or in a thread (7).
-    [ 8] What it reports meanwhile goes out by `send`: progress, logs, questions.
-    [15] Tool.result() makes content and structured output, strip_unknown() (4) what rev knows.
-    [ 8] Peer.reply() sends the answer, unless the request was cancelled.
+    [ 9] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
+    [21] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
+    [21] A Context is made: the facts of the session, or of the request itself.
+    [21] HANDLERS leads, through the author's middlewares, to call_tool().
+    [11] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
+    [19] Entry.call() runs the function, on the loop or in a thread (7).
+    [ 9] What it reports meanwhile goes out by `send`: progress, logs, questions.
+    [19] Tool.result() makes content and structured output, strip_unknown() (4) what rev knows.
+    [ 9] Peer.reply() sends the answer, unless the request was cancelled.
 
 
 NOTATION
@@ -158,7 +167,7 @@ THE FIRST HOUR   Read Parts I and II from the start: 2,000 lines, and no input o
 them. Section 2 says who is to blame for an error, 3 what a message is, and 4 is the whole history
 of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the two small
 state machines, of a request and of a session. Section 8 puts them together: after it, two programs
-talk. Then section 13 for the one idea that is not obvious, how a call that asks is run again.
+talk. Then section 17 for the one idea that is not obvious, how a call that asks is run again.
 
 To add a method: one row in 4, one function in 17. A limit stands at the head of the section that
 enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
@@ -283,7 +292,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. The peer never sees a traceback, nor the text of an exception not raised for it.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 26 has the table.
+# Not here. HTTP status codes of errors: section 33 has the table.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -461,7 +470,7 @@ def wire_error(exc: BaseException) -> Msg:
 #              bounded size, depth, element count and digits, all checked before the parser runs.
 #           5. Encoding never emits a newline, NaN or invalid UTF-8, and leaves absent keys out.
 # Plan.     Four constructors, classify(), decode(), encode(); then JSON values and their types.
-# Not here. Which methods exist and when: section 4. Who awaits an answer: sections 5 and 8.
+# Not here. Which methods exist and when: section 4. Who awaits an answer: sections 5 and 9.
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
 MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
@@ -1182,7 +1191,7 @@ def is_modern(msg: Msg) -> bool:
 #           4. Time is an argument, `now`, in seconds of any steady clock.
 # Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
 #           that we sent; Budget, a rate; ProgressMeter, what may be said of it when.
-# Not here. Futures, tasks and timers: section 8 attaches them.
+# Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_HELD_BYTES = 32 * 1024 * 1024  # of requests that wait because so many are being served
 HELD_OVERHEAD = 512  # bytes for which each of them counts besides its own
@@ -1521,7 +1530,7 @@ class HeldMessages:
 #           4. Handlers see Facts, never where the facts came from.
 # Plan.     Facts; SESSION and Session; admit(), which says what a method call may do; the metadata
 #           of a modern request.
-# Not here. HTTP's session ids and headers: section 26.
+# Not here. HTTP's session ids and headers: section 33.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -1742,9 +1751,9 @@ def decide_era(outcome: Any) -> str:
     return "legacy"
 
 ###############################################################################
-# 7. Tasks and channels
+# 7. Tasks and threads
 ###############################################################################
-# Uses sections 1 to 3 and 5.
+# Uses sections 1, 2 and 5.
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
@@ -1768,17 +1777,11 @@ def decide_era(outcome: Any) -> str:
 #           interface between a conversation and its channel, and the simplest channel, in memory.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 
-__all__ += ["Transport", "memory_transports"]
-
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
 MAX_CLIENTS = 10_000  # whose rates are remembered; who was silent for longest begins anew
 BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
-MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
-MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
-MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
-
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
@@ -2199,6 +2202,27 @@ class LoopWatch:
         watchdog.stop()
 
 
+###############################################################################
+# 8. Channels
+###############################################################################
+# Uses sections 1 to 3 and 7.
+#
+# Problem.  A conversation needs a channel. The channel should know nothing of what it carries.
+#           Much may be said at once to a reader who is slow.
+# Rules.    1. A Transport carries messages and knows nothing of what they mean.
+#           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
+#              twice is said once. A reader who is too slow is let go.
+# Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
+# Not here. Pipes: section 20. HTTP: sections 30 and 31.
+
+__all__ += ["Transport", "memory_transports"]
+
+MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
+MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
+MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
+
+
+
 #: Numbers for the keys of messages that are never said twice.
 _serial = itertools.count()
 
@@ -2431,10 +2455,9 @@ def memory_transports() -> tuple[Transport, Transport]:
     return ours, theirs
 
 ###############################################################################
-# 8. Peer
+# 9. Requests of ours
 ###############################################################################
-# Uses sections 1 to 3 and 5 to 7.
-#
+# Uses sections 1 to 3, 5 and 7.
 #
 # Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
 #           over a channel that may be a pipe, a socket or a list in memory.
@@ -2450,11 +2473,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 #              period of grace.
 # Plan.     The trace hook; Asker, for requests of ours: ask(); Peer, for everything: receive(),
 #           handle(), reply(), run().
-# Not here. What requests mean: sections 16 and 21 give a Peer its `serve` and `on_notification`.
+# Not here. What requests mean: sections 21 and 26 give a Peer its `serve` and `on_notification`.
 
-MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
-MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
-FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
 
 
@@ -2593,6 +2613,32 @@ class Asker:
             if into is not None and not task.done():
                 into.add(task)
                 task.add_done_callback(into.discard)
+
+
+async def _await(outcome: Awaitable[Any]) -> Any:
+    return await outcome
+
+
+###############################################################################
+# 10. Peer
+###############################################################################
+# Uses sections 1 to 3, 5 to 7 and 9.
+#
+# Problem.  The other half of a conversation: the peer sends requests and cancels them, and it may
+#           send them faster than they can be served.
+# Rules.    1. A Peer knows one conversation and no channel: the way back, `send`, comes with each
+#              message. On a pipe it is the same for all; on HTTP it is that POST's answer.
+#           2. One task per incoming request. Everything else is done on the spot.
+#           3. A full server still hears: cancellations, pings and answers are read at once. New
+#              requests wait, up to a bound in bytes, and are refused beyond it.
+#           4. When the channel ends, what we asked fails at once, saying why; what we serve has a
+#              period of grace.
+# Plan.     Peer: a message arrives, requests of the peer, the channel.
+# Not here. What requests mean: Conversation and Client give a Peer its `serve`.
+
+MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
+MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
+FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 
 
 class Peer(Asker):
@@ -3038,18 +3084,14 @@ def _runs(task: Any) -> bool:
         return asyncio.current_task() is task
     return False
 
-
-async def _await(outcome: Awaitable[Any]) -> Any:
-    return await outcome
-
 # =============================================================================
 # Part III. A server
 # =============================================================================
 
 ###############################################################################
-# 9. JSON Schema
+# 11. JSON Schema
 ###############################################################################
-# Pure. Uses sections 1 to 3.
+# Pure. Uses sections 1 and 3.
 #
 # Problem.  A tool is described to a model by a JSON Schema, and what the model sends has to be
 #           checked against it. The values come from strangers, and so do some of the schemas.
@@ -3066,18 +3108,11 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 
 __all__ += ["compile_schema", "Validator"]
 
-MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
-MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
-MAX_SCHEMA_URI_CHARS = 8192  # of an $id, with the one that it is relative to; joined 10,000 times
-MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
 MAX_VALIDATION_STEPS = 2_000_000  # work of one validation; about a second, see CheckRun
 MAX_FAILURES = 8  # violations that are reported of one value; nobody reads more
 MAX_PATH_STEPS = 32  # of the path to a violation that is reported; the rest is left out
 MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
 MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one that may take the square of its length
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-DRAFT_07 = "http://json-schema.org/draft-07/schema"
 
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
@@ -3609,6 +3644,27 @@ KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] =
 }  # fmt: skip
 
 
+###############################################################################
+# 12. Schema documents
+###############################################################################
+# Pure. Uses sections 1 to 3 and 11.
+#
+# Problem.  Schemas refer to each other, by URIs, anchors and pointers, and to places further out.
+# Rules.    1. `$ref` stays inside the document: nothing is ever fetched.
+#           2. Depth, size and the work of compiling are bounded, like the work of checking.
+# Plan.     SchemaDocument walks a schema once and joins references to their targets; KEYWORDS says
+#           which function compiles which keyword; Validator; compile_schema().
+# Not here. What single keywords mean: the section before.
+
+MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
+MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
+MAX_SCHEMA_URI_CHARS = 8192  # of an $id, with the one that it is relative to; joined 10,000 times
+MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_07 = "http://json-schema.org/draft-07/schema"
+
+
+
 # References. A subschema is known by its place: the steps from the root of the document, as in a
 # JSON pointer. `$id` gives a subschema a URI and makes it a scope: references inside it are
 # relative to that URI, and `$anchor` gives a subschema a name in the scope that it stands in.
@@ -3893,9 +3949,9 @@ def compile_schema(schema: JSON) -> Validator:
     return Validator(schema)
 
 ###############################################################################
-# 10. Python signatures
+# 13. Python annotations
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 9.
+# Pure. Uses sections 1 to 3 and 12.
 #
 # Problem.  Authors write Python functions with annotations. Models call them with JSON. The schemas
 #           of the arguments have to be written, and values converted in both directions.
@@ -3913,14 +3969,11 @@ def compile_schema(schema: JSON) -> Validator:
 #           to_json() goes the other way. read_docstring() finds what the author wrote about
 #           parameters. parameters_of() sorts parameters by who fills them, and signature_of() puts
 #           all together.
-# Not here. The class of the context (section 14): the caller passes it in.
+# Not here. The class of the context (section 18): the caller passes it in.
 
 __all__ += ["Header"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
-CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
-MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
-
 
 class Header(NamedTuple):
     """`Annotated[str, Header("Region")]`: clients repeat this argument in an HTTP header."""
@@ -4337,6 +4390,23 @@ def _json_inside(step: str | int, value: Any) -> JSON:
     return value if type(value) in PLAIN else _read_inside(step, _json_of, value)
 
 
+###############################################################################
+# 14. Python signatures
+###############################################################################
+# Pure. Uses sections 1 to 3 and 13.
+#
+# Problem.  A function has a name, parameters and a docstring; a model needs a schema of them.
+# Rules.    1. What JSON cannot fill is an error when the function is registered. It names function,
+#              parameter and remedy.
+#           2. A name that the author has bound, as by functools.partial, is not for the model.
+# Plan.     read_docstring(); the parameters of a function; signature_of().
+# Not here. The class of the context: the caller passes it in.
+
+CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
+MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
+
+
+
 #: Three ways to describe parameters in a docstring: the block that does so, and one entry in it.
 DOCSTRING_STYLES = [
     (  # Google: "Args:", and indented below it "name (type): words", or with a dash for the colon
@@ -4558,7 +4628,7 @@ def signature_of(
     )
 
 ###############################################################################
-# 11. URI templates
+# 15. URI templates
 ###############################################################################
 # Pure. Follows RFC 6570. Uses section 1.
 #
@@ -4755,16 +4825,16 @@ class Template:
         return [*left, path[start:stop], *reversed(right)]
 
 ###############################################################################
-# 12. Content and forms
+# 16. Content and forms
 ###############################################################################
-# Uses sections 1 to 4, 9 and 10.
+# Uses sections 1 to 4, 12 and 13.
 #
 # Problem.  Authors return texts, images, records; the wire wants content blocks. And a person is
 #           asked by a form, made from a type.
 # Rules.    1. Content is the wire's dict, made by a class with the right name.
 #           2. A form asks for what every client can show: flat fields of primitive types.
 # Plan.     The content classes; blocks_of(), messages_of(), contents_of(); Form; Elicited.
-# Not here. When a form is sent: sections 13 and 14.
+# Not here. When a form is sent: sections 17 and 18.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
 
@@ -5042,9 +5112,9 @@ class InputRequired(NamedTuple):
     state: JSON = None
 
 ###############################################################################
-# 13. Rounds
+# 17. Rounds
 ###############################################################################
-# Uses sections 1 to 3, 5, 10 and 12.
+# Uses sections 1 to 3, 5, 13 and 16.
 #
 # Problem.  In the modern era a server sends no requests. A handler that must ask the client in the
 #           middle of a call cannot wait for the answer: the call has to end with the question. The
@@ -5060,7 +5130,7 @@ class InputRequired(NamedTuple):
 #              keeps nothing, so that another process can serve the next round.
 # Plan.     A timeline; Run, one run of a handler; Rounds, the record of a call; the sealed state;
 #           Asking, the ways of a question to the client.
-# Not here. ctx.elicit() and its siblings: section 14. Questions of tasks: section 18.
+# Not here. ctx.elicit() and its siblings: section 18. Questions of tasks: section 23.
 #
 # A tool that asks twice and calls a function once:
 #
@@ -5466,9 +5536,9 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
     return questions
 
 ###############################################################################
-# 14. Context
+# 18. Context
 ###############################################################################
-# Uses sections 1 to 7, 10, 12 and 13.
+# Uses sections 1 to 6, 8, 13, 16 and 17.
 #
 # Problem.  A handler wants to know of its request, to report while it runs, and to ask the client
 #           for something. It should not see the era, the transport, or which thread it runs in.
@@ -5480,7 +5550,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 #           4. A record of the program's log goes to the client whose request caused it. A record
 #              without a request might be somebody else's secret.
 # Plan.     Context: what it knows, saying, asking, what must not be done twice; LogHandler.
-# Not here. Who makes a Context: section 16. How a function gets one: section 15.
+# Not here. Who makes a Context: section 21. How a function gets one: section 19.
 
 __all__ += ["Context", "LogHandler"]
 
@@ -5970,9 +6040,9 @@ class LogHandler(logging.Handler):
             self.handleError(record)
 
 ###############################################################################
-# 15. Registrations
+# 19. Registrations
 ###############################################################################
-# Uses sections 1 to 4, 7 and 9 to 14.
+# Uses sections 1 to 4 and 11 to 18.
 #
 # Problem.  Authors have plain functions, and want to offer them as tools, resources and prompts
 #           without learning the protocol.
@@ -5986,11 +6056,9 @@ class LogHandler(logging.Handler):
 #           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
 #           Registrations, the half of a server that knows what it offers; Life and Lives, what is
 #           open while it serves.
-# Not here. The other half, which serves: section 16. The methods that list and call: section 17.
+# Not here. The other half, which serves: section 21. The methods that list and call: section 22.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
-CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
-
 
 def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
@@ -6470,6 +6538,23 @@ def place_of(frame: types.FrameType | None) -> str:
     return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
 
 
+###############################################################################
+# 20. Lifespans
+###############################################################################
+# Uses sections 1, 7 and 19.
+#
+# Problem.  A server opens things before it serves, and closes them afterwards: in the right order,
+#           for each event loop that it serves on.
+# Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
+#              opens while the old one is leaving.
+#           2. One loop at a time hears the bus; when that loop ends, another takes over.
+# Plan.     Life, a lifespan that is open; Lives, those of a server.
+# Not here. The threads of a server: section 7.
+
+CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
+
+
+
 class Life:
     """A lifespan that is open on one event loop: a task of its own enters it and leaves it."""
 
@@ -6589,9 +6674,9 @@ class Lives:
             life.tasks.spawn(self.bus.hear())
 
 ###############################################################################
-# 16. Server
+# 21. Server
 ###############################################################################
-# Uses sections 1 to 8, 12, 14 and 15.
+# Uses sections 1 to 8, 10, 16 and 18 to 20.
 #
 # Problem.  What was registered is to be served: to clients of any revision, many at a time, over
 #           any transport, in a loop or a thread of the author's choice.
@@ -6604,7 +6689,7 @@ class Lives:
 #           5. A server that is told to end answers what it does not finish, and ends in time.
 # Plan.     HANDLERS; Conversation, what the server keeps for one client; Bus; the options; Server,
 #           for the author; ServerThread.
-# Not here. How bytes come and go: sections 20 and 30 register themselves in RUNNERS and ENGINES.
+# Not here. How bytes come and go: sections 25 and 39 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
@@ -7173,9 +7258,9 @@ class ServerThread:
             self._thread.join(timeout)
 
 ###############################################################################
-# 17. Handlers
+# 22. Handlers
 ###############################################################################
-# Uses sections 1 to 4, 6, 7, 9, 11, 12, 15 and 16.
+# Uses sections 1 to 4, 6, 8, 12, 15, 16, 19 and 21.
 #
 # Problem.  Each method of the protocol has its answer.
 # Rules.    1. One function answers a method; it finds its parameters checked, and returns the
@@ -7185,7 +7270,7 @@ class ServerThread:
 #           3. A list is told in pages. The list may change between two pages: what stays in it is
 #              told exactly once.
 # Plan.     The handshake; pages and lists; calling, reading, completing; announcements.
-# Not here. Methods of the extension for tasks: section 18.
+# Not here. Methods of the extension for tasks: section 23.
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
 MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
@@ -7303,7 +7388,7 @@ def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
     return item
 
 
-#: From the `task` of a tool to the function that runs it, where section 18 has one.
+#: From the `task` of a tool to the function that runs it, where section 23 has one.
 TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {}
 
 
@@ -7582,9 +7667,9 @@ async def set_level(ctx: Context) -> Msg:
     return {}
 
 ###############################################################################
-# 18. Tasks, the extension
+# 23. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 3, 7, 12, 13, 16 and 17.
+# Uses sections 1 to 3, 7, 16, 17, 21 and 22.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
@@ -7596,7 +7681,7 @@ async def set_level(ctx: Context) -> Msg:
 #           5. One principal gets at most half of the places that the others have left over. Where
 #              results take too many bytes, the principal that holds most loses its oldest.
 # Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
-# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 17 carry them.
+# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 22 carry them.
 #
 # spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
 
@@ -7883,9 +7968,9 @@ async def serve_task(ctx: Context) -> Msg:
 # =============================================================================
 
 ###############################################################################
-# 19. Lines and pipes
+# 24. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 3 and 7.
+# Uses sections 1 to 3, 7 and 8.
 #
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
@@ -7898,7 +7983,7 @@ async def serve_task(ctx: Context) -> Msg:
 #           4. What is written in one turn of the loop leaves in one piece. A slow reader makes
 #              writers wait, never memory grow.
 # Plan.     Decoder and LineDecoder; Source and Sink, both a Descriptor; LineTransport.
-# Not here. Whose pipes they are: sections 20 and 23.
+# Not here. Whose pipes they are: sections 25 and 29.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
@@ -8272,9 +8357,9 @@ class LineTransport(Transport):
         raise NotImplementedError
 
 ###############################################################################
-# 20. Standard streams
+# 25. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 16 and 19.
+# Uses sections 1 to 3, 7, 21 and 24.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -8459,9 +8544,9 @@ RUNNERS["stdio"] = serve_stdio
 # =============================================================================
 
 ###############################################################################
-# 21. Questions and announcements
+# 26. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 7, 9, 10, 12, 14, 15 and 17.
+# Uses sections 1 to 8, 12, 13, 16, 18, 19 and 22.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
@@ -9027,9 +9112,9 @@ class Announcements:
             subscription.news.set()  # the iterator looks again
 
 ###############################################################################
-# 22. Client
+# 27. One request
 ###############################################################################
-# Uses sections 1 to 8, 10, 12, 13, 16 to 18 and 21.
+# Uses sections 1 to 3, 5, 6, 8, 16, 17, 21, 23 and 26.
 #
 # Problem.  A program wants to use a server: connect, list, call, and get values or one clear error.
 # Rules.    1. One task owns the connection. close() works from any task, any number of times.
@@ -9045,10 +9130,6 @@ class Announcements:
 #           session begun anew; Client.
 # Not here. What each kind of target is: later sections add themselves to CONNECTORS.
 
-__all__ += ["Client"]
-
-MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
-MAX_LIST_BYTES = 64 * 1024 * 1024  # of all pages of one list; four of the longest messages
 MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
 
 
@@ -9275,6 +9356,57 @@ class Call:
             await asyncio.sleep(pace.wait(None, False, self.clock()))
 
 
+def text_or_bytes(item: Msg) -> str | bytes:
+    """Return what one of the contents of a resource holds; ProtocolError if it holds neither.
+
+    >>> text_or_bytes({"uri": "x://a", "blob": "aGk="})
+    b'hi'
+    """
+    if "blob" not in item:
+        return str(member(item, "text", str, "resource"))
+    try:
+        return base64.b64decode(member(item, "blob", str, "resource"), validate=True)
+    except ValueError:
+        problem = f"the server sent a blob of {item.get('uri')} that is not Base64"
+        raise ProtocolError(problem) from None
+
+
+def reference_to(name: str) -> Msg:
+    """Return what is to be completed: a template, by its URI, or a prompt, by its name.
+
+    >>> reference_to("note://{name}"), reference_to("review")
+    ({'type': 'ref/resource', 'uri': 'note://{name}'}, {'type': 'ref/prompt', 'name': 'review'})
+    """
+    if "://" in name or "{" in name:
+        return {"type": "ref/resource", "uri": name}
+    return {"type": "ref/prompt", "name": name}
+
+
+class Batch:
+    """Requests that travel as one array, which is sent when the last of them has come."""
+
+    def __init__(self, size: int, send: Send) -> None:
+        self.size, self.send = size, send
+        self.messages: list[Msg] = []
+
+    async def __call__(self, msg: Msg) -> None:
+        """Take a message; send a cancellation, or a second try, by itself."""
+        if len(self.messages) == self.size:
+            await self.send(msg)
+        elif "id" in msg:
+            self.messages.append(msg)
+            if len(self.messages) == self.size:
+                await self.send(self.messages)  # type: ignore[arg-type]
+
+
+async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
+    """Return the result of a request, or the error with which the server refused it."""
+    try:
+        return await answer
+    except RemoteError as exc:
+        return exc
+
+
 #: The notifications that Client() takes callbacks for, and the arguments of each callback.
 HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
     "notifications/message": lambda params: map(params.get, ("level", "data", "logger")),
@@ -9283,8 +9415,6 @@ HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
     "notifications/tools/list_changed": lambda params: (),
     "notifications/prompts/list_changed": lambda params: (),
 }
-NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
-
 
 class Renewal:
     """A legacy session is begun anew, when the server knows the old one no longer."""
@@ -9325,6 +9455,28 @@ class Renewal:
             except MCPError as exc:
                 return logger.warning("%s announces nothing any more: %s", client.peer.name, exc)
             await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
+
+
+###############################################################################
+# 28. Client
+###############################################################################
+# Uses sections 1 to 8, 10, 13, 16, 21, 22, 26 and 27.
+#
+# Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
+#           with one clear error when something goes wrong.
+# Rules.    1. One task owns the connection. close() works from any task, any number of times.
+#           2. Capabilities are declared from the callbacks that were given; what the server did
+#              not declare is not asked for.
+#           3. Lists are read page by page, and a server that goes round in circles is caught.
+# Plan.     Client: the connection, asking, lists, using, being told.
+# Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
+
+__all__ += ["Client"]
+
+MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
+MAX_LIST_BYTES = 64 * 1024 * 1024  # of all pages of one list; four of the longest messages
+NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
+
 
 
 class Client:
@@ -9652,24 +9804,10 @@ class Client:
         for method, _ in calls:
             self._check(method)
         encode([{"params": params} for _, params in calls])  # all can be said, or none is
-        batch: list[Msg] = []
-
-        async def collect(msg: Msg) -> None:
-            if len(batch) == len(calls):  # sent already: this is a cancellation, or a second try
-                await self.send(msg)
-            elif "id" in msg:
-                batch.append(msg)
-                if len(batch) == len(calls):
-                    await self.send(batch)  # type: ignore[arg-type]
-
-        async def call(method: str, params: Msg | None) -> Any:
-            try:
-                return await self.send_request(method, params, send)
-            except RemoteError as exc:
-                return exc
-
-        send = collect if self.peer.session.rev.batching else self.send
-        return await together(call(*each) for each in calls)
+        whole = self.peer.session.rev.batching
+        send = Batch(len(calls), self.send) if whole else self.send
+        sent = (self.send_request(method, params, send) for method, params in calls)
+        return await together(map(result_or_refusal, sent))
 
     async def ping(self) -> float:
         """Return how many seconds the server took to answer."""
@@ -9817,14 +9955,7 @@ class Client:
 
     async def read(self, uri: str) -> Any:
         """Read a resource: str or bytes, or a list of them if it has several contents."""
-        values: list[Any] = []
-        for item in (await self.read_resource(uri))["contents"]:
-            kind = "blob" if "blob" in item else "text"
-            value = member(item, kind, str, "resource")
-            try:
-                values.append(base64.b64decode(value, validate=True) if kind == "blob" else value)
-            except ValueError:
-                raise ProtocolError(f"the server sent a blob of {uri} that is not Base64") from None
+        values = [text_or_bytes(item) for item in (await self.read_resource(uri))["contents"]]
         return values[0] if len(values) == 1 else values
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Msg:
@@ -9837,10 +9968,7 @@ class Client:
         self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> Msg:
         """Return completions as sent: {"values", "total"?, "hasMore"?}."""
-        if isinstance(ref, str):
-            is_uri = "://" in ref or "{" in ref
-            kind, key = ("resource", "uri") if is_uri else ("prompt", "name")
-            ref = {"type": f"ref/{kind}", key: ref}
+        ref = reference_to(ref) if isinstance(ref, str) else ref
         known = {"arguments": dict(context)} if context else None
         params = without_none(ref=ref, argument={"name": argument, "value": value}, context=known)
         params = strip_unknown("Complete", params, self.peer.session.rev)
@@ -9929,9 +10057,9 @@ class Client:
         return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
 
 ###############################################################################
-# 23. Child processes
+# 29. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 19 and 22.
+# Uses sections 1 to 3, 7, 24 and 27.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 # Rules.    1. The client starts the child in a group of its own and ends the group: it closes
@@ -10203,9 +10331,9 @@ CONNECTORS.append(Connector("a command", is_command, StdioTransport))
 # =============================================================================
 
 ###############################################################################
-# 24. HTTP/1.1
+# 30. HTTP/1.1, heads and values
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 19.
+# Pure. Uses sections 1 and 2.
 #
 # Problem.  Two programs that read the same bytes as different messages can be played against each
 #           other: what one takes for a body, the other takes for the next request.
@@ -10218,24 +10346,15 @@ CONNECTORS.append(Connector("a command", is_command, StdioTransport))
 #           5. What we write must read back as exactly the fields that were meant.
 # Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
 #           decoders, which only cut; then the encoders.
-# Not here. What a header means to MCP: section 26. Sockets, deadlines, `Date`: section 27.
+# Not here. What a header means to MCP: section 33. Sockets, deadlines, `Date`: section 35.
 #           Content codings, upgrades and ranges are never offered.
 
-MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
-MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
-MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
-MAX_INTERIM = 16  # interim answers before the real one; 100 and 103 come once or twice
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
-MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
-MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
-MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
-
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
 # `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
 FIELD_LINE = re.compile(rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n")
 REQUEST_LINE = re.compile(rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])")
 STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
 ABSOLUTE_FORM = re.compile(r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)")
 LENGTH = re.compile("[0-9]{1,19}")  # int() would take "+5", "1_0" and other digits
@@ -10547,6 +10666,29 @@ def accepts(accept: str, *media_types: str) -> bool:
     return all(map(admits, media_types))
 
 
+###############################################################################
+# 31. HTTP/1.1, messages
+###############################################################################
+# Pure. Uses sections 1 to 3, 24 and 30.
+#
+# Problem.  Messages come in pieces, and two readers must find the same end of each.
+# Rules.    1. A body has exactly one framing. Any doubt about it is an error, and after an error
+#              nothing more is read: answer, and close.
+#           2. What we write must read back as exactly the fields that were meant.
+# Plan.     The two decoders, which only cut; then the encoders; URLs.
+# Not here. Sockets, deadlines and `Date`: the section on connections.
+
+MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
+MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
+MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
+MAX_INTERIM = 16  # interim answers before the real one; 100 and 103 come once or twice
+MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
+MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
+MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
+
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+
+
 class HTTPDecoder(Decoder):
     """What the two decoders share: cutting out heads and bodies."""
 
@@ -10845,9 +10987,9 @@ def parse_url(url: str) -> URL:
     return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
 
 ###############################################################################
-# 25. Server-sent events
+# 32. Server-sent events
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 19.
+# Pure. Uses sections 1 to 3 and 24.
 #
 # Problem.  A response that never ends carries messages; after a cut the client must be able to say
 #           which one it saw last.
@@ -10856,7 +10998,7 @@ def parse_url(url: str) -> URL:
 #           2. An event's id counts once its empty line has come, with data or without.
 #           3. What we write is one event, whatever is in it.
 # Plan.     Event and SSEDecoder; encode_event() and encode_comment().
-# Not here. Event numbering and replay: section 28.
+# Not here. Event numbering and replay: section 37.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
 MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
@@ -10971,9 +11113,9 @@ def encode_comment(text: str = "") -> bytes:
     return f":{text and ' ' + text}\n\n".encode()
 
 ###############################################################################
-# 26. HTTP rules
+# 33. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 10, 15 and 24.
+# Pure. Uses sections 1, 2, 4, 13 and 30.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -10984,7 +11126,7 @@ def encode_comment(text: str = "") -> bytes:
 #           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
 #              sessions belong to a principal.
 # Plan.     Gate, for Host and Origin; what a POST and a GET must say; ids of events and sessions.
-# Not here. Sockets, sessions and streams: sections 27 and 28.
+# Not here. Sockets, sessions and streams: sections 35 and 37.
 
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
@@ -11191,6 +11333,19 @@ def parse_event_id(text: str) -> tuple[str, int]:
     if found is None:
         raise ProtocolError("last-event-id is not an id that this server gave")
     return found[1], int(found[2])
+
+
+###############################################################################
+# 34. Mirrored headers
+###############################################################################
+# Pure. Uses sections 1, 2, 6, 19, 30 and 33.
+#
+# Problem.  Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
+#           body in headers, and a server must not be fooled by headers that say something else.
+# Rules.    1. Header and body must agree. The order of the checks decides which fault is told.
+#           2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
+# Plan.     Values in headers; the checks of a request; mirrored arguments of tools.
+# Not here. Who checks: the endpoint. Who sends: the client's end.
 
 
 #: What repeats a part of the body of a modern request in its headers: method -> parameter.
@@ -11401,10 +11556,9 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
     return headers
 
 ###############################################################################
-# 27. Connections
+# 35. Connections
 ###############################################################################
-# Uses sections 1 to 3, 7, 19, 21, 24 and 26.
-#
+# Uses sections 1 to 3, 7, 24, 26, 30, 31 and 33.
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, TLS.
@@ -11416,20 +11570,15 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 #           3. After a protocol error there is one answer, and the connection closes.
 # Plan.     HTTPRequest and Response, which a handler gets; ClientReader and Connection, on
 #           asyncio's streams; Listener.
-# Not here. What is served: section 29. HTTP/2, compression, cookies, Upgrade.
+# Not here. What is served: section 38. HTTP/2, compression, cookies, Upgrade.
 
-MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
-MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
 HEAD_SECONDS = 20.0  # for a request's head, from its first byte
 BODY_SECONDS = 60.0  # for a request's body
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
 MAX_LINGER_BYTES = 4 * MAX_MESSAGE_BYTES  # ... which is read and thrown away
-LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
 MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
-SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
-
 
 TOO_MANY_BODIES = "too many requests are being sent: try again later"
 
@@ -11854,6 +12003,24 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
     return {"content-type": JSON_TYPE, **challenge, **exc.headers}  # RFC 9110 §15.5.2
 
 
+###############################################################################
+# 36. Listeners
+###############################################################################
+# Uses sections 1, 3, 7, 33 and 35.
+#
+# Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
+# Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
+#           2. What all clients may take together is bounded, and what one address may take.
+# Plan.     Listener; sockets; certificates.
+# Not here. What is served: the endpoint.
+
+MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
+MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
+LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
+SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
+
+
+
 def _pass(*_: Any) -> None:
     """Let every request come."""
 
@@ -12007,9 +12174,9 @@ def server_ssl(ssl: Any) -> Any:
     return context
 
 ###############################################################################
-# 28. Streams and sessions
+# 37. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 14, 16 and 25 to 27.
+# Uses sections 1 to 5, 7, 18, 21, 32 to 34 and 36.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -12022,7 +12189,7 @@ def server_ssl(ssl: Any) -> Any:
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
 #           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
 #           PairSession.
-# Not here. Who opens and ends sessions: section 29.
+# Not here. Who opens and ends sessions: section 38.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
@@ -12498,9 +12665,9 @@ def counted_as(caller: Caller) -> str:
     return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
-# 29. The endpoint
+# 38. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 10, 14 to 16, 21 and 24 to 28.
+# Uses sections 1 to 7, 13, 18, 19, 21, 26 and 30 to 37.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -12530,7 +12697,7 @@ class Entrance:
 
     `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
     or awaits a principal, or None to refuse. `key(principal)` is its stable key, see owner_of().
-    A Guard (section 37) is an entrance that knows who gives tokens out.
+    A Guard (section 46) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
@@ -13095,14 +13262,14 @@ async def _nowhere(msg: Msg) -> None:
     """Take what a notification or a response causes: nothing."""
 
 ###############################################################################
-# 30. Engines
+# 39. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 16, 20, 26, 27 and 29.
+# Uses sections 1 to 3, 7, 21, 25, 33, 35, 36 and 38.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
 # Plan.     HTTPServer and its runner; ASGIApp.
-# Not here. What is served: section 29.
+# Not here. What is served: section 38.
 
 
 def check_options(max_body: int, options: Msg) -> None:
@@ -13379,9 +13546,9 @@ class ASGIApp:
 ENGINES["asgi"] = ASGIApp
 
 ###############################################################################
-# 31. HTTP client
+# 40. HTTP client
 ###############################################################################
-# Uses sections 1 to 3, 19, 24 and 26.
+# Uses sections 1 to 3, 24, 30, 31 and 33.
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
@@ -13704,9 +13871,9 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 ###############################################################################
-# 32. Streamable HTTP, the client's end
+# 41. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 3, 7, 21, 22, 24 to 27 and 31.
+# Uses sections 1 to 3, 7, 8, 26, 27, 30 to 35 and 40.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -13814,7 +13981,7 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
     made = next((each for each in found if each is not None), None)
     if auth is not None and made is None:
-        raise TypeError(f"auth={type(auth).__name__}: see section 35 for what it can be")
+        raise TypeError(f"auth={type(auth).__name__}: see section 44 for what it can be")
     return made or Authorizer()
 
 
@@ -13895,7 +14062,7 @@ class HTTPTransport(Transport):
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
     is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
-    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 35.
+    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 44.
     """
 
     outlives_server = True
@@ -14281,9 +14448,9 @@ CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 # =============================================================================
 
 ###############################################################################
-# 33. OAuth rules
+# 42. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 24 and 26.
+# Pure. Uses sections 1, 2, 30, 31 and 33.
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
@@ -14297,8 +14464,8 @@ CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 # Plan.     In the order of a login: the challenge and what follows from it; metadata of the
 #           resource; metadata of the authorization server; scope; registration; the request that
 #           a browser carries, and its answer; the token request, and its answer.
-# Not here. Fetching, waiting and keeping: section 35. Signatures: section 34. The server's side:
-#           section 36.
+# Not here. Fetching, waiting and keeping: section 44. Signatures: section 43. The server's side:
+#           section 45.
 #
 # The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
 # for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
@@ -14875,9 +15042,9 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
     return kept
 
 ###############################################################################
-# 34. Keys and tokens
+# 43. Keys and tokens
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 33.
+# Pure. Uses sections 1 to 3 and 42.
 #
 # Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
 #           hashes in the standard library.
@@ -14894,7 +15061,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
 #              secret. A server that signs for others needs a real library: pass a function to it.
 # Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
 # Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
-#           Fetching keys: section 36. RFC 7515, 7517, 7518 and 7519 give all names here.
+#           Fetching keys: section 45. RFC 7515, 7517, 7518 and 7519 give all names here.
 
 MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
 MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
@@ -15415,9 +15582,9 @@ def dpop_proof(
     return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
 
 ###############################################################################
-# 35. Keeping, listening, fetching
+# 44. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 3, 7, 8, 24, 26, 27, 31, 33 and 34.
+# Uses sections 1 to 3, 7, 9, 31, 33, 35, 40, 42 and 43.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
@@ -15807,9 +15974,9 @@ def _veiled(value: JSON) -> JSON:
     return [_veiled(item) for item in value] if isinstance(value, list) else value
 
 ###############################################################################
-# 36. Logging in
+# 45. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 21, 24, 26 and 32 to 35.
+# Uses sections 1, 2, 7, 26, 31, 33 and 41 to 44.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
@@ -15822,7 +15989,7 @@ def _veiled(value: JSON) -> JSON:
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
 # Plan.     Login, which obeys challenges; the ways to a token: OAuth with a person, three grants
 #           without; what `auth=` can be; logout().
-# Not here. Device codes, of which the specification knows nothing. Checks: section 33.
+# Not here. Device codes, of which the specification knows nothing. Checks: section 42.
 
 __all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
 
@@ -16402,9 +16569,9 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
         await transport.close()
 
 ###############################################################################
-# 37. Guarding a server
+# 46. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 12, 21, 24, 26, 29 and 33 to 36.
+# Uses sections 1, 2, 16, 26, 31, 33, 38 and 42 to 45.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
@@ -16739,15 +16906,15 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 38. Showing
+# 47. Showing
 ###############################################################################
-# Uses sections 1, 2 and 8.
+# Uses sections 1, 2, 9 and 10.
 #
 # Problem.  A server's words are shown to a person at a terminal, and a trace shows every message.
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
 #           2. A trace shows whole messages, but neither secrets nor pages of base64.
 # Plan.     Text for terminals; lists and results as text; the trace.
-# Not here. What is asked for: section 39.
+# Not here. What is asked for: section 48.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -17018,9 +17185,9 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 39. Verbs
+# 48. Verbs
 ###############################################################################
-# Uses sections 1 to 8, 12, 16, 21, 22 and 38.
+# Uses sections 1 to 7, 9, 16, 21, 26, 28 and 47.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.

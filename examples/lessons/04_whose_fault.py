@@ -4,7 +4,7 @@ A call can go wrong in two ways. The tool failed: that is a result with `isError
 The request was wrong: that is an error with a code, for the program that made it.
 
 mcp_lite.py does it properly in section 2 (Errors), whose function wire_error() decides what the
-other end is told, and in section 17 (Handlers).
+other end is told, and in section 22 (Handlers).
 Exercise: write a function blame(answer) that returns "nobody", "the tool", or "the client".
 """
 

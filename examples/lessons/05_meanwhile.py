@@ -3,7 +3,7 @@
 A call may take long. With a progress token in its `_meta`, the server tells how far it is. The
 client can take the request back. Both are notifications: they are sent, and nobody answers.
 
-mcp_lite.py does it properly in section 5 (Requests in flight) and section 8 (Peer).
+mcp_lite.py does it properly in section 5 (Requests in flight) and section 10 (Peer).
 Exercise: a client that gives up on any call of which it has heard nothing for 0.2 seconds.
 """
 

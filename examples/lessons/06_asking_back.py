@@ -4,7 +4,7 @@ In the middle of a call the server may need something from the client: a decisio
 (elicitation), a text from its model (sampling), its folders (roots). Then the server sends a
 request, and we answer it. Its ids are its own; both ends count from 1.
 
-mcp_lite.py does it properly in section 14 (Context), and for the client in section 22.
+mcp_lite.py does it properly in section 18 (Context), and for the client in section 26.
 Exercise: answer sampling/createMessage, too: declare `sampling`, and let a function be the model.
 """
 

@@ -3,7 +3,7 @@
 A long list comes in pages. With each page comes a cursor; who sends it back gets the next page.
 And while a person types an argument of a prompt, the server can complete it.
 
-mcp_lite.py does it properly in section 17 (Handlers).
+mcp_lite.py does it properly in section 22 (Handlers).
 Exercise: an async generator that yields all resources, and notices a server whose cursors go
 round in circles.
 """

@@ -3,7 +3,7 @@
 Connections break. In a session the server keeps what it wanted to say: each event has an id, and
 a client that comes back says which one it saw last. The call itself goes on all the while.
 
-mcp_lite.py does it properly in section 28 (Streams and sessions), and the client in section 32.
+mcp_lite.py does it properly in section 37 (Streams and sessions), and the client in section 41.
 Exercise: cut the connection after every single event, until the answer has come.
 """
 
