@@ -13932,7 +13932,7 @@ class EventReader:
 class Authorizer:
     """What a server wants to see in our requests before it lets them in; here, nothing.
 
-    Section 35 derives from it what logs in.
+    Section 45 derives from it what logs in.
     """
 
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
@@ -13981,7 +13981,7 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
     made = next((each for each in found if each is not None), None)
     if auth is not None and made is None:
-        raise TypeError(f"auth={type(auth).__name__}: see section 44 for what it can be")
+        raise TypeError(f"auth={type(auth).__name__}: see section 45 for what it can be")
     return made or Authorizer()
 
 
@@ -14062,7 +14062,7 @@ class HTTPTransport(Transport):
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
     is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
-    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 44.
+    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 45.
     """
 
     outlives_server = True
@@ -14464,8 +14464,8 @@ CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 # Plan.     In the order of a login: the challenge and what follows from it; metadata of the
 #           resource; metadata of the authorization server; scope; registration; the request that
 #           a browser carries, and its answer; the token request, and its answer.
-# Not here. Fetching, waiting and keeping: section 44. Signatures: section 43. The server's side:
-#           section 45.
+# Not here. Fetching and keeping: section 44. Waiting: section 45. Signatures: section 43. The
+#           server's side: section 46.
 #
 # The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
 # for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
@@ -14546,8 +14546,8 @@ STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
     (403, "insufficient_scope", False): ("log in",),
     (403, "insufficient_scope", True): ("step up",),
 }
-#: How often, for one request; spec: basic/authorization/index#step-up-authorization-flow -- "no
-#: more than a few times"
+#: How often, for one request.
+#: spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
 STEP_LIMITS = {"nonce": 1, "repeat": 1, "refresh": 1, "log in": 1, "step up": 2}
 
 
@@ -15061,7 +15061,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
 #              secret. A server that signs for others needs a real library: pass a function to it.
 # Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
 # Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
-#           Fetching keys: section 45. RFC 7515, 7517, 7518 and 7519 give all names here.
+#           Fetching keys: section 46. RFC 7515, 7517, 7518 and 7519 give all names here.
 
 MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
 MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
@@ -16117,12 +16117,14 @@ class Login(Authorizer):
     @property
     def place(self) -> tuple[str, ...]:
         """The key under which stands where this server's login is kept."""
-        return ("at", str(self.url), self.settings.client_id or "", self.settings.issuer or "")
+        return "at", str(self.url)
 
     async def load(self) -> Msg | None:
-        """Return the entry that is kept for this server."""
+        """Return the entry that is kept for this server, if it is for the client that we are."""
         place = await self.store.load(self.place)
-        return None if place is None else await self.store.load(tuple(place["key"]))
+        entry = None if place is None else await self.store.load(tuple(place["key"]))
+        mine = entry and entry["client"]["client_id"] == self.settings.client_id
+        return entry if mine or not self.settings.client_id else None
 
     async def keep(self, entry: Msg) -> None:
         """Save an entry, then use it."""
@@ -17187,7 +17189,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 48. Verbs
 ###############################################################################
-# Uses sections 1 to 7, 9, 16, 21, 26, 28 and 47.
+# Uses sections 1 to 7, 9, 16, 21, 26, 28, 31, 33, 44, 45 and 47.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -17285,9 +17287,9 @@ class CommandLine:
         options: Msg = {"stderr": self.line, "cwd": args.cwd,
                         "env": dict(word.partition("=")[::2] for word in args.env)}  # fmt: skip
         if isinstance(args.target, str) and re.match(r"\w+://", args.target):
-            bearer = [f"Authorization: Bearer {args.token}"] if args.token else []
-            pairs = [word.partition(":") for word in bearer + args.header]
-            options = {"headers": {name.strip(): value.strip() for name, _, value in pairs}}
+            pairs = [word.partition(":") for word in args.header]
+            headers = {name.strip(): value.strip() for name, _, value in pairs}
+            options = {"headers": headers, "auth": auth_of(args, headers)}
         self.c = Client(
             args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
             elicit=self.elicit, elicit_url=lambda why, url: self.elicit(f"{why}\n  Open {url}", {}),
@@ -17479,6 +17481,12 @@ class CommandLine:
         found = await self.c.complete_full(self.words[0], key, begun, known)
         return {"completion": found}, "\n".join(map(one_line, found["values"]))
 
+    async def login(self) -> Shown:
+        """Tell whether there is a login now: to connect was to make one."""
+        done = isinstance(self.c.transport.auth, Login) and self.c.transport.auth.entry is not None
+        text = f"logged in to {self.args.target}" if done else f"{self.args.target} wants no login"
+        return {"loggedIn": done}, one_line(text)
+
     async def ping(self) -> Shown:
         """Measure how long an answer takes."""
         seconds = await self.c.ping()
@@ -17516,6 +17524,37 @@ def load_app(target: str) -> Any:
     return app
 
 
+def auth_of(args: Any, headers: Mapping[str, str]) -> Any:
+    """Return how to log in to a URL: as was said; else by OAuth, where that can be safe."""
+    given = args.auth or args.token or os.environ.get(TOKEN_VARIABLE)
+    if given == "none" or "authorization" in map(str.lower, headers):
+        return None
+    if given not in (None, "oauth"):
+        return given
+    try:
+        url = parse_url(args.target)
+    except ValueError:  # the Client says what is wrong with it
+        return None
+    if given is None and url.scheme != "https" and not is_loopback(url.host):
+        return None
+    person = bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
+    browser: Any = {"open_browser": lambda url: None} if args.no_browser else {}
+    return OAuth(
+        client_id=args.client_id, scopes=args.scope, port=args.port, **browser,
+        interactive=person or args.verb == "login" or given == "oauth",
+    )  # fmt: skip
+
+
+def log_out(args: Any) -> None:
+    """Forget one login, or all of them."""
+    if args.all:
+        asyncio.run(FileStore().clear())
+        print("all logins are forgotten")
+    else:
+        done = asyncio.run(logout(args.target))
+        print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
+
+
 def serve(args: Any) -> None:
     """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
     app = load_app(args.target)
@@ -17539,6 +17578,7 @@ class Verb(NamedTuple):
     about: str
 
 
+TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token for URLs
 PAIRS = "[KEY=VALUE ...]"
 VERBS: dict[str, Verb] = {
     "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers."),
@@ -17552,6 +17592,8 @@ VERBS: dict[str, Verb] = {
     "complete": Verb(CommandLine.complete, f"REF KEY=BEGUN {PAIRS}",
                      "Complete the first; the others are known already."),
     "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes."),
+    "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered."),
+    "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all."),
     "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions."),
 }  # fmt: skip
 
@@ -17583,6 +17625,12 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     add("--cwd", metavar="FOLDER", help="where to start the server")
     add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="for a URL")
     add("--token", metavar="TEXT", help="a bearer token for a URL, or to ask for in serve --http")
+    add("--auth", metavar="oauth|none|TOKEN", help="how to log in to a URL; " + TOKEN_VARIABLE)
+    add("--client-id", metavar="ID", help="for login: what we are, where nobody can register")
+    add("--scope", action="append", metavar="NAME", help="for login: ask for this alone")
+    add("--port", type=int, default=0, metavar="N", help="for login: where the browser comes back")
+    add("--no-browser", action="store_true", help="for login: print the address only")
+    add("--all", action="store_true", help="for logout: all logins")
     add("--root", action="append", metavar="FOLDER", help="a folder to tell the server about")
     add("--log", choices=LOG_LEVELS, metavar="LEVEL", help="which log messages to ask for")
     add("--revision", choices=REVISIONS, metavar="DATE", help=", ".join(REVISIONS))
@@ -17596,7 +17644,10 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     args.verb, *args.words = args.words
     form = pick("verb", args.verb, VERBS).form
     args.target = (args.verb != "serve" and command) or take_target(args.words, args.verb)
-    if not args.target or len(args.words) < len(form.replace(PAIRS, "").split()):
+    if args.verb in ("login", "logout") and not re.match(r"https?://", str(args.target or "")):
+        if not (args.verb == "logout" and args.all):
+            raise UsageError(f"as in: mcp_lite {args.verb} URL")
+    elif not args.target or len(args.words) < len(form.replace(PAIRS, "").split()):
         raise UsageError(f"as in: mcp_lite {args.verb} {form} TARGET")
     return args
 
@@ -17662,9 +17713,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse_command_line(sys.argv[1:] if argv is None else argv)
         if args.trace:
             start_trace("1")
-        if args.verb != "serve":
+        if args.verb not in ("serve", "logout"):
             return asyncio.run(interruptible(CommandLine(args).run()))
-        serve(args)
+        VERBS[args.verb].method(args)
         return 0
     except SystemExit as exc:  # argparse has said what there is to say
         return exc.code if isinstance(exc.code, int) else 2

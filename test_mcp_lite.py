@@ -13412,7 +13412,7 @@ class TestClientOverHTTP:
         monkeypatch.setattr(m, "AUTHORIZERS", [])
 
         async def main():
-            with pytest.raises(TypeError, match="auth=object: see section 44"):
+            with pytest.raises(TypeError, match="auth=object: see section 45"):
                 async with m.Client("http://127.0.0.1:9/", auth=object()):
                     pass
 
@@ -18018,6 +18018,83 @@ class TestTargets:
         status, out, err = cli("--help")
         assert status == 0
         assert all(f"\n  {verb}" in out for verb in m.VERBS)
+
+
+class TestLogins:
+    """login, logout, --auth: at a terminal and without one."""
+
+    def run_verbs(self, world_work, monkeypatch, tmp_path):
+        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path / "tokens"))
+        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
+
+        async def main():
+            async with World().running() as world:
+                loop = asyncio.get_running_loop()
+
+                def browse(url):
+                    async def work():
+                        where = m.parse_url(world.agree(url))
+                        async with client_of(f"http://127.0.0.1:{where.port}") as browser:
+                            await fetch(browser, where.target)
+
+                    asyncio.run_coroutine_threadsafe(work(), loop)
+
+                import webbrowser
+
+                monkeypatch.setattr(webbrowser, "open", browse)
+
+                async def verb(*words):
+                    return await loop.run_in_executor(None, m.main, [*words])
+
+                await world_work(world, verb)
+
+        run(main(), seconds=60)
+
+    def test_a_login_is_remembered_until_the_logout(self, monkeypatch, tmp_path, capsys):
+        async def work(world, verb):
+            url = world.root + "/mcp"
+            common = ("--revision", "2025-11-25")
+            assert await verb("tools", url, *common) == 3
+            assert f"python3 mcp_lite.py login {url}" in capsys.readouterr().err
+            assert world.asked == [], "without a terminal nobody is asked"
+            assert await verb("login", url, "--client-id", "me", "--scope", "a", *common) == 0
+            told = capsys.readouterr()
+            assert f"logged in to {url}" in told.out and "/authorize?" in told.err
+            assert world.asked[0].items() >= {"client_id": "me", "scope": "a"}.items()
+            assert await verb("tools", url, *common) == 0
+            assert await verb("logout", url) == 0
+            assert f"logged out of {url}" in capsys.readouterr().out
+            assert await verb("logout", url) == 0
+            assert "no login" in capsys.readouterr().out
+            assert await verb("tools", url, *common) == 3
+            assert await verb("login", url, *common) == 0
+            assert await verb("logout", "--all") == 0
+            assert await verb("tools", url, *common) == 3
+            assert len(world.asked) == 2
+
+        self.run_verbs(work, monkeypatch, tmp_path)
+
+    def test_a_token_may_be_given_by_option_or_variable(self, monkeypatch, tmp_path, capsys):
+        async def work(world, verb):
+            url, common = world.root + "/mcp", ("--revision", "2025-11-25")
+            world.tokens["mine"] = ""
+            assert await verb("ping", url, "--auth", "mine", *common) == 0
+            assert await verb("ping", url, "--token", "mine", *common) == 0
+            assert await verb("ping", url, "--auth", "none", *common) == 3
+            monkeypatch.setenv("MCP_LITE_TOKEN", "mine")
+            assert await verb("ping", url, *common) == 0
+            assert await verb("ping", url, "--auth", "none", *common) == 3
+            assert world.asked == [] and "mine" not in "".join(capsys.readouterr())
+
+        self.run_verbs(work, monkeypatch, tmp_path)
+
+    @pytest.mark.parametrize(
+        "words, said",
+        [(["login"], "login URL"), (["login", "server.py"], "login URL"), (["logout"], "logout URL")],
+    )
+    def test_what_has_no_login_is_a_mistake(self, words, said, capsys):
+        assert m.main(words) == 2
+        assert said in capsys.readouterr().err
 
 
 class TestServe:
