@@ -60,7 +60,8 @@ ONE CALL ON THE WIRE   --> is the client's line, <-- the server's. `...` leaves 
     <-- {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "3"}],
          "structuredContent": {"result": 3}}}
 
-    Modern: the same call, with no word before it. `_meta` says what the handshake said.
+    Modern: the same call, and nothing has to come before it. `_meta` says in every request what
+    the handshake says once. (A client may ask first what there is: `server/discover`.)
 
     --> {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add",
          "arguments": {"a": 1, "b": 2}, "_meta": {
@@ -134,17 +135,18 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
     [24] Source reads bytes from a pipe, LineDecoder (24) cuts them into lines.
-    [ 9] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
+    [10] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
-    [ 9] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
+    [10] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
     [21] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
-    [21] A Context is made: the facts of the session, or of the request itself.
-    [21] HANDLERS leads, through the author's middlewares, to call_tool().
-    [11] Tool.bind() validates; Signature.call_args() turns JSON into Python values.
+    [21] A Context (18) is made: it holds the facts of the session, or of the request itself.
+    [22] HANDLERS leads, through the author's middlewares, to call_tool().
+    [19] Tool.bind() validates (12); Signature.call_args() (14) turns JSON into Python values.
     [19] Entry.call() runs the function, on the loop or in a thread (7).
-    [ 9] What it reports meanwhile goes out by `send`: progress, logs, questions.
-    [19] Tool.result() makes content and structured output, strip_unknown() (4) what rev knows.
-    [ 9] Peer.reply() sends the answer, unless the request was cancelled.
+    [18] What it reports meanwhile goes out by `send`: progress, logs, questions.
+    [19] Tool.result() makes content and structured output; strip_unknown() (4) takes out what
+         the client's revision does not know.
+    [10] Peer.reply() sends the answer, unless the request was cancelled.
 
 
 NOTATION
@@ -163,13 +165,14 @@ NOTATION
     # RFC 9112 §6.3                                     stands where the rule is obeyed
 
 
-THE FIRST HOUR   Read Parts I and II from the start: 2,000 lines, and no input or output in most of
-them. Section 2 says who is to blame for an error, 3 what a message is, and 4 is the whole history
+THE FIRST HOUR   Read Parts I and II from the start. They are 2,800 lines; section 7 can wait.
+Section 2 says who is to blame for an error, and 3 what a message is. Section 4 is the whole history
 of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the two small
-state machines, of a request and of a session. Section 8 puts them together: after it, two programs
-talk. Then section 17 for the one idea that is not obvious, how a call that asks is run again.
+state machines, of a request and of a session. Sections 8 to 10 put them on a channel: after them,
+two programs talk. Then read section 17 for the one idea that is not obvious: how a call that asks
+is run again.
 
-To add a method: one row in 4, one function in 17. A limit stands at the head of the section that
+To add a method: one row in 4, one function in 22. A limit stands at the head of the section that
 enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
 """
 
@@ -377,9 +380,9 @@ class ProtocolError(MCPError):
     `code` and `http_status` say how to answer, where an answer is possible.
     """
 
-    #: how a message began that was too long to be read
+    #: the first bytes of a message that was too long to be read
     start = b""
-    #: what else the HTTP answer says
+    #: further headers of the HTTP answer
     headers: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(
@@ -393,7 +396,7 @@ class ProtocolError(MCPError):
 
 
 class LimitExceeded(ProtocolError):
-    """... by being too big, too many or too deep."""
+    """A message, or something in it, is too big, too deep, or one too many."""
 
 
 class ConnectionClosed(MCPError):
@@ -445,7 +448,7 @@ def wire_error(exc: BaseException) -> Msg:
         return problem
     if isinstance(exc, SchemaError):
         return {"code": INVALID_PARAMS, "message": str(exc)}
-    if isinstance(exc, ToolError):  # of a resource or a prompt: a tool has a result for it
+    if isinstance(exc, ToolError):  # of a resource or a prompt; a tool's becomes a result
         return {"code": INTERNAL_ERROR, "message": str(exc)}
     if isinstance(exc, CapabilityMissing):
         # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
@@ -516,7 +519,7 @@ def result(req_id: ReqId, value: Msg) -> Msg:
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
     """Build the answer to a request that failed; `problem` is what wire_error() returns.
 
-    Without an id the message that failed could not be read far enough to have one.
+    `req_id` is None if the message was so broken that its id could not be read.
 
     >>> error(1, {"code": -32601, "message": "no such method"})["error"]["code"]
     -32601
@@ -767,7 +770,7 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
     JSON Schema 2020-12, core §4.2.2, says which values are equal.
-    `spend` is told of the work before it is done, in half microseconds. A text is what gets
+    `spend` is told of the work before it is done, in steps (see CheckRun). A text is what gets
     compared and hashed, because Python hashes a str with a secret: nobody can make texts collide.
 
     >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
@@ -822,7 +825,8 @@ def join_path(step: str | int, path: str = "") -> str:
 #           2. Code asks for a property (`rev.batching`), never compares revisions.
 #           3. A peer never receives a field, a content type or a method that its revision does not
 #              know: fields are left out, content becomes text, methods are refused.
-# Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then the functions that cut to measure.
+# Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then the functions that cut a message down to what
+#           a revision knows.
 # Not here. Which revision a conversation speaks: section 6.
 
 V24_11, V25_03 = "2024-11-05", "2025-03-26"
@@ -977,6 +981,8 @@ METHODS: dict[str, Method] = {
                about="end a task"),
         Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
                about="a task has a new status"),
+        # A legacy server sends these three as requests. A modern server sends no requests: it puts
+        # them as questions into the result of a call (section 17).
         Method("roots/list", REQUEST, SERVER, _ALL, "roots",
                about="which folders may the server work in?"),
         Method("sampling/createMessage", REQUEST, SERVER, _ALL, "sampling",
@@ -1009,7 +1015,8 @@ METHODS: dict[str, Method] = {
     )
 }  # fmt: skip
 
-#: What an object of each kind gained after the first revision: field -> the first that knows it.
+#: The fields that objects of each kind gained after the first revision: field -> the first
+#: revision that knows it.
 FIELDS: dict[str, dict[str, str]] = {
     "Tool": {"annotations": V25_03, "title": V25_06, "outputSchema": V25_06, "_meta": V25_06,
              "icons": V25_11},
@@ -1100,7 +1107,7 @@ def fit_content(block: Msg, rev: Revision) -> Msg:
     {'type': 'text', 'text': 'a: file:///a'}
     """
     if block.keys() == {"type", "text"}:
-        return block  # as most are, and every revision knows
+        return block  # most blocks are plain text, which every revision knows
     if CONTENT.get(block.get("type", ""), "") > rev.name:
         return {"type": "text", "text": text_of(block)}
     block = strip_unknown("Content", block, rev)
@@ -1184,20 +1191,22 @@ def is_modern(msg: Msg) -> bool:
 #           lose patience; a peer may flood us with progress.
 # Rules.    1. What we asked (Outgoing) and what we serve are two tables, never one: both ends
 #              number their requests from 1.
-#           2. The life of a request is a table. A cancelled request is never answered, and an
-#              answer that comes too late changes nothing.
+#           2. The life of a request is a table. A cancelled request is never answered: whoever
+#              cancelled it has forgotten its id, and an answer would belong to nothing. For the
+#              same reason an answer that comes too late changes nothing.
 #           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
 #              the answer.
 #           4. Time is an argument, `now`, in seconds of any steady clock.
 # Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
-#           that we sent; Budget, a rate; ProgressMeter, what may be said of it when.
+#           that we sent; Budget, a rate; ProgressMeter, which spaces the reports of a handler;
+#           HeldMessages, requests that wait until there is room for them.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_HELD_BYTES = 32 * 1024 * 1024  # of requests that wait because so many are being served
-HELD_OVERHEAD = 512  # bytes for which each of them counts besides its own
+HELD_OVERHEAD = 512  # bytes that are added to the size of each, for the objects around it
 PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
-LONGEST_REQUEST_SECONDS = 3600.0  # ... however much progress is reported
+LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
 
 RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
 
@@ -1233,7 +1242,8 @@ class Caller(NamedTuple):
     owner: str = ""
     #: the network address, "" where there is none
     address: str = ""
-    #: ends the connection but not the answer: await pause(retry_ms) says whether that was possible
+    #: await pause(retry_ms) ends the connection but not the answer: the client comes back for it.
+    #: Returns whether that was possible.
     pause: Callable[[int], Awaitable[bool]] | None = None
 
 
@@ -1259,7 +1269,7 @@ class Exchange:
         self.caller = caller
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(msg) if modern is None else modern
-        #: its Facts, where the transport has checked them already
+        #: its Facts (section 6), if the transport has checked them already
         self.facts: Any = None
         #: its place among the requests that its Peer serves
         self.key: Any = self.req_id
@@ -1389,7 +1399,7 @@ class Budget:
         self.calls, self.seconds = calls, seconds
         self.left = float(calls)
         self.since: float | None = None
-        self.refused = 0  # calls since the last one that was granted; for whoever tells of them
+        self.refused = 0  # calls that were refused since the last one that was granted
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
@@ -1415,7 +1425,7 @@ class Budget:
 
 
 class ProgressMeter:
-    """What a handler reports of its progress, and what of that is sent.
+    """Decides which of a handler's progress reports are sent, and when.
 
     >>> meter = ProgressMeter("t", Budget(1, 1.0))
     >>> meter.report(1, 4, None, now=0.0)
@@ -1461,6 +1471,8 @@ class ProgressMeter:
 
 def may_wait(msg: JSON) -> bool:
     """Return whether a message is a request that may wait, or a batch with such a request.
+
+    A ping never waits. A message with an id but no method is an answer, and does not wait either.
 
     >>> [may_wait(request(1, name)) for name in ("tools/call", "ping")]
     [True, False]
@@ -1528,9 +1540,9 @@ class HeldMessages:
 #              one; it never refuses for the version. The client then decides.
 #           3. What was not declared is not asked for: CapabilityMissing, before anything is sent.
 #           4. Handlers see Facts, never where the facts came from.
-# Plan.     Facts; SESSION and Session; admit(), which says what a method call may do; the metadata
-#           of a modern request.
-# Not here. HTTP's session ids and headers: section 33.
+# Plan.     Facts; SESSION and Session; admit(), which says whether a method may be called; the
+#           metadata of a modern request; decide_era(), by which a client learns a server's era.
+# Not here. HTTP's headers and session ids: sections 33 and 37.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -1573,7 +1585,7 @@ class Session:
         self.state = START
         #: whether the handshake was elsewhere, so that nothing is known of the client
         self.resumed = False
-        #: before the handshake, the newest that has one
+        #: before the handshake: the newest revision that has a handshake
         self.rev = NEWEST_LEGACY
         self.client_info: Msg = {}
         self.client_capabilities: Msg = {}
@@ -1727,17 +1739,19 @@ def check_modern_request(msg: Msg) -> Facts:
 SUPPORTED = list(reversed(REVISIONS))
 
 
-# Which era a server speaks, told from its answer to a first modern request. The codes that only
-# the modern era has are recognised; anything else, or silence, is a legacy server.
+# A client learns the era of a server from the answer to its first request, `server/discover`. A
+# result, or an error with a code that only the modern era has, is a modern server's. Any other
+# answer, and silence, is a legacy server's.
 # spec: basic/transports/stdio#backward-compatibility,
 # basic/transports/streamable-http#backward-compatibility
 MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
 
 
 def decide_era(outcome: Any) -> str:
-    """Return "modern", "retry" with another revision, or "legacy" for what came of server/discover.
+    """Return the era of a server, "modern" or "legacy", from what came of `server/discover`.
 
-    `outcome` is its result, or the exception that came instead.
+    `outcome` is its result, or the exception that came instead. "retry" is for a modern server
+    that wants to be asked in another revision.
 
     >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
     ('modern', 'legacy')
@@ -1757,9 +1771,7 @@ def decide_era(outcome: Any) -> str:
 #
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
-#           take all threads from everybody else. News for a client comes from any of the threads,
-#           and faster than some clients read. And a conversation must not care whether its
-#           messages travel through a pipe, a socket or a list.
+#           take all threads from everybody else.
 # Rules.    1. Every task is in a Tasks. The owner of the Tasks closes it, and then nothing is left.
 #           2. CancelledError is caught only to clean up, and raised again.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
@@ -1767,26 +1779,24 @@ def decide_era(outcome: Any) -> str:
 #           4. A thread that waits for the loop gives its place in the pool to another thread, since
 #              the loop may be waiting for one.
 #           5. Nobody gets more than half of the threads that the others have left over. So there is
-#              one for whoever comes next, however many calls of one principal sleep.
-#           6. A loop that stands still is told of, and cannot keep a process alive that is to end.
-#           7. Messages for a slow reader wait in an Outbox: one task sends them, the same thing
-#              said twice is said once, and they are bounded in number and bytes.
-#           8. A Transport carries messages and knows nothing of what they mean.
-# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Shares, what each client may
-#           take; Watchdog and LoopWatch, threads that see to a loop; Outbox; Transport, the one
-#           interface between a conversation and its channel, and the simplest channel, in memory.
+#              a thread for the next one who comes, however many calls of one principal sleep.
+#           6. When an event loop stands still, a warning says where. And such a loop cannot keep a
+#              process alive that should end.
+# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Shares, a rate for each client;
+#           Watchdog, which ends a process that does not end by itself; LoopWatch, which warns when
+#           the event loop stands still.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
-MAX_CLIENTS = 10_000  # whose rates are remembered; who was silent for longest begins anew
+MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest is forgotten
 BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
 def _uncancel(task: asyncio.Task[Any]) -> None:
-    """Take back a cancellation that was caught and dealt with; before 3.11 it left no trace."""
+    """Take back a cancellation that was caught and dealt with. Python 3.10 does not count them."""
     if sys.version_info >= (3, 11):
         task.uncancel()
 
@@ -1803,7 +1813,7 @@ class Tasks:
         self.closing = False
 
     def spawn(self, coro: Any) -> asyncio.Task[Any]:
-        """Run a coroutine as a task of this set, at once where CPython can (3.12).
+        """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once.
 
         While the set is being closed, the new task is cancelled like those before it.
         """
@@ -1970,7 +1980,7 @@ class Threads:
             if job is None:
                 return
             self.local.job = job
-            try:  # what was cancelled before its turn is not called
+            try:  # a job that was cancelled before its turn is not called
                 value = None if job.future.cancelled() else job.call()
                 settle = functools.partial(_settle, job.future, value, None)
             except BaseException as exc:  # the caller decides what to do about it
@@ -1986,7 +1996,7 @@ class Threads:
     def _finish(self, job: ThreadJob) -> bool:
         """Note that a job is done; return whether its thread is wanted for another one."""
         with self.lock:
-            if job.hands is not self.hands:  # of a pool that was closed: it works off its queue
+            if job.hands is not self.hands:  # a closed pool's thread works off its own queue
                 return True
             _count(self.working, job.owner, -1)
             stays = self.threads - sum(self.blocking.values()) <= self.limit
@@ -1994,7 +2004,7 @@ class Threads:
                 self.idle += 1
             else:
                 self.threads -= 1
-            with contextlib.suppress(RuntimeError):  # no further thread: this one will come to it
+            with contextlib.suppress(RuntimeError):  # no new thread can start: this one goes on
                 self._assign()
             if not self.working and not self.blocking:
                 self._end_drains()
@@ -2213,7 +2223,7 @@ class LoopWatch:
 #           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
 #              twice is said once. A reader who is too slow is let go.
 # Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
-# Not here. Pipes: section 20. HTTP: sections 30 and 31.
+# Not here. Pipes: section 24. HTTP: sections 37 and 41. What is done with a message: section 10.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -2339,10 +2349,10 @@ class Transport:
 
     #: what to call the other end in messages
     name = "peer"
-    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
+    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 10)
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
-    #: told that announcements may have been missed, and whether the session is gone as well;
-    #: set by the Client
+    #: whom to tell that announcements may have been missed, and whether the session is gone as
+    #: well; set by the Client (section 28)
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
@@ -2371,7 +2381,10 @@ class Transport:
         """End the channel; from any task, any number of times."""
 
     def abandon(self, req_id: ReqId) -> bool:
-        """Hear that an answer is not wanted any more; return whether the server knows by that."""
+        """Hear that an answer is not wanted; return True if the channel itself tells the server.
+
+        Over HTTP it does, in the modern era: the connection of the request is closed.
+        """
         return False
 
     def renew(self) -> None:
@@ -2381,7 +2394,7 @@ class Transport:
         """Hear which revision the conversation speaks, once that is settled."""
 
     def learn_tool(self, tool: Msg) -> None:
-        """Hear of a tool of a modern server; raise SchemaError if it cannot be called this way."""
+        """Hear of a tool of a modern server; raise SchemaError if this channel cannot call it."""
 
     def explain(self) -> str:
         """Return why the channel ended, as the end of a sentence."""
@@ -2459,21 +2472,14 @@ def memory_transports() -> tuple[Transport, Transport]:
 ###############################################################################
 # Uses sections 1 to 3, 5 and 7.
 #
-# Problem.  One conversation: both ends send requests, answer them, cancel them and report on them,
-#           over a channel that may be a pipe, a socket or a list in memory.
-# Rules.    1. Both ends ask and both ends answer: one class serves client and server.
-#           2. A Peer knows one conversation and no channel: the way back, `send`, comes with
-#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
-#           3. One task per incoming request. Everything else is done on the spot.
-#           4. A full server still hears cancellations, pings and answers. New requests wait, up
-#              to a bound, and are refused beyond it. Only a peer that does not read its answers is
-#              not read either.
-#           5. Whatever a handler raises is the answer to its request, and harms nothing else.
-#           6. When the channel ends, what we asked fails at once, saying why; what we serve has a
-#              period of grace.
-# Plan.     The trace hook; Asker, for requests of ours: ask(); Peer, for everything: receive(),
-#           handle(), reply(), run().
-# Not here. What requests mean: sections 21 and 26 give a Peer its `serve` and `on_notification`.
+# Problem.  Both ends of a conversation send requests, client and server alike. Whoever sends one
+#           waits for its answer, and may be cancelled, lose patience, or lose the channel.
+# Rules.    1. One class asks, for client and server. It knows no channel: every request comes with
+#              `send`, the way to the peer.
+#           2. Whoever gives a request up tells the peer so, and drops the answer if it still comes.
+#           3. A user's callback harms nothing: what it raises goes to the log.
+# Plan.     The trace hook; Asker: ask(), and what ends its waiting.
+# Not here. The requests of the peer, and the channel: section 10.
 
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
 
@@ -2633,8 +2639,10 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 #              requests wait, up to a bound in bytes, and are refused beyond it.
 #           4. When the channel ends, what we asked fails at once, saying why; what we serve has a
 #              period of grace.
-# Plan.     Peer: a message arrives, requests of the peer, the channel.
-# Not here. What requests mean: Conversation and Client give a Peer its `serve`.
+#           5. Whatever a handler raises is the answer to its request, and harms nothing else.
+# Plan.     Peer: a message arrives; requests of the peer; the channel. Then answers that cannot be
+#           sent as they are.
+# Not here. What requests mean: Conversation (section 21) and Client (28) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
@@ -2664,7 +2672,7 @@ class Peer(Asker):
         self.many_clients = many_clients
         self.session = Session()
         self.incoming: dict[Any, Exchange] = {}
-        #: called once, when the channel has ended
+        #: called once, when the channel has ended; int() does nothing
         self.on_lost: Callable[[], Any] = int
         self._room: asyncio.Future[Any] | None = None
         #: what waits until there is room for it
@@ -2761,7 +2769,7 @@ class Peer(Asker):
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
         rev = self.session.rev
         if not rev.batching:
-            # The revisions after the one with batches took them out again.
+            # Only one revision has batches.
             raise ProtocolError(f"revision {rev.name} has no batches; send one message at a time")
         if not batch:
             raise ProtocolError("a batch must not be empty")
@@ -2819,7 +2827,8 @@ class Peer(Asker):
     def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
         """Return the error for a message that cannot be taken; None if it is never answered.
 
-        That is a notification, or itself an answer: whoever waits for it gets an exception.
+        An answer is never answered: the caller who waits for it gets an exception instead. Nor is
+        a notification whose parameters are malformed.
         """
         if self._is_broken(msg, exc):
             return None
@@ -2834,14 +2843,14 @@ class Peer(Asker):
         return answer
 
     def _answer_is_broken(self, data: bytes, exc: ProtocolError) -> bool:
-        """Return whether bytes that cannot be decoded are an answer; its request has failed."""
+        """Do the same as _is_broken() for bytes that cannot be decoded."""
         is_answer, req_id = find_answer(data)
         return is_answer and self._is_broken({"id": req_id, "result": None}, exc)
 
     def _is_broken(self, msg: JSON, exc: MCPError) -> bool:
-        """Return whether a message that cannot be taken is an answer; its request has failed.
+        """Return whether a message that cannot be taken is an answer; then its request fails.
 
-        If only one request is in flight, there is no doubt whose answer it was.
+        An answer without an id belongs to the only request in flight, if there is only one.
         """
         if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
             return False
@@ -2945,7 +2954,7 @@ class Peer(Asker):
         params = msg.get("params", {})
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
-                # a server may end a subscription so
+                # by this a server may end a subscription of its client
                 self.call(self.on_notification, msg, send, caller)
         elif msg["method"] == "notifications/progress":
             self.progress(params)
@@ -3101,10 +3110,11 @@ def _runs(task: Any) -> bool:
 #           4. Schema and value may both be hostile. Depth, size and work are bounded, and nothing
 #              but SchemaError comes out, whatever goes in.
 # Plan.     Failures, and the budget of one validation; patterns; the keywords, and their table
-#           KEYWORDS; SchemaDocument, which walks a schema and resolves its references; Validator,
-#           a schema that has been compiled.
-# Not here. `format` and `content*` only annotate, the default of both dialects. Other dialects than
-#           2020-12 and draft-07. Regular expressions of ECMA 262 that Python does not have.
+#           KEYWORDS. A keyword is compiled for a `doc`, the SchemaDocument of section 12: it
+#           compiles the schemas inside a keyword, and doc.need() refuses what makes no sense.
+# Not here. References between schemas: section 12. `format` and `content*`: by default they only
+#           annotate. Dialects other than 2020-12 and draft-07. Regular expressions of ECMA 262 that
+#           Python does not have.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -3175,8 +3185,8 @@ class CheckRun:
             raise Undecided("takes too much work to check: simplify the schema or the value")
 
 
-#: The names or indexes of the members that a keyword has evaluated. Only `unevaluatedProperties`
-#: and `unevaluatedItems` ask for it; None where neither of them stands around.
+#: The names or indexes of the members that a keyword has evaluated. It is None unless a schema
+#: around has `unevaluatedProperties` or `unevaluatedItems`, which need to know.
 Seen = Optional["set[Any]"]
 #: (value, run, seen) -> failures. What a check adds to `seen` counts if the check finds no failure.
 Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
@@ -3250,7 +3260,8 @@ def ratio_of(number: Any) -> tuple[int, int]:
     return fraction.numerator, fraction.denominator
 
 
-# Parts of a regular expression in which signs do not mean what they mean elsewhere.
+# An escape, or a class such as [a-z]: parts of a regular expression in which signs like * and (
+# have no meaning of their own.
 _ESCAPE_OR_CLASS = r"\\.|\[(?:\\.|[^]\\])*\]"
 
 
@@ -3287,7 +3298,10 @@ def is_linear_pattern(text: str) -> bool:
 
 
 def _comparison(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
-    """Return what compiles a keyword that compares: `holds(value, argument)`, or else `text`."""
+    """Return a function that compiles a keyword that compares.
+
+    A value is valid if `holds(value, argument)`. Otherwise `text` is the failure.
+    """
 
     def _kw_comparison(doc: SchemaDocument, schema: Schema, word: str) -> Check:
         argument = schema[word]
@@ -3430,7 +3444,7 @@ def _kw_multiple(doc: SchemaDocument, schema: Schema, word: str) -> Check:
 
 
 def _pattern(doc: SchemaDocument, text: Any) -> Callable[[Any, CheckRun], bool]:
-    """Return what tells whether a regular expression is found in a text."""
+    """Return a function that tells whether a regular expression is found in a text."""
     doc.need(isinstance(text, str), "a pattern must be a string")
     doc.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
     bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
@@ -3535,7 +3549,7 @@ def _required(doc: SchemaDocument, names: Any, word: str) -> Check:
 
 
 def _kw_dependent(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile dependentRequired, dependentSchemas, or dependencies, which was both."""
+    """Compile dependentRequired, dependentSchemas, or draft-07's dependencies, which is both."""
     doc.need(isinstance(schema[word], dict), f"{word} must be an object")
     checks = {
         name: _required(doc, argument, word) if isinstance(argument, list)
