@@ -13,12 +13,14 @@ among the targets of the command line, and add URLs. It can never start a comman
 import argparse
 import asyncio
 import contextlib
+import contextvars
 import itertools
 import json
 import os
 import pathlib
 import re
 import secrets
+import signal
 import sys
 import time
 import webbrowser
@@ -31,16 +33,22 @@ for folder in (HERE, HERE.parents[1]):  # copied beside it, or in its repository
 import mcp_lite as m  # noqa: E402 -- it was not on the path before
 
 MAX_FRAMES = 100_000  # messages that are kept; about 100 MB if they are small
-MAX_BEHIND = 20_000  # messages that a page may be behind; it skips the rest, and says so
-POLL_FRAMES = 1000  # ... that it gets at once
+MAX_FRAME_BYTES = 256 * 1024 * 1024  # ... in all, as JSON
+POLL_FRAMES = 2000  # messages that the page gets at once
+POLL_BYTES = 1024 * 1024  # ... in all; one more may follow
 POLL_SECONDS = 20.0  # for which it waits for news
-SHOWN_CHARS = 20_000  # of one string in a frame; the whole is fetched when it is looked at
-SHOWN_MEMBERS = 2000  # of one list or object
-WHOLE_BYTES = 4 * 1024 * 1024  # of one message that is looked at
+GATHER_SECONDS = 0.03  # for which further news are gathered, so that a flood comes in few answers
+SHOWN_BYTES = 4000  # of one message in a list; the whole is fetched when it is looked at
+SHOWN_MEMBERS = 200  # of one list or object in it
+WHOLE_BYTES = 4 * 1024 * 1024  # of one message or result that is looked at
+MAX_CALLS = 4  # that wait at once: a browser makes six requests at a time, and needs two itself
 LIST_ROWS = 200  # of a list; a search finds the others
 CALL_SECONDS = 3600.0  # for a call: the person decides when to give up
 COMPARE_SECONDS = 30.0  # for a call that is made in both eras
+COMPARE_FRAMES = 500  # of each of them
+TASKS = "io.modelcontextprotocol/tasks"  # the extension; the client follows tasks by itself
 
+LANE = contextvars.ContextVar("LANE", default=0)  # the HTTP request whose answer is being read
 SECRET_KEY = m.SECRET_KEY
 SECRET_TEXT = m.SECRET_TEXT
 #: Pages of the specification about a method, by its first word.
@@ -69,36 +77,62 @@ class Recorder:
     """The frames of all connections, numbered; and a file to which they go as well."""
 
     def __init__(self, file=None):
-        self.frames = deque(maxlen=MAX_FRAMES)
+        self.frames = deque()  # pairs: a frame, and its bytes as JSON
+        self.size = 0
         self.last = 0
         self.began = time.monotonic()
         self.file = file
         self.news = asyncio.Event()
 
-    def add(self, conn, kind, **fields):
+    def add(self, conn, what, /, **fields):
         """Note that something happened on a connection."""
-        self.last += 1
         when = round((time.monotonic() - self.began) * 1000, 2)
-        frame = {"n": self.last, "t": when, "c": conn, "k": kind, **fields}
-        self.frames.append(frame)
+        frame = self.keep({"t": when, "c": conn, "k": what, **fields})
         if self.file is not None:
             self.file.write(json.dumps(without_secrets(frame)) + "\n")
             self.file.flush()
         self.news.set()
 
+    def keep(self, frame):
+        """Number a frame and keep it; the oldest go when there are too many."""
+        self.last += 1
+        frame = {"n": self.last, **{key: value for key, value in frame.items() if key != "n"}}
+        size = len(json.dumps(frame))
+        self.frames.append((frame, size))
+        self.size += size
+        while len(self.frames) > MAX_FRAMES or self.size > max(MAX_FRAME_BYTES, size):
+            self.size -= self.frames.popleft()[1]
+        return frame
+
+    def load(self, lines):
+        """Keep the frames of a recording."""
+        for line in filter(str.strip, lines):
+            frame = json.loads(line)
+            if not isinstance(frame, dict):
+                raise ValueError("a line of the recording is no JSON object")
+            self.keep(frame)
+
     def after(self, number):
-        """Return the next frames after a number, shortened; and how many had to be skipped."""
+        """Return the next frames after a number, shortened; and how many are gone already."""
         if not self.frames:
             return [], 0
-        first = self.frames[0]["n"]
-        begin = max(number, first - 1, self.last - MAX_BEHIND)
-        found = itertools.islice(self.frames, begin + 1 - first, begin + 1 - first + POLL_FRAMES)
-        return [shortened(frame) for frame in found], begin - number
+        first = self.frames[0][0]["n"]
+        begin = max(number, first - 1)
+        found, left = [], POLL_BYTES
+        for frame, size in itertools.islice(self.frames, begin + 1 - first, None):
+            found.append(frame if size <= SHOWN_BYTES else {**shortened(frame), "size": size})
+            left -= min(size, SHOWN_BYTES)
+            if left <= 0 or len(found) == POLL_FRAMES:
+                break
+        return found, begin - number
 
     def whole(self, number):
-        """Return one frame as it is, or None."""
-        first = self.frames[0]["n"] if self.frames else 1
-        return self.frames[number - first] if first <= number <= self.last else None
+        """Return one frame as it is, but for what would be too long to be looked at; or None."""
+        first = self.frames[0][0]["n"] if self.frames else 1
+        if not first <= number <= self.last:
+            return None
+        frame, size = self.frames[number - first]
+        return frame if size <= WHOLE_BYTES else shortened(frame, WHOLE_BYTES // 40)
 
     async def wait(self, number):
         """Wait for a frame after a number, but not for ever."""
@@ -106,20 +140,49 @@ class Recorder:
             self.news.clear()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.news.wait(), POLL_SECONDS)
+            await asyncio.sleep(GATHER_SECONDS)
 
 
-def shortened(value):
-    """Return JSON whose long parts are cut; a string says how much is missing."""
-    if isinstance(value, str):
-        more = len(value) - SHOWN_CHARS
-        return value if more <= 0 else f"{value[:SHOWN_CHARS]}... ({more:,} more characters)"
-    if isinstance(value, list):
-        rest = [f"... {len(value) - SHOWN_MEMBERS:,} more"] * (len(value) > SHOWN_MEMBERS)
-        return [shortened(item) for item in value[:SHOWN_MEMBERS]] + rest
-    if isinstance(value, dict):
-        members = itertools.islice(value.items(), SHOWN_MEMBERS)
-        return {str(name)[:SHOWN_CHARS]: shortened(member) for name, member in members}
-    return value
+def recording_of(frames):
+    """Return frames as lines of JSON, without secrets."""
+    return "".join(json.dumps(without_secrets(frame)) + "\n" for frame, _ in frames)
+
+
+def shortened(value, chars=SHOWN_BYTES):
+    """Return JSON that is cut to about so many characters; it says how much is missing."""
+    left = chars
+
+    def cut(value):
+        nonlocal left
+        if isinstance(value, str):
+            kept, more = value[: max(left, 40)], len(value) - max(left, 40)
+            left -= len(kept)
+            return kept if more <= 0 else f"{kept}... ({more:,} more characters)"
+        if isinstance(value, list):
+            out = []
+            for item in itertools.islice(value, SHOWN_MEMBERS):
+                if left <= 0:
+                    break
+                out.append(cut(item))
+            more = len(value) - len(out)
+            return out + [f"... {more:,} more"] * (more > 0)
+        if isinstance(value, dict):
+            out = {}
+            for name, member in itertools.islice(value.items(), SHOWN_MEMBERS):
+                if left <= 0:
+                    break
+                left -= len(name)
+                out[name[:100]] = cut(member)
+            return out
+        left -= 8
+        return value
+
+    return cut(value)
+
+
+def presentable(value):
+    """Return a result as a page can bear it."""
+    return value if len(json.dumps(value)) <= WHOLE_BYTES else shortened(value, WHOLE_BYTES // 40)
 
 
 def without_secrets(value, key=""):
@@ -141,7 +204,7 @@ def without_secrets(value, key=""):
 class Watched:
     """What the two transports below have in common: each message is noted."""
 
-    note = staticmethod(lambda kind, **fields: None)
+    note = staticmethod(lambda what, /, **fields: None)
 
     async def read(self):
         """Return the next messages, and note them."""
@@ -175,7 +238,7 @@ class WatchedStdio(Watched, m.StdioTransport):
 
 
 class WatchedHTTP(Watched, m.HTTPTransport):
-    """A URL; its HTTP requests are noted, too."""
+    """A URL; its HTTP requests are noted, too, and with each message the request that it is on."""
 
     def __init__(self, url, **options):
         super().__init__(url, **options)
@@ -184,8 +247,11 @@ class WatchedHTTP(Watched, m.HTTPTransport):
 
         async def noted(method, target, headers, body=b"", *args, **options):
             number = next(self.numbers)
+            LANE.set(number)
             shown = with_prefix(headers, "mcp-", "last-event", "accept", "content-type")
             self.note("http", d=">", i=number, verb=method, target=target, h=shown)
+            if body:
+                self.note("msg", d=">", i=number, m=readable(body))
             try:
                 answer = await send(method, target, headers, body, *args, **options)
             except Exception as exc:
@@ -199,18 +265,30 @@ class WatchedHTTP(Watched, m.HTTPTransport):
 
         self.http.send = noted
 
+    async def write(self, msg):
+        """Send a message; it is noted with its HTTP request."""
+        await m.HTTPTransport.write(self, msg)
+
+    async def read(self):
+        """Return the next messages; they were noted as they came."""
+        return await m.HTTPTransport.read(self)
+
+    async def _deliver(self, item):
+        self.note("msg", d="<", i=LANE.get(), m=readable(item))
+        await super()._deliver(item)
+
     def watch_body(self, answer, number):
-        """Note the ids of events, and the end of a stream."""
-        if not answer.head.headers.get("content-type", "").startswith("text/event-stream"):
-            return
+        """Note the ids of events, and the end of a stream; and know what comes on it."""
+        stream = answer.head.headers.get("content-type", "").startswith("text/event-stream")
         piece = answer.piece
 
         async def noted():
             data = await piece()
-            for found in re.findall(rb"(?m)^(id|retry): ?(.*?)\r?$", data):
+            LANE.set(number)
+            for found in re.findall(rb"(?m)^(id|retry): ?(.*?)\r?$", data if stream else b""):
                 self.note("sse", d="<", i=number, field=found[0].decode(),
                           value=found[1].decode("utf-8", "replace"))  # fmt: skip
-            if not data:
+            if stream and not data:
                 self.note("sse", d="<", i=number, field="end", value="")
             return data
 
@@ -247,9 +325,9 @@ class Connection:
         self.lists, self.calls, self.subscriptions = {}, {}, {}
         self.client, self.problem = None, ""
 
-    def note(self, kind, **fields):
+    def note(self, what, /, **fields):
         """Note what happens here."""
-        self.inspector.recorder.add(self.id, kind, **fields)
+        self.inspector.recorder.add(self.id, what, **fields)
 
     async def open(self):
         """Connect, and tell the page how it went."""
@@ -262,10 +340,11 @@ class Connection:
             max_timeout=CALL_SECONDS, name="mcp_lite inspector", cache=False,
             elicit=lambda message, schema: self.ask("elicit", message=message, schema=schema),
             elicit_url=lambda message, url: self.ask("url", message=message, url=url),
-            sample=lambda params: self.ask("sample", params=params),
+            sample=self.sample, capabilities={"extensions": {TASKS: {}}},
             roots=[os.getcwd()], log=lambda level, data, logger: None,
-            # without these, a server of the modern era would not be asked for announcements
-            on_tools_changed=int, on_resources_changed=int, on_prompts_changed=int,
+            on_tools_changed=lambda: self.forget("tools"),
+            on_resources_changed=lambda: self.forget("resources", "templates"),
+            on_prompts_changed=lambda: self.forget("prompts"),
         )  # fmt: skip
         self.note("state", state="connecting", name=self.target.name)
         try:
@@ -275,6 +354,19 @@ class Connection:
             self.note("state", state="failed", why=self.problem)
             return
         self.note("state", state="open", name=self.target.name)
+
+    def forget(self, *kinds):
+        """Fetch lists anew when they are looked at next, since they have changed."""
+        for kind in kinds:
+            self.lists.pop(kind, None)
+
+    async def sample(self, params):
+        """Answer as the model whatever the person types."""
+        answer = await self.ask("sample", params=params)
+        if answer is None:
+            # spec: client/sampling#error-handling
+            raise m.RPCError(-1, "User rejected sampling request")
+        return answer
 
     async def ask(self, kind, **fields):
         """Put a question of the server to the person, and return the answer."""
@@ -317,11 +409,13 @@ class Connection:
             text = " ".join(str(item.get(key, "")) for key in about).lower()
             if all(word in text for word in words):
                 found.append(item)
-        return {"rows": shortened(found[:LIST_ROWS]), "count": len(found),
+        return {"rows": presentable(found[:LIST_ROWS]), "count": len(found),
                 "total": len(self.lists[kind])}  # fmt: skip
 
     async def call(self, number, method, params, timeout=None):
         """Send a request; return {"result"} or {"error"}, and how long it took."""
+        if len(self.calls) >= MAX_CALLS:
+            raise ValueError(f"{MAX_CALLS} calls are under way: wait for one, or cancel it")
         began = time.monotonic()
 
         def progress(*report):
@@ -331,7 +425,7 @@ class Connection:
         task = asyncio.ensure_future(request)
         self.calls[number] = task
         try:
-            outcome = {"result": await task}
+            outcome = {"result": presentable(await task)}
         except asyncio.CancelledError:
             outcome = {"error": {"message": "you cancelled it"}}
         except (m.MCPError, TypeError, ValueError) as exc:
@@ -384,9 +478,7 @@ class Inspector:
 
     async def do_whole(self, wish):
         """Return one frame without anything left out."""
-        frame = self.recorder.whole(int(wish["n"]))
-        text = json.dumps(frame, ensure_ascii=False)
-        return frame if len(text) <= WHOLE_BYTES else shortened(frame)
+        return self.recorder.whole(int(wish["n"]))
 
     async def do_connect(self, wish):
         """Connect to a target of the command line, or to a URL."""
@@ -442,12 +534,12 @@ class Inspector:
         return {}
 
     async def do_check(self, wish):
-        """Return what is wrong with a value, by its schema."""
+        """Return what is wrong with a value, by its schema; patterns of a server are not used."""
         try:
-            errors = m.compile_schema(wish["schema"]).errors(wish["value"])
+            m.checker_of(wish["schema"])(wish["value"])
         except m.SchemaError as exc:
-            errors = [exc]
-        return {"errors": [{"path": error.path, "message": error.message} for error in errors]}
+            return {"errors": [{"path": exc.path, "message": exc.message}]}
+        return {"errors": []}
 
     async def do_subscribe(self, wish):
         """Hear of a resource's updates, or no longer; they show on the wire."""
@@ -463,6 +555,13 @@ class Inspector:
         await self.conn(wish).client.set_log_level(wish["level"])
         return {}
 
+    async def do_send(self, wish):
+        """Send a message that was written by hand, as it is; what answers it shows on the wire."""
+        if not isinstance(wish["message"], (dict, list)):
+            raise ValueError("a message is a JSON object, or a batch of them")
+        await self.conn(wish).client.transport.write(wish["message"])
+        return {}
+
     async def do_compare(self, wish):
         """Make the same call in both eras; return the frames of each."""
         target = self.conn(wish).target
@@ -470,8 +569,8 @@ class Inspector:
         for era, revision in (("legacy", m.LEGACY[0]), ("modern", m.NEWEST.name)):
             frames = []
             conn = Connection(self, target, revision)
-            conn.note = lambda kind, frames=frames, conn=conn, **fields: (
-                frames.append({"k": kind, **fields}), Connection.note(conn, kind, **fields))
+            conn.note = lambda what, /, frames=frames, conn=conn, **fields: (
+                frames.append({"k": what, **fields}), Connection.note(conn, what, **fields))
             self.connections[conn.id] = conn
             try:
                 await conn.open()
@@ -482,8 +581,8 @@ class Inspector:
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(conn.close(), 10)
                 self.connections.pop(conn.id, None)
-            columns[era] = {"frames": shortened(frames), "problem": conn.problem,
-                            "revision": revision}  # fmt: skip
+            columns[era] = {"frames": [shortened(frame) for frame in frames[:COMPARE_FRAMES]],
+                            "problem": conn.problem, "revision": revision}  # fmt: skip
         return columns
 
     async def close(self):
@@ -530,6 +629,15 @@ def guide():
 # -- The page, and who may have it ---------------------------------------------------------------
 
 
+REFUSED = 403, "application/json", b"{}"
+
+
+def foreign(request):
+    """Return whether a request comes from a page that is not ours; other hosts never get here."""
+    origin = request.headers.get("origin")
+    return origin is not None and origin != f"http://{request.headers.get('host')}"
+
+
 def make_app(inspector):
     """Return the server of the page."""
     app = m.Server("mcp_lite inspector")
@@ -548,6 +656,8 @@ def make_app(inspector):
 
     @app.route("POST", "/api")
     async def api(request):
+        if foreign(request):
+            return REFUSED
         try:
             wish = m.decode(request.body)
             answer = await inspector.do(wish)
@@ -556,6 +666,14 @@ def make_app(inspector):
         except (m.MCPError, TypeError, ValueError, LookupError) as exc:
             answer = {"problem": str(exc) or type(exc).__name__}
         return 200, "application/json", json.dumps(answer).encode()
+
+    @app.route("POST", "/recording")
+    async def recording(request):
+        if foreign(request):
+            return REFUSED
+        frames = tuple(inspector.recorder.frames)  # a thread, since it may take seconds
+        text = await asyncio.get_running_loop().run_in_executor(None, recording_of, frames)
+        return 200, "application/jsonl", text.encode()
 
     return app
 
@@ -618,16 +736,16 @@ def partition(argv):
 
 
 async def main(argv):
-    """Serve the page until Ctrl-C."""
+    """Serve the page until Ctrl-C or SIGTERM."""
+    with contextlib.suppress(NotImplementedError):  # on Windows
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
     args = parse(argv)
     file = open(args.record, "w", encoding="utf-8") if args.record else None
     recorder = Recorder(file)
     if args.replay:
         with open(args.replay, encoding="utf-8") as lines:
-            for line in lines:
-                frame = json.loads(line)
-                recorder.frames.append({**frame, "n": recorder.last + 1})
-                recorder.last += 1
+            recorder.load(lines)
     inspector = Inspector(targets_of(args), recorder)
     token = secrets.token_urlsafe(24)
     app = make_app(inspector)
@@ -647,5 +765,5 @@ async def main(argv):
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
         asyncio.run(main(sys.argv[1:]))
