@@ -903,22 +903,46 @@ HEADERLESS = REVISIONS[V25_03]
 BOTH, CLIENT, SERVER = "both", "client", "server"
 
 
+class Listing(NamedTuple):
+    """A result that holds a list of objects."""
+
+    #: the member of the result that is the list
+    key: str
+    #: the member, a str, that each object must have
+    each_has: str = ""
+    #: the kind of the objects, in FIELDS
+    kind: str = ""
+    #: the attribute of Server with the entries that are listed
+    registry: str = ""
+
+
 class Method(NamedTuple):
-    """Who may say what, since when, and what it takes."""
+    """One method: who may send it, since when, what it takes, and what its result may be."""
 
     name: str
     kind: str  # REQUEST or NOTIFICATION
     sender: str  # CLIENT, SERVER or BOTH
     revisions: tuple[str, ...]  # names of the revisions that have it
-    #: what must be declared, as a dotted path: by the receiver of a request, by the sender of a
-    #: notification
+    #: what it is for, as its sender would say it
+    about: str
+    #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
+    #: sender of a notification
     capability: str = ""
     #: parameters that must be there, and their type
     required: Mapping[str, Any] = {}
     #: parameters that may be there, and their type
     optional: Mapping[str, Any] = {}
-    #: what it is for, as its sender would say it
-    about: str = ""
+    #: the result may be a question to the client (spec: basic/patterns/mrtr#supported-requests)
+    may_ask: bool = False
+    #: the result says how long it may be kept (spec: server/utilities/caching#cacheable-results)
+    cacheable: bool = False
+    #: the list in the result
+    lists: Listing | None = None
+    #: the parameter that the HTTP header `mcp-name` repeats
+    #: (spec: basic/transports/streamable-http#standard-request-headers)
+    mirrors: str = ""
+    #: of a question: the member that its answer must have, and the schema of this member
+    answer: Mapping[str, Msg] = {}
 
 
 def _since(first: str, last: str = V26_07) -> tuple[str, ...]:
@@ -926,92 +950,123 @@ def _since(first: str, last: str = V26_07) -> tuple[str, ...]:
 
 
 _ALL, _LEGACY, _MODERN = _since(V24_11), _since(V24_11, V25_11), _since(V26_07)
-_PAGE = {"cursor": str}
-_NAMED = {"name": str}
-_AT_URI = {"uri": str}
-_ARGUMENTS = {"arguments": dict}
 
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
-        Method(
-            "initialize", REQUEST, CLIENT, _LEGACY,
-            required={"protocolVersion": str, "capabilities": dict, "clientInfo": dict},
-            about="agree on a revision and on capabilities, and so open a session",
-        ),
+        # The conversation.
+        Method("initialize", REQUEST, CLIENT, _LEGACY,
+               about="agree on a revision and on capabilities, and so open a session",
+               required={"protocolVersion": str, "capabilities": dict, "clientInfo": dict}),
         Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY,
                about="the client is ready: the handshake is over"),
         Method("ping", REQUEST, BOTH, _LEGACY,
                about="is the other end alive?"),
         Method("server/discover", REQUEST, CLIENT, _MODERN,
-               about="which revisions and capabilities does the server have?"),
-        Method("tools/list", REQUEST, CLIENT, _ALL, "tools", optional=_PAGE,
-               about="which functions can a model call here, and with what arguments?"),
-        Method("tools/call", REQUEST, CLIENT, _ALL, "tools", _NAMED, _ARGUMENTS,
-               about="call a tool, and get its result for the model"),
-        Method("resources/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE,
-               about="which documents are here to be read?"),
-        Method("resources/templates/list", REQUEST, CLIENT, _ALL, "resources", optional=_PAGE,
-               about="which families of documents, whose URIs have parameters?"),
-        Method("resources/read", REQUEST, CLIENT, _ALL, "resources", _AT_URI,
-               about="read a document"),
-        Method("resources/subscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI,
-               about="tell me whenever this document changes"),
-        Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY, "resources.subscribe", _AT_URI,
-               about="tell me no more of this document"),
-        Method("prompts/list", REQUEST, CLIENT, _ALL, "prompts", optional=_PAGE,
-               about="which prepared messages can a person choose from?"),
-        Method("prompts/get", REQUEST, CLIENT, _ALL, "prompts", _NAMED, _ARGUMENTS,
-               about="fill in a prompt, and get its messages"),
-        Method(
-            "completion/complete", REQUEST, CLIENT, _ALL, "completions",
-            required={"ref": dict, "argument": dict}, optional={"context": dict},
-            about="suggest values for an argument of a prompt or a template",
-        ),
-        Method("logging/setLevel", REQUEST, CLIENT, _LEGACY, "logging", {"level": str},
-               about="from which severity on shall log messages be sent?"),
-        Method("subscriptions/listen", REQUEST, CLIENT, _MODERN, "", {"notifications": dict},
-               about="open a stream of announcements, of the kinds that are named"),
-        Method("tasks/get", REQUEST, CLIENT, _MODERN, "", {"taskId": str},
-               about="how is this task doing, and what came of it?"),
-        Method("tasks/update", REQUEST, CLIENT, _MODERN, "",
-               {"taskId": str, "inputResponses": dict},
-               about="answer what a task has asked"),
-        Method("tasks/cancel", REQUEST, CLIENT, _MODERN, "", {"taskId": str},
-               about="end a task"),
-        Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
-               about="a task has a new status"),
-        # A legacy server sends these three as requests. A modern server sends no requests: it puts
-        # them as questions into the result of a call (section 17).
-        Method("roots/list", REQUEST, SERVER, _ALL, "roots",
-               about="which folders may the server work in?"),
-        Method("sampling/createMessage", REQUEST, SERVER, _ALL, "sampling",
-               {"messages": list, "maxTokens": int},
-               about="let the client's model write a message"),
-        Method("elicitation/create", REQUEST, SERVER, _since(V25_06), "elicitation",
-               {"message": str},
-               about="let the client ask a person to fill in a form, or to open a URL"),
+               about="which revisions and capabilities does the server have?",
+               cacheable=True),
         Method("notifications/cancelled", NOTIFICATION, BOTH, _ALL,
                about="the answer to this request is not wanted any more"),
         Method("notifications/progress", NOTIFICATION, BOTH, _ALL,
                about="so far has the request of this token come"),
-        Method("notifications/message", NOTIFICATION, SERVER, _ALL, "logging",
-               about="a line of the server's log"),
-        Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL, "tools",
-               about="there are other tools now: list them again"),
-        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL, "prompts",
-               about="there are other prompts now: list them again"),
-        Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL, "resources",
-               about="there are other resources now: list them again"),
-        Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL, "resources",
-               about="a document that is subscribed to has changed"),
-        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY, "roots",
-               about="there are other folders now: list them again"),
-        Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
-               "elicitation",
-               about="the person is done with what the URL showed"),
+        # Tools.
+        Method("tools/list", REQUEST, CLIENT, _ALL,
+               about="which functions can a model call here, and with what arguments?",
+               capability="tools", optional={"cursor": str}, cacheable=True,
+               lists=Listing("tools", each_has="name", kind="Tool", registry="tools")),
+        Method("tools/call", REQUEST, CLIENT, _ALL,
+               about="call a tool, and get its result for the model",
+               capability="tools", required={"name": str}, optional={"arguments": dict},
+               may_ask=True, mirrors="name"),
+        Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL,
+               about="there are other tools now: list them again",
+               capability="tools"),
+        # Resources.
+        Method("resources/list", REQUEST, CLIENT, _ALL,
+               about="which documents are here to be read?",
+               capability="resources", optional={"cursor": str}, cacheable=True,
+               lists=Listing("resources", each_has="uri", kind="Resource", registry="resources")),
+        Method("resources/templates/list", REQUEST, CLIENT, _ALL,
+               about="which families of documents, whose URIs have parameters?",
+               capability="resources", optional={"cursor": str}, cacheable=True,
+               lists=Listing("resourceTemplates", each_has="uriTemplate", kind="Resource",
+                             registry="templates")),
+        Method("resources/read", REQUEST, CLIENT, _ALL,
+               about="read a document",
+               capability="resources", required={"uri": str},
+               may_ask=True, cacheable=True, lists=Listing("contents"), mirrors="uri"),
+        Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL,
+               about="there are other resources now: list them again",
+               capability="resources"),
+        Method("resources/subscribe", REQUEST, CLIENT, _LEGACY,
+               about="tell me whenever this document changes",
+               capability="resources.subscribe", required={"uri": str}),
+        Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY,
+               about="tell me no more of this document",
+               capability="resources.subscribe", required={"uri": str}),
+        Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL,
+               about="a document that is subscribed to has changed",
+               capability="resources"),
+        # Prompts, and what a person may type for their arguments.
+        Method("prompts/list", REQUEST, CLIENT, _ALL,
+               about="which prepared messages can a person choose from?",
+               capability="prompts", optional={"cursor": str}, cacheable=True,
+               lists=Listing("prompts", each_has="name", kind="Prompt", registry="prompts")),
+        Method("prompts/get", REQUEST, CLIENT, _ALL,
+               about="fill in a prompt, and get its messages",
+               capability="prompts", required={"name": str}, optional={"arguments": dict},
+               may_ask=True, lists=Listing("messages", each_has="role"), mirrors="name"),
+        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL,
+               about="there are other prompts now: list them again",
+               capability="prompts"),
+        Method("completion/complete", REQUEST, CLIENT, _ALL,
+               about="suggest values for an argument of a prompt or a template",
+               capability="completions", required={"ref": dict, "argument": dict},
+               optional={"context": dict}),
+        # The log, and the stream of announcements.
+        Method("logging/setLevel", REQUEST, CLIENT, _LEGACY,
+               about="from which severity on shall log messages be sent?",
+               capability="logging", required={"level": str}),
+        Method("notifications/message", NOTIFICATION, SERVER, _ALL,
+               about="a line of the server's log",
+               capability="logging"),
+        Method("subscriptions/listen", REQUEST, CLIENT, _MODERN,
+               about="open a stream of announcements, of the kinds that are named",
+               required={"notifications": dict}),
         Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN,
                about="this part of the announcements will be sent"),
+        # Questions. A legacy server sends these three as requests. A modern server sends no
+        # requests: it puts them as questions into the result of a call (section 17).
+        Method("roots/list", REQUEST, SERVER, _ALL,
+               about="which folders may the server work in?",
+               capability="roots",
+               answer={"roots": {"type": "array", "items": {"type": "object"}}}),
+        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY,
+               about="there are other folders now: list them again",
+               capability="roots"),
+        Method("sampling/createMessage", REQUEST, SERVER, _ALL,
+               about="let the client's model write a message",
+               capability="sampling", required={"messages": list, "maxTokens": int},
+               answer={"content": {"type": ["object", "array"]}}),
+        Method("elicitation/create", REQUEST, SERVER, _since(V25_06),
+               about="let the client ask a person to fill in a form, or to open a URL",
+               capability="elicitation", required={"message": str},
+               answer={"action": {"enum": ["accept", "decline", "cancel"]}}),
+        Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
+               about="the person is done with what the URL showed",
+               capability="elicitation"),
+        # Tasks, an extension.
+        Method("tasks/get", REQUEST, CLIENT, _MODERN,
+               about="how is this task doing, and what came of it?",
+               required={"taskId": str}, mirrors="taskId"),
+        Method("tasks/update", REQUEST, CLIENT, _MODERN,
+               about="answer what a task has asked",
+               required={"taskId": str, "inputResponses": dict}, mirrors="taskId"),
+        Method("tasks/cancel", REQUEST, CLIENT, _MODERN,
+               about="end a task",
+               required={"taskId": str}, mirrors="taskId"),
+        Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
+               about="a task has a new status"),
     )
 }  # fmt: skip
 
@@ -5190,10 +5245,6 @@ MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loo
 ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
 STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
 
-#: Requests that may end in a question to the client.
-#: spec: basic/patterns/mrtr#supported-requests
-MAY_ASK = ("tools/call", "prompts/get", "resources/read")
-
 #: Whether a function of Context.once() is running.
 IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", default=False)
 
@@ -5887,9 +5938,10 @@ class Context:
         Here, and where a Context is made, the eras differ.
         """
         if self.asking is None:
+            row = METHODS.get(self.method)
             if not self.facts.rev.modern:
                 self.asking = AskByRequest(self.conversation.peer, self.exchange.send)
-            elif self.method in MAY_ASK:
+            elif row is not None and row.may_ask:
                 self.asking = AskInRounds(self.rounds(), self.run)
             else:
                 problem = f"in {self.revision} {self.method} cannot ask the client"
@@ -6304,11 +6356,6 @@ def _name_of(fn: Any) -> str:
     if not name or name == "<lambda>":
         raise TypeError(f"{fn!r} has no name of its own: pass name=")
     return str(name)
-
-
-#: Results that say how long they may be kept. spec: server/utilities/caching#cacheable-results
-CACHEABLE = ("server/discover", "tools/list", "prompts/list", "resources/list",
-             "resources/templates/list", "resources/read")  # fmt: skip
 
 
 def check_hints(hints: Msg) -> Msg:
@@ -6737,10 +6784,11 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
         answer = ctx.input_required()
     else:
         answer = {"resultType": "complete", **answer}
-        if ctx.method in CACHEABLE and answer["resultType"] == "complete":
+        hints = ctx.server.hints.get(ctx.method)
+        if hints is not None and answer["resultType"] == "complete":
             # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
             once = {"ttlMs": 0} if ctx.used_rounds else {}
-            answer = {**ctx.server.hints[ctx.method], **ctx.cache, **once, **answer}
+            answer = {**hints, **ctx.cache, **once, **answer}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
     return answer
@@ -7028,9 +7076,9 @@ class Server(Registrations):
         self.info = {"name": name, "version": version, **about}
         self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
         self.page_size, self.max_in_flight = page_size, max_in_flight
-        #: by method, how long and by whom its results may be kept
+        #: by cacheable method, how long and by whom its results may be kept
         self.hints: dict[str, Msg] = {}
-        for method in CACHEABLE:
+        for method in [row.name for row in METHODS.values() if row.cacheable]:
             ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
             scope = cache_scope
             if isinstance(scope, Mapping):
@@ -8560,7 +8608,7 @@ RUNNERS["stdio"] = serve_stdio
 ###############################################################################
 # 26. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 8, 12, 13, 16, 18, 19 and 22.
+# Uses sections 1 to 8, 12, 13, 16, 18 and 22.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
@@ -8695,7 +8743,8 @@ class Cache:
     def key(self, method: str, params: Msg | None) -> str:
         """Return the key of a result; an empty string for one that must not be kept."""
         inputs = {"inputResponses", "requestState"} & (params or {}).keys()
-        if method not in CACHEABLE or inputs:
+        row = METHODS.get(method)
+        if row is None or not row.cacheable or inputs:
             return ""
         return json.dumps([method, params], sort_keys=True)
 
