@@ -906,8 +906,8 @@ BOTH, CLIENT, SERVER = "both", "client", "server"
 class Listing(NamedTuple):
     """A result that holds a list of objects."""
 
-    #: the member of the result that is the list
-    key: str
+    #: the member of the result that is the list; "" where there is none
+    key: str = ""
     #: the member, a str, that each object must have
     each_has: str = ""
     #: the kind of the objects, in FIELDS
@@ -937,7 +937,7 @@ class Method(NamedTuple):
     #: the result says how long it may be kept (spec: server/utilities/caching#cacheable-results)
     cacheable: bool = False
     #: the list in the result
-    lists: Listing | None = None
+    lists: Listing = Listing()
     #: the parameter that the HTTP header `mcp-name` repeats
     #: (spec: basic/transports/streamable-http#standard-request-headers)
     mirrors: str = ""
@@ -1063,7 +1063,7 @@ METHODS: dict[str, Method] = {
                about="answer what a task has asked",
                required={"taskId": str, "inputResponses": dict}, mirrors="taskId"),
         Method("tasks/cancel", REQUEST, CLIENT, _MODERN,
-               about="end a task",
+               about="end a task before its time",
                required={"taskId": str}, mirrors="taskId"),
         Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
                about="a task has a new status"),
@@ -5071,18 +5071,10 @@ class Elicited(NamedTuple):
     data: Any = None
 
 
-#: From the method of a question to the member that its answer must have, and the schema of that.
-ANSWERS: dict[str, tuple[str, Msg]] = {
-    "elicitation/create": ("action", {"enum": ["accept", "decline", "cancel"]}),
-    "sampling/createMessage": ("content", {"type": ["object", "array"]}),
-    "roots/list": ("roots", {"type": "array", "items": {"type": "object"}}),
-}
-
-
 def check_answer(method: str, answer: Msg) -> Msg:
     """Return the answer to a question; raise SchemaError if it is none."""
-    member, schema = ANSWERS[method]
-    compile_schema({"properties": {member: schema}, "required": [member]}).check(answer)
+    wanted = METHODS[method].answer
+    compile_schema({"properties": dict(wanted), "required": [*wanted]}).check(answer)
     return answer
 
 
@@ -5183,7 +5175,7 @@ class InputRequired(NamedTuple):
 ###############################################################################
 # 17. Rounds
 ###############################################################################
-# Uses sections 1 to 3, 5, 13 and 16.
+# Uses sections 1 to 5 and 13.
 #
 # Problem.  In the modern era a server sends no requests. A handler that must ask the client in the
 #           middle of a call cannot wait for the answer: the call has to end with the question. The
@@ -5537,7 +5529,10 @@ class Asking:
 
 
 class AskNever(Asking):
-    """The modern era, for methods that cannot end in a question."""
+    """The modern era, for methods that cannot end in a question.
+
+    spec: basic/patterns/mrtr#supported-requests
+    """
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -5595,9 +5590,10 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
     for key, ask in wanted.requests.items():
         method = ask.get("method") if isinstance(ask, dict) else None
         params = ask.get("params", {} if method == "roots/list" else None) if method else None
-        if method not in tuple(ANSWERS) or type(params) is not dict:
+        row = METHODS.get(method) if isinstance(method, str) else None
+        if row is None or not row.answer or type(params) is not dict:
             raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-        questions[key] = (method, params)
+        questions[key] = (row.name, params)
     return questions
 
 ###############################################################################
@@ -7420,23 +7416,14 @@ def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list
     return [item for _, item in rest[:size]], following
 
 
-#: From the methods that list to (what of Server, the key of the result, the kind in FIELDS).
-LISTED = {
-    "tools/list": ("tools", "tools", "Tool"),
-    "resources/list": ("resources", "resources", "Resource"),
-    "resources/templates/list": ("templates", "resourceTemplates", "Resource"),
-    "prompts/list": ("prompts", "prompts", "Prompt"),
-}
-
-
-@handles(*LISTED)
+@handles(*(row.name for row in METHODS.values() if row.lists.registry))
 async def list_entries(ctx: Context) -> Msg:
-    registry, key, kind = LISTED[ctx.method]
-    entries = list(getattr(ctx.server, registry).values())
+    lists = METHODS[ctx.method].lists
+    entries = list(getattr(ctx.server, lists.registry).values())
     listed = [(entry.serial, entry.definition) for entry in entries]
     items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
-    items = [fit_definition(kind, item, ctx.facts.rev) for item in items]
-    return {key: items, **without_none(nextCursor=cursor)}
+    items = [fit_definition(lists.kind, item, ctx.facts.rev) for item in items]
+    return {lists.key: items, **without_none(nextCursor=cursor)}
 
 
 def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
@@ -8646,8 +8633,8 @@ def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
     return value
 
 
-def objects(answer: Msg, key: str, needs: str | None = None) -> list[Msg]:
-    """Return a list of objects which each have the str `needs`; raise ProtocolError otherwise.
+def objects(answer: Msg, key: str, needs: str = "") -> list[Msg]:
+    """Return the list `key`, of objects which each have the str `needs`; ProtocolError otherwise.
 
     >>> objects({"tools": [{"name": "add"}]}, "tools", "name")
     [{'name': 'add'}]
@@ -8656,7 +8643,7 @@ def objects(answer: Msg, key: str, needs: str | None = None) -> list[Msg]:
     for item in found:
         if type(item) is not dict:
             raise ProtocolError(f"the server sent {kind_of(item)} as one of its {key}")
-        if needs is not None:
+        if needs:
             member(item, needs, str, f"item of {key}")
     return found
 
@@ -9268,15 +9255,6 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
     return bool(values) or out["result"] in (None, [], "")
 
 
-#: Results that hold a list of objects: its name, and the str that each of them must have.
-RESULTS = {
-    "tools/list": ("tools", "name"), "prompts/list": ("prompts", "name"),
-    "resources/list": ("resources", "uri"), "prompts/get": ("messages", "role"),
-    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
-    "resources/read": ("contents", None),
-}  # fmt: skip
-
-
 def poll_seconds(told_ms: JSON, waited: float) -> float:
     """Return how long to wait before the next look at a task that has run for `waited` seconds.
 
@@ -9811,8 +9789,9 @@ class Client:
             answer = await self.send_request(
                 method, params, timeout=timeout, progress=progress, meta=meta
             )
-            if method in RESULTS:
-                objects(answer, *RESULTS[method])
+            row = METHODS.get(method)
+            if row is not None and row.lists.key:
+                objects(answer, row.lists.key, row.lists.each_has)
             if key and changes == self.cache.changes:
                 self.cache.keep(key, answer)
         return answer
@@ -9882,12 +9861,13 @@ class Client:
     # Lists.
 
     async def _pages(self, method: str) -> AsyncIterator[Msg]:
+        lists = METHODS[method].lists
         params: Msg | None = None
         seen: set[str] = set()
         size = 0
         while len(seen) < MAX_PAGES:
             answer = await self.request(method, params)
-            for item in answer[RESULTS[method][0]]:
+            for item in answer[lists.key]:
                 yield item
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
@@ -11401,7 +11381,7 @@ def parse_event_id(text: str) -> tuple[str, int]:
 ###############################################################################
 # 34. Mirrored headers
 ###############################################################################
-# Pure. Uses sections 1, 2, 6, 19, 30 and 33.
+# Pure. Uses sections 1, 2, 4, 6, 19, 30 and 33.
 #
 # Problem.  Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #           body in headers, and a server must not be fooled by headers that say something else.
@@ -11411,10 +11391,6 @@ def parse_event_id(text: str) -> tuple[str, int]:
 # Not here. Who checks: the endpoint. Who sends: the client's end.
 
 
-#: What repeats a part of the body of a modern request in its headers: method -> parameter.
-#: spec: basic/transports/streamable-http#standard-request-headers
-MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
-            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
 #: Statuses that belong to errors of the modern era; all others are 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
@@ -11453,6 +11429,17 @@ def decode_header_value(text: str) -> str:
         raise RPCError(HEADER_MISMATCH, "Header mismatch: a value is not valid Base64") from None
 
 
+def mirrored_name(method: str, params: Msg) -> str | None:
+    """Return the parameter that `mcp-name` repeats; None if the method has none.
+
+    >>> mirrored_name("resources/read", {"uri": "x://a"}), mirrored_name("tools/list", {})
+    ('x://a', None)
+    """
+    row = METHODS.get(method)
+    name = params.get(row.mirrors) if row is not None and row.mirrors else None
+    return name if isinstance(name, str) else None
+
+
 def check_modern_post(msg: Msg, headers: Mapping[str, str]) -> Facts:
     """Check a modern request and the headers that repeat it, step by step; return its facts.
 
@@ -11472,9 +11459,9 @@ def check_modern_post(msg: Msg, headers: Mapping[str, str]) -> Facts:
     check_mirror(headers, VERSION_HEADER, facts.rev.name)
     check_version(facts.rev.name)
     check_mirror(headers, "mcp-method", msg["method"])
-    value = msg["params"].get(MIRRORED.get(msg["method"]))
-    if isinstance(value, str):
-        check_mirror(headers, "mcp-name", value)
+    name = mirrored_name(msg["method"], msg["params"])
+    if name is not None:
+        check_mirror(headers, "mcp-name", name)
     return facts
 
 
@@ -11609,8 +11596,8 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
     """
     method, params = msg["method"], msg.get("params", {})
     headers = {"mcp-method": method}
-    name = params.get(MIRRORED.get(method))
-    if isinstance(name, str):
+    name = mirrored_name(method, params)
+    if name is not None:
         headers["mcp-name"] = encode_header_value(name)
         for mirror in mirrors.get(name, ()) if method == "tools/call" else ():
             value = mirrored_value(mirror, params.get("arguments"))
