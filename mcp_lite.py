@@ -134,7 +134,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
-    [24] Source reads bytes from a pipe, LineDecoder (24) cuts them into lines.
+    [24] A StreamReader brings bytes from a pipe, LineDecoder cuts them into lines.
     [10] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
     [10] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
@@ -8019,7 +8019,7 @@ async def serve_task(ctx: Context) -> Msg:
 ###############################################################################
 # 24. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 3, 7 and 8.
+# Uses sections 1 to 3 and 8.
 #
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
@@ -8031,7 +8031,13 @@ async def serve_task(ctx: Context) -> Msg:
 #           3. Limits are checked on what has arrived, before more is kept.
 #           4. What is written in one turn of the loop leaves in one piece. A slow reader makes
 #              writers wait, never memory grow.
-# Plan.     Decoder and LineDecoder; Source and Sink, both a Descriptor; LineTransport.
+#           5. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
+#              sockets for them. It cannot watch a regular file, which always seems ready; nor a
+#              terminal without changing a flag that other programs on it see; nor the null device;
+#              nor, on Windows, any pipe that a process inherits. There a thread that blocks takes
+#              the loop's place below the same two streams.
+# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; the transports
+#           of the threads; read_lines() and write_lines(), which choose; LineTransport.
 # Not here. Whose pipes they are: sections 25 and 29.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
@@ -8171,200 +8177,277 @@ class LineDecoder(Decoder):
             yield
 
 
-class Descriptor:
-    """A file descriptor of ours, watched by the loop or else used by daemon threads.
+class LineReader:
+    """The lines that come from a pipe."""
 
-    It is closed when no thread uses it any more: in the middle of a read(), the number could be
-    given to another file.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self.fd, self.closed = fd, False
-        self._users, self._lock = 0, threading.Lock()
-        self._loop = asyncio.get_running_loop()
-        mode = os.fstat(fd).st_mode
-        self.watchable = os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
-        try:
-            self._loop.remove_reader(fd)
-        except NotImplementedError:
-            self.watchable = False
-
-    def in_thread(self, fn: Callable[..., Any], *args: Any, then: Callable[[Any], None]) -> None:
-        """Call fn(fd, *args) in a thread, then then(outcome) in the loop; None for an OSError."""
-
-        def work() -> None:
-            self._count(1)
-            outcome = None if self.closed else self.attempt(fn, *args) or None
-            self._count(-1)
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(then, outcome)
-
-        threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
-
-    def attempt(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return fn(fd, *args); False if that would block, None if the other end is gone."""
-        try:
-            return fn(self.fd, *args)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:  # EPIPE, ECONNRESET, EIO
-            return None
-
-    def close(self) -> None:
-        """Close the descriptor, now or when no thread uses it."""
-        self.closed = True
-        self._count(0)
-
-    def _count(self, change: int) -> None:
-        """Count the threads that use the descriptor."""
-        with self._lock:
-            self._users += change
-            if self.closed and self._users == 0 and self.fd >= 0:
-                os.close(self.fd)
-                self.fd = -1
-
-
-class Source(Descriptor):
-    """The lines that come from a file descriptor, which it owns."""
-
-    def __init__(self, fd: int, limit: int) -> None:
-        super().__init__(fd)
-        self.lines = LineDecoder(limit)
-        self.items: list[Any] = []
-        self.ended = self.busy = False  # busy: watched by the loop, or being read by a thread
-        self._waiter: asyncio.Future[None] | None = None
+    def __init__(
+        self, stream: asyncio.StreamReader, transport: asyncio.ReadTransport, limit: int
+    ) -> None:
+        self.stream, self.transport = stream, transport
+        self.decoder = LineDecoder(limit)
+        self.ended = False
 
     async def read(self) -> list[Any]:
-        """Return the next lines (or a LimitExceeded for one); [] at the end."""
-        while not (self.items or self.ended):
-            self._resume()
-            self._waiter = self._loop.create_future()
-            await self._waiter
-        items, self.items = self.items, []
+        """Return the next lines (a LimitExceeded for one that is too long); [] at the end."""
+        items: list[Any] = []
+        while not (items or self.ended):
+            try:
+                data = await self.stream.read(READ_BYTES)
+            except OSError:  # EIO, ECONNRESET: nobody will write any more
+                data = b""
+            self.ended = not data
+            items = self.decoder.feed(data) if data else self.decoder.eof()
         return items
 
-    def end(self, *, drop: bool = False) -> None:
-        """Let nothing more come; with `drop` go on reading, so that the writer does not block."""
-        self.ended = True
-        (self._resume if drop else self._pause)()
-        self._wake()
+    def drop(self) -> None:
+        """End the lines here, but go on reading, so that the writer does not block."""
+        self.transport.set_protocol(asyncio.Protocol())  # it ignores all that comes
+        self.transport.resume_reading()
+        self.stream.feed_eof()
 
     def close(self) -> None:
-        """End, and close the descriptor."""
-        self.end()
-        super().close()
-
-    def _resume(self) -> None:
-        if not (self.busy or self.closed):
-            self.busy = True
-            if self.watchable:
-                self._loop.add_reader(self.fd, self._readable)
-            else:
-                self.in_thread(os.read, READ_BYTES, then=self._arrived)
-
-    def _pause(self) -> None:
-        if self.busy and self.watchable:
-            self._loop.remove_reader(self.fd)
-            self.busy = False
-
-    def _wake(self) -> None:
-        if self._waiter is not None:
-            _settle(self._waiter, None, None)
-
-    def _readable(self) -> None:
-        if self.items and not self.ended:
-            self._pause()  # our reader is slow: so let the other end wait
-            return
-        data = self.attempt(os.read, READ_BYTES)
-        if data is not False:
-            self._arrived(data)
-
-    def _arrived(self, data: bytes | None) -> None:
-        self.busy = self.busy and self.watchable
-        if not self.ended:
-            self.items += self.lines.feed(data) if data else self.lines.eof()
-        if not data:
-            self.end()
-        elif self.ended:
-            self._resume()
-        else:
-            self._wake()
+        """Close the descriptor. The lines that have arrived can still be read."""
+        self.transport.close()
 
 
-class Sink(Descriptor):
-    """Bytes on their way into a file descriptor, which it owns."""
+class LineWriter:
+    """Lines on their way into a pipe."""
 
-    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
-        super().__init__(fd)
-        self.on_broken, self.broken = on_broken, False
-        self.buffer = bytearray()
-        # Busy: a flush is due, or waits for the other end (watched), or runs in a thread.
-        self.busy = self.watched = False
-        self._moved = asyncio.Event()
-        if self.watchable:
-            # The flag belongs to the open file, which other processes may hold: it is put back.
-            self.was_blocking = os.get_blocking(fd)
-            os.set_blocking(fd, False)
+    def __init__(self, stream: asyncio.StreamWriter) -> None:
+        self.stream = stream
+        self.pipe: Any = stream.transport
+        self.pipe.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
+        self._loop = asyncio.get_running_loop()
+        self._turn = asyncio.Lock()  # before 3.11 only one task may wait in drain()
+        self._batch: list[bytes] = []  # of this turn of the loop
+        self._batch_bytes = 0
 
     async def write(self, data: bytes) -> None:
-        """Send `data`; wait while too much is unsent; raise BrokenPipeError if nobody reads."""
-        if not self.broken:
-            self.buffer += data
-            if not self.busy:
-                self.busy = True
-                self._loop.call_soon(self._flush)
-            if len(self.buffer) > MAX_UNSENT_BYTES:
-                await self._until(MAX_UNSENT_BYTES)
-        if self.broken:
-            raise BrokenPipeError
-
-    async def finish(self) -> None:
-        """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
-        try:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._until(0), FLUSH_SECONDS)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Close the descriptor now."""
-        self.broken = True
-        self._moved.set()
-        if self.watchable and not self.closed:
-            self._watch(False)
-            os.set_blocking(self.fd, self.was_blocking)
-        super().close()
-
-    async def _until(self, size: int) -> None:
-        while len(self.buffer) > size and not self.broken:
-            self._moved.clear()
-            await self._moved.wait()
-
-    def _flush(self) -> None:
-        if self.watchable and not self.broken:
-            self._sent(self.attempt(os.write, self.buffer))
-        elif not self.broken:
-            self.in_thread(os.write, bytes(self.buffer), then=self._sent)
-
-    def _sent(self, size: int | None) -> None:
-        """Note that so many bytes are gone; None: nobody will ever take them."""
-        del self.buffer[:size]
-        self._moved.set()
-        if size is None and not self.broken:
-            self.broken = True
-            self.on_broken()
-        self.busy = bool(self.buffer)
-        if self.watchable:
-            self._watch(self.busy)
-        elif self.busy:
+        """Send `data` when what is unsent allows it; raise BrokenPipeError if nobody reads."""
+        if not self._batch:
+            if self._turn.locked() or self.unsent() > MAX_UNSENT_BYTES:
+                await self._until_taken()
+            if self.pipe.is_closing():
+                raise BrokenPipeError
+            self._loop.call_soon(self._flush)
+        self._batch.append(data)
+        self._batch_bytes += len(data)
+        if self._batch_bytes > READ_BYTES:
             self._flush()
 
-    def _watch(self, on: bool) -> None:
-        if on and not self.watched:
-            self._loop.add_writer(self.fd, self._flush)
-        elif self.watched and not on:
-            self._loop.remove_writer(self.fd)
-        self.watched = on
+    def unsent(self) -> int:
+        """Return how many bytes were written, and not yet taken."""
+        unsent: int = self._batch_bytes + self.pipe.get_write_buffer_size()
+        return unsent
+
+    async def _until_taken(self) -> None:
+        async with self._turn:
+            with contextlib.suppress(OSError):  # the pipe is broken, which write() will see
+                await self.stream.drain()
+
+    def _flush(self) -> None:
+        """Write what was said in this turn of the loop, in one piece."""
+        if self._batch:
+            self.stream.write(b"".join(self._batch))
+            self._batch.clear()
+            self._batch_bytes = 0
+
+    async def close(self) -> None:
+        """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
+        self._flush()
+        self.stream.close()
+        closed = asyncio.gather(self.stream.wait_closed(), return_exceptions=True)
+        try:
+            await asyncio.wait({closed}, timeout=FLUSH_SECONDS)
+        finally:
+            self.abort()
+        await closed
+
+    def abort(self) -> None:
+        """Close the descriptor now."""
+        if self.pipe.get_write_buffer_size():
+            self.pipe.abort()
+        else:
+            self.pipe.close()
+
+
+class ThreadedReadTransport(asyncio.ReadTransport):
+    """What a StreamReader stands on where the loop cannot watch a file: a daemon thread reads.
+
+    The thread makes one read() for each turn that it is given, so that nothing is read ahead. It
+    closes the file itself: in the middle of a read() the descriptor's number could be given away.
+    """
+
+    def __init__(self, file: Any, protocol: asyncio.StreamReaderProtocol) -> None:
+        super().__init__()
+        self._file, self._loop = file, asyncio.get_running_loop()
+        self._protocol: Any = protocol
+        self._turns = threading.Semaphore(1)
+        self._busy = True  # it was given a turn, and what it read has not arrived
+        self._paused = self._closing = False
+        _start_thread(self._work)
+        protocol.connection_made(self)
+
+    def _work(self) -> None:
+        with self._file, contextlib.suppress(RuntimeError):  # the loop is closed
+            while self._turns.acquire() and not self._closing:
+                try:
+                    data = self._file.read(READ_BYTES)
+                except OSError:  # EIO: the terminal is gone
+                    data = b""
+                self._loop.call_soon_threadsafe(self._arrived, data)
+
+    def _arrived(self, data: bytes) -> None:
+        self._busy = False
+        if self._closing:
+            return
+        if data:
+            self._protocol.data_received(data)
+            self._next()
+        else:
+            self.close()
+
+    def _next(self) -> None:
+        if not (self._busy or self._paused or self._closing):
+            self._busy = True
+            self._turns.release()
+
+    def pause_reading(self) -> None:
+        """Read no more for now."""
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        """Go on reading."""
+        self._paused = False
+        self._next()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Give what comes from now on to another protocol."""
+        self._protocol = protocol
+
+    def is_closing(self) -> bool:
+        """Return whether the end has come, or close() was called."""
+        return self._closing
+
+    def close(self) -> None:
+        """Let the thread end, and the file be closed, after a read() that is under way."""
+        if not self._closing:
+            self._closing = True
+            self._turns.release()
+            self._loop.call_soon(self._protocol.connection_lost, None)
+
+
+class ThreadedWriteTransport(asyncio.WriteTransport):
+    """What a StreamWriter stands on where the loop cannot watch a file: a daemon thread writes."""
+
+    def __init__(self, file: Any, protocol: asyncio.StreamReaderProtocol) -> None:
+        import queue
+
+        super().__init__()
+        self._file, self._protocol, self._loop = file, protocol, asyncio.get_running_loop()
+        self._pieces: Any = queue.SimpleQueue()  # b"" is the end
+        self._unsent, self._high = 0, MAX_UNSENT_BYTES
+        self._paused = self._closing = self._lost = False
+        _start_thread(self._work)
+        protocol.connection_made(self)
+
+    def _work(self) -> None:
+        with self._file, contextlib.suppress(RuntimeError):  # the loop is closed
+            problem = None
+            for piece in iter(self._pieces.get, b""):
+                left = memoryview(piece)
+                try:
+                    while left and not self._lost:
+                        left = left[self._file.write(left) :]
+                except OSError as exc:  # EPIPE, ENOSPC
+                    problem = exc
+                    break
+                self._loop.call_soon_threadsafe(self._sent, len(piece))
+            self._loop.call_soon_threadsafe(self._lose, problem)
+
+    def _sent(self, size: int) -> None:
+        self._unsent -= size
+        if self._paused and self._unsent <= self._high // 4:
+            self._paused = False
+            self._protocol.resume_writing()
+
+    def _lose(self, exc: Exception | None) -> None:
+        if not self._lost:
+            self._lost = self._closing = True
+            self._unsent = 0
+            self._protocol.connection_lost(exc)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Say how much may be unsent before writers wait; they go on at a quarter of it."""
+        self._high = MAX_UNSENT_BYTES if high is None else high
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes are unsent."""
+        return self._unsent
+
+    def write(self, data: Any) -> None:
+        """Have data written, after what was given before."""
+        if data and not self._closing:
+            self._unsent += len(data)
+            self._pieces.put(bytes(data))
+            if self._unsent > self._high and not self._paused:
+                self._paused = True
+                self._protocol.pause_writing()
+
+    def is_closing(self) -> bool:
+        """Return whether the other end is gone, or close() was called."""
+        return self._closing
+
+    def close(self) -> None:
+        """Close the file when everything is written."""
+        if not self._closing:
+            self._closing = True
+            self._pieces.put(b"")
+
+    def abort(self) -> None:
+        """Drop what is unsent; the file is closed after a write() that is under way."""
+        self.close()
+        self._loop.call_soon(self._lose, None)
+
+
+def _start_thread(work: Callable[[], Any]) -> None:
+    """Start a thread that does not keep the process alive; raise RuntimeError if none can be."""
+    threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
+
+
+async def read_lines(fd: int, limit: int, *, in_thread: bool = False) -> LineReader:
+    """Return the lines that come from a descriptor; they own it from now on."""
+    stream = asyncio.StreamReader(READ_BYTES)
+    protocol = asyncio.StreamReaderProtocol(stream)
+    connect = None if in_thread else asyncio.get_running_loop().connect_read_pipe
+    transport = await _connect(connect, ThreadedReadTransport, open(fd, "rb", 0), protocol)
+    return LineReader(stream, transport, limit)
+
+
+async def write_lines(fd: int, *, in_thread: bool = False) -> LineWriter:
+    """Return what writes lines into a descriptor; it owns that from now on."""
+    loop = asyncio.get_running_loop()
+    # A protocol for both directions. Its reader stays empty, and ends when nobody reads the pipe.
+    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    connect = None if in_thread else loop.connect_write_pipe
+    transport = await _connect(connect, ThreadedWriteTransport, open(fd, "wb", 0), protocol)
+    return LineWriter(asyncio.StreamWriter(transport, protocol, None, loop))
+
+
+async def _connect(connect: Any, adapter: Any, file: Any, protocol: Any) -> Any:
+    """Return the loop's transport for a pipe or a socket, and the adapter for anything else."""
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+        # Windows' loop wants pipes that were made for it, and a process inherits plain ones.
+        if connect and os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            with contextlib.suppress(NotImplementedError):  # a loop that cannot watch them
+                return (await connect(lambda: protocol, file))[0]
+        if os.name != "nt":
+            os.set_blocking(file.fileno(), True)
+        return adapter(file, protocol)
+    except Exception:
+        file.close()
+        raise
 
 
 class LineTransport(Transport):
@@ -8374,8 +8457,8 @@ class LineTransport(Transport):
     embedded newlines."
     """
 
-    source: Source
-    sink: Sink
+    reader: LineReader
+    writer: LineWriter
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.max_message_bytes = max_message_bytes
@@ -8383,12 +8466,12 @@ class LineTransport(Transport):
 
     async def read(self) -> list[Any]:
         """Return the next messages."""
-        return await self.source.read()
+        return await self.reader.read()
 
     async def write(self, msg: Msg | list[Msg]) -> None:
         """Send a message, with others that are written in the same turn of the loop."""
         try:
-            await self.sink.write(encode(msg) + b"\n")
+            await self.writer.write(encode(msg) + b"\n")
         except BrokenPipeError:
             await self._let_it_end()
             raise ConnectionClosed(f"{self.name} {self.explain()}") from None
@@ -8435,6 +8518,8 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
         raise ConnectionClosed("there is no standard input and output to serve on")
     # Copies are not inheritable: no child process can hold the conversation open.
     real = (os.dup(0), os.dup(1))
+    # The flag belongs to the open file, which other processes may hold: it is put back.
+    blocking = [os.name == "nt" or os.get_blocking(fd) for fd in real]
     buffering = getattr(sys.stdout, "line_buffering", False)
     _set_line_buffering(True)  # flushes, too
     null = os.open(os.devnull, os.O_RDWR)
@@ -8449,6 +8534,8 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     finally:
         _set_line_buffering(buffering)
         for number, fd in enumerate(real):
+            if os.name != "nt":
+                os.set_blocking(fd, blocking[number])
             os.dup2(fd, number)
             os.close(fd)
 
@@ -8474,46 +8561,56 @@ class ServerStdio(LineTransport):
     ) -> None:
         super().__init__(max_message_bytes)
         self.watch_parent = watch_parent
-        self._claim = contextlib.ExitStack()
+        self._held = contextlib.AsyncExitStack()
         self._opened = False
         self._input = -1  # the descriptor of the real standard input
-        self._timer: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         """Take the standard streams."""
         if self._opened:
             return
-        stdin, stdout = self._claim.enter_context(claimed_streams())
-        self._input = stdin
-        self.source = Source(os.dup(stdin), self.max_message_bytes)
-        self.sink = Sink(os.dup(stdout), self.source.end)  # EPIPE: nobody is left to serve
         self._opened = True
+        stdin, stdout = self._held.enter_context(claimed_streams())
+        self._input = stdin
+        # A loop hears by reading that nobody reads what it writes; so it must not watch one socket
+        # for both. And a terminal's flags are those of our stderr, too.
+        shared = os.path.sameopenfile(stdin, stdout)
+        self.reader = await read_lines(os.dup(stdin), self.max_message_bytes, in_thread=shared)
+        self._held.callback(self.reader.close)
+        self.writer = await write_lines(os.dup(stdout), in_thread=shared)
+        self._held.push_async_callback(self._stop, asyncio.ensure_future(self._until_unread()))
+        self._held.push_async_callback(self.writer.close)
         if stat.S_ISREG(os.fstat(stdin).st_mode):
             self.grace = None  # server.py < requests.jsonl > answers.jsonl: the end was no farewell
         elif self.watch_parent:
             # Where a process that does not know of it holds the other end of our stdin, the
             # client's death is no end of input.
-            self._watch(os.getppid())
+            watching = asyncio.ensure_future(self._until_orphaned(os.getppid()))
+            self._held.push_async_callback(self._stop, watching)
 
     def deserted(self) -> bool:
         """Return whether the client is gone, though we may not have read that yet."""
-        return self._opened and nobody_writes(self._input)
+        return self._input >= 0 and nobody_writes(self._input)
 
-    def _watch(self, parent: int) -> None:
-        if os.getppid() != parent:
-            logger.warning("the parent process is gone: ending")
-            self.source.end()
-        else:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(PARENT_POLL_SECONDS, self._watch, parent)
+    async def _until_unread(self) -> None:
+        """End the input when nobody reads the output: there is nobody left to serve."""
+        with contextlib.suppress(OSError):
+            await self.writer.stream.wait_closed()
+        self.reader.close()
+
+    async def _until_orphaned(self, parent: int) -> None:
+        while os.getppid() == parent:
+            await asyncio.sleep(PARENT_POLL_SECONDS)
+        logger.warning("the parent process is gone: ending")
+        self.reader.close()
+
+    async def _stop(self, task: asyncio.Future[None]) -> None:
+        task.cancel()
+        await asyncio.wait({task})
 
     async def _end(self) -> None:
-        if self._opened:
-            if self._timer is not None:
-                self._timer.cancel()
-            self.source.close()
-            await self.sink.finish()
-        self._claim.close()
+        self._input = -1
+        await self._held.aclose()
 
 
 def nobody_writes(fd: int) -> bool:
@@ -8579,7 +8676,7 @@ async def serve_stdio(
         if signals:
             async with app.lifespan_open():
                 app.lives.here().watch.deserted = transport.deserted
-                await until_signalled(app.serve(transport), transport.source.end)
+                await until_signalled(app.serve(transport), transport.reader.close)
         else:
             await app.serve(transport)
     finally:
@@ -10199,47 +10296,94 @@ class StdioTransport(LineTransport):
         self.garbage = ""  # the first line of its stdout that is no message
         self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
         self._group_lives = True
-        self._sources: list[Source] = []
-        self._ends: list[asyncio.Future[Any]] = []  # of the process, and of its stderr
+        self._errors: LineReader | None = None
+        self._held: list[Callable[[], None]] = []  # closes our ends of the pipes
+        self._tasks = Tasks()
+        self._exited: asyncio.Future[None] | None = None
+        self._listening: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
-        from subprocess import PIPE, Popen
-
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
-        heard = self.stderr in (None, "null") or callable(self.stderr)
-        given = PIPE if heard else None if self.stderr == "inherit" else self.stderr
+        self._exited = asyncio.get_running_loop().create_future()
+        with contextlib.ExitStack() as theirs:  # the child's ends of the pipes: it has copies
+            try:
+                await self._start(argv, theirs)
+            except BaseException as exc:
+                self._let_go()
+                if isinstance(exc, (OSError, RuntimeError, ValueError)):
+                    raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
+                raise
+        self._tasks.spawn(self._keep(self._exited))
+        if self._errors is not None:
+            self._listening = self._tasks.spawn(self._listen(self._errors))
+
+    async def _start(self, argv: list[str], theirs: contextlib.ExitStack) -> None:
+        # Before 3.12, and off Linux, asyncio waits for a child in a thread. If there can be no
+        # threads, it is better to know before there is a child.
+        _start_thread(int)
+        stdin, ours = os.pipe()
+        theirs.callback(os.close, stdin)
+        self.writer = await write_lines(ours)
+        self._held.append(self.writer.abort)
+        stdout, self.reader = await self._hear_from(self.max_message_bytes, theirs)
+        stderr = None if self.stderr == "inherit" else self.stderr
+        if self.stderr in (None, "null") or callable(self.stderr):
+            stderr, self._errors = await self._hear_from(MAX_STDERR_LINE_BYTES, theirs)
         apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
             apart = {"creationflags": 0x08000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
-        pipes: Any = {"stdin": PIPE, "stdout": PIPE, "stderr": given, "bufsize": 0}
+        streams: Any = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        place: Any = {"cwd": self.cwd, "env": self.env}
         try:
-            # Not asyncio's own: before 3.12 it needs the loop of the main thread.
-            self.process = Popen(argv, cwd=self.cwd, env=self.env, **pipes, **apart)
-        except (OSError, ValueError) as exc:
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
-        self._loop = asyncio.get_running_loop()
-        self._ends = [self._loop.create_future()]
-        threading.Thread(target=self._wait, name="mcp_lite wait", daemon=True).start()
-        self.sink = Sink(_take(self.process.stdin), lambda: None)
-        self.source = Source(_take(self.process.stdout), self.max_message_bytes)
-        self._sources = [self.source]
-        if heard:
-            errors = Source(_take(self.process.stderr), MAX_STDERR_LINE_BYTES)
-            self._sources.append(errors)
-            self._ends.append(asyncio.ensure_future(self._listen(errors)))
+            start = asyncio.create_subprocess_exec
+            self.process = await start(argv[0], *argv[1:], **streams, **place, **apart)
+        except NotImplementedError:
+            self.process = ThreadedProcess(argv, **streams, **place, **apart)
 
-    async def _listen(self, errors: Source) -> None:
+    async def _hear_from(
+        self, limit: int, theirs: contextlib.ExitStack
+    ) -> tuple[int, LineReader]:
+        """Return the child's end of a pipe, and the lines that come out of ours."""
+        ours, end = os.pipe()
+        theirs.callback(os.close, end)
+        reader = await read_lines(ours, limit)
+        self._held.append(reader.close)
+        return end, reader
+
+    async def _keep(self, exited: asyncio.Future[None]) -> None:
+        """Wait until the child has exited, and then until what it wrote is read."""
+        try:
+            await self.process.wait()
+        except asyncio.CancelledError:  # our loop ends, and nobody has called close()
+            self.kill()
+            last = asyncio.ensure_future(self.process.wait())
+            await asyncio.wait({last}, timeout=LAST_WORDS_SECONDS)
+            raise
+        else:
+            # The number of a group without members may be given to another: see if it has any.
+            self._signal(0)
+            _settle(exited, None, None)
+            # Pipes that a child of the child holds never end.
+            await asyncio.sleep(DRAIN_SECONDS)
+        finally:
+            _settle(exited, None, None)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close our ends of the pipes."""
+        while self._held:
+            self._held.pop()()
+
+    async def _listen(self, errors: LineReader) -> None:
         """Pass the child's stderr on, until it ends."""
         # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
-        lines = [b""]
-        try:
-            while lines:
-                lines = await errors.read()
-                for line in lines:
-                    self._hear(line)
-        finally:
-            errors.close()
+        while True:
+            lines = await errors.read()
+            if not lines:
+                return
+            for line in lines:
+                self._hear(line)
 
     def _hear(self, data: Any) -> None:
         line = data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
@@ -10252,23 +10396,10 @@ class StdioTransport(LineTransport):
         except Exception:
             logger.exception("the stderr callback failed")
 
-    def _wait(self) -> None:
-        self.process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._exited)
-
-    def _exited(self) -> None:
-        # The number of a group without members may be given to another: see at once if it has any.
-        self._signal(0)
-        _settle(self._ends[0], None, None)
-        # What the child wrote is read until then; pipes that a child of the child holds never end.
-        for source in self._sources:
-            self._loop.call_later(DRAIN_SECONDS, source.end)
-
     async def read(self) -> list[Any]:
         """Return the next messages; lines that cannot be any are skipped."""
         while True:
-            items = await self.source.read()
+            items = await self.reader.read()
             messages = [item for item in items if self._is_message(item)]
             if messages:
                 return messages
@@ -10286,8 +10417,13 @@ class StdioTransport(LineTransport):
         return False
 
     async def _let_it_end(self) -> None:
-        if self._closing is None and self._ends:
-            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+        if self._closing is None:
+            await self._until_over(LAST_WORDS_SECONDS)
+
+    async def _until_over(self, seconds: float) -> None:
+        """Wait until the child has exited and its last words are heard."""
+        ends = {end for end in (self._exited, self._listening) if end is not None}
+        await asyncio.wait(ends, timeout=seconds)
 
     def explain(self) -> str:
         """Return how the child ended, and its last words."""
@@ -10313,27 +10449,33 @@ class StdioTransport(LineTransport):
         # spec: basic/transports/stdio#shutdown -- "Closing the input stream to the child process"
         # spec 2025-11-25: basic/lifecycle#stdio -- "sending SIGTERM if the server does not exit
         # within a reasonable time", and then SIGKILL
-        if self.process is None:
+        if self.process is None or self._exited is None:
             return
+        loop = asyncio.get_running_loop()
         try:
-            self.source.end(drop=True)
-            await self.sink.finish()
-            await asyncio.wait(self._ends[:1], timeout=self.exit_seconds)
+            self.reader.drop()
+            await self.writer.close()
+            await asyncio.wait({self._exited}, timeout=self.exit_seconds)
             if self._signal(signal.SIGTERM):
-                deadline = self._loop.time() + self.term_seconds
-                while self._signal(0) and self._loop.time() < deadline:
+                deadline = loop.time() + self.term_seconds
+                while self._signal(0) and loop.time() < deadline:
                     await asyncio.sleep(0.01)
-            self._signal(SIGKILL)
-            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+            self.kill()
+            await self._until_over(LAST_WORDS_SECONDS)
         finally:
-            self._signal(SIGKILL)  # if we were cancelled
-            for file in (self.sink, *self._sources):
-                file.close()
+            self.kill()  # if we were cancelled
+            await asyncio.wait({self._exited}, timeout=LAST_WORDS_SECONDS)
+            await self._tasks.close()
+
+    def kill(self) -> None:
+        """Kill the child and its children at once: for a process that is itself told to end."""
+        if self.process is not None:
+            self._signal(SIGKILL)
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the child and its children (0: none); return whether any are left."""
         if self._group_lives and os.name == "nt":
-            self._group_lives = self.process.poll() is None
+            self._group_lives = self.process.returncode is None
             if self._group_lives and number:
                 import subprocess
 
@@ -10349,10 +10491,31 @@ class StdioTransport(LineTransport):
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
 
 
-def _take(file: Any) -> int:
-    """Return a descriptor of our own for a file, which is closed."""
-    with file:
-        return os.dup(file.fileno())
+class ThreadedProcess:
+    """A child process for a loop that cannot watch any: a thread waits for it."""
+
+    def __init__(self, argv: list[str], **options: Any) -> None:
+        from subprocess import Popen
+
+        self._popen, self._loop = Popen(argv, **options), asyncio.get_running_loop()
+        self._exited = self._loop.create_future()
+        self.pid = self._popen.pid
+        _start_thread(self._wait)
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit status; the negative number of the signal that ended it; None while it runs."""
+        return self._popen.returncode
+
+    def _wait(self) -> None:
+        self._popen.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(_settle, self._exited, None, None)
+
+    async def wait(self) -> int | None:
+        """Wait until it has exited; return its status."""
+        await asyncio.shield(self._exited)
+        return self.returncode
 
 
 def is_command(target: Any) -> bool:

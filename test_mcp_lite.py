@@ -5760,6 +5760,671 @@ class TestLines:
             ]
 
 
+def wait_until(condition):
+    """Wait until something outside of our control has come about."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.002)
+
+
+def is_open(fd):
+    """Return whether a descriptor is open."""
+    try:
+        return os.fstat(fd) is not None
+    except OSError:
+        return False
+
+
+posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
+
+
+class UnwatchedLoop(asyncio.SelectorEventLoop):
+    """A loop that can watch neither pipes nor processes, as one of Windows': threads must do it."""
+
+    async def connect_read_pipe(self, *args, **options):
+        raise NotImplementedError
+
+    connect_write_pipe = subprocess_exec = connect_read_pipe
+
+
+def run_both_ways(main):
+    """Run a coroutine function in a usual loop, and in one that cannot watch descriptors."""
+    run(main())
+    before = (open_descriptors(), child_processes(), lasting_threads())
+    loop = UnwatchedLoop()
+    try:
+        loop.set_debug(True)
+        loop.run_until_complete(within(main(), 20))
+    finally:
+        loop.close()
+    check_nothing_left(before)
+
+
+async def pipe(limit):
+    """Return the lines that come out of a pipe, and the writer into it."""
+    theirs, ours = os.pipe()
+    return await m.read_lines(theirs, limit), await m.write_lines(ours)
+
+
+@posix
+class TestPipes:
+    """Lines come and go through streams, whatever the descriptor and the loop are."""
+
+    def test_lines_come_through_a_pipe(self):
+        async def main():
+            reader, writer = await pipe(100)
+            await writer.write(b"one\ntw")
+            assert await reader.read() == [b"one"]
+            await writer.write(b"o\n\n" + b"3" * 101 + b"\n4\n")
+            items = await reader.read()
+            assert (items[0], type(items[1]), items[2:]) == (b"two", m.LimitExceeded, [b"4"])
+            await writer.write(b"half")
+            await writer.close()
+            assert [await reader.read(), await reader.read()] == [[b"half"], []]
+            reader.close()
+            reader.close()
+
+        run_both_ways(main)
+
+    def test_what_is_written_in_one_turn_leaves_in_one_piece(self):
+        async def main():
+            theirs, ours = os.pipe()
+            writer = await m.write_lines(ours)
+            for i in range(10):
+                await writer.write(b"%d" % i)
+            os.set_blocking(theirs, False)
+            with pytest.raises(BlockingIOError):
+                os.read(theirs, 100)
+            await asyncio.sleep(0)
+            assert os.read(theirs, 100) == b"0123456789"
+            await writer.close()
+            os.close(theirs)
+
+        run(main())
+
+    def test_a_slow_reader_makes_writers_wait(self):
+        """MAX_UNSENT_BYTES may be unsent; with one byte more, the next writer waits."""
+
+        async def main():
+            theirs, ours = os.pipe()
+            with contextlib.suppress(BlockingIOError):
+                os.set_blocking(ours, False)
+                while True:
+                    os.write(ours, b"x" * 4095 + b"\n")
+            writer = await m.write_lines(ours)
+            await writer.write(b"y" * (m.MAX_UNSENT_BYTES - 1) + b"\n")
+            await writer.write(b"z")
+            await idle()
+            waiting = [asyncio.ensure_future(writer.write(b"\n%d\n" % i)) for i in range(3)]
+            await idle()
+            assert writer.unsent() == m.MAX_UNSENT_BYTES + 1
+            assert not any(each.done() for each in waiting)
+            reader = await m.read_lines(theirs, 2 * m.MAX_UNSENT_BYTES)
+            lines = []
+            while b"2" not in lines:
+                lines += await reader.read()
+            assert lines[-4:] == [b"z", b"0", b"1", b"2"]
+            await asyncio.gather(*waiting)
+            await writer.close()
+            assert await reader.read() == []
+            reader.close()
+
+        run(main())
+
+    def test_many_writers_together_leave_no_more_unsent_than_one(self):
+        async def main():
+            theirs, ours = os.pipe()
+            writer = await m.write_lines(ours)
+            line = b"x" * 9999 + b"\n"
+            writers = [asyncio.ensure_future(writer.write(line)) for _ in range(500)]
+            for _ in range(100):
+                await asyncio.sleep(0)
+                assert writer.unsent() <= m.MAX_UNSENT_BYTES + m.READ_BYTES + len(line)
+            assert not all(each.done() for each in writers)
+            reader, count = await m.read_lines(theirs, 100_000), 0
+            while count < 500:
+                count += len(await reader.read())
+            await asyncio.gather(*writers)
+            await writer.close()
+            assert await reader.read() == []
+            reader.close()
+
+        run_both_ways(main)
+
+    def test_a_writer_that_is_cancelled_while_it_waits_says_nothing(self):
+        async def main():
+            theirs, ours = os.pipe()
+            writer = await m.write_lines(ours)
+            await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 200_000) + b"\n")
+            waiting = [asyncio.ensure_future(writer.write(b"%d\n" % i)) for i in range(3)]
+            await idle()
+            waiting[0].cancel()
+            waiting[1].cancel()
+            reader, lines = await m.read_lines(theirs, 2 * m.MAX_UNSENT_BYTES), []
+            while b"2" not in lines:
+                lines += await reader.read()
+            assert len(lines) == 2
+            await asyncio.wait(waiting)
+            await writer.close()
+            reader.close()
+
+        run_both_ways(main)
+
+    def test_a_slow_reader_makes_the_other_end_wait(self):
+        """Nothing is read ahead but what the stream holds: twice READ_BYTES, and one read more."""
+
+        async def main():
+            theirs, ours = os.pipe()
+            reader = await m.read_lines(theirs, 100_000)
+            os.set_blocking(ours, False)
+            chunk, sent = b"x" * 4095 + b"\n", 0
+            for _ in range(1000):
+                with contextlib.suppress(BlockingIOError):
+                    sent += os.write(ours, chunk)
+                await asyncio.sleep(0)
+            assert sent < 600_000 < 1000 * len(chunk)
+            os.close(ours)
+            received = 0
+            while True:
+                lines = await reader.read()
+                if not lines:
+                    break
+                received += sum(len(line) + 1 for line in lines)
+            assert received == sent
+            reader.close()
+
+        run_both_ways(main)
+
+    def test_nobody_reads(self):
+        async def main():
+            theirs, ours = os.pipe()
+            writer = await m.write_lines(ours)
+            os.close(theirs)
+            with pytest.raises(BrokenPipeError):
+                while True:
+                    await writer.write(b"x")
+                    await asyncio.sleep(0)
+            await writer.close()
+
+        run_both_ways(main)
+
+    def test_a_waiting_writer_learns_that_nobody_reads(self):
+        async def main():
+            theirs, ours = os.pipe()
+            writer = await m.write_lines(ours)
+            await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 200_000))
+            waiting = [asyncio.ensure_future(writer.write(b"x")) for _ in range(3)]
+            await idle()
+            assert not any(each.done() for each in waiting)
+            os.close(theirs)
+            for each in waiting:
+                with pytest.raises(BrokenPipeError):
+                    await each
+            await writer.close()
+
+        run_both_ways(main)
+
+    def test_a_reader_that_takes_nothing_delays_the_end_for_a_bounded_time(self, monkeypatch):
+        monkeypatch.setattr(m, "FLUSH_SECONDS", 0.01)
+
+        async def main():
+            theirs, ours = os.pipe()
+            writer = await m.write_lines(ours)
+            await writer.write(b"x" * 500_000)
+            await writer.close()
+            os.close(theirs)
+
+        run_both_ways(main)
+
+    def test_close_wakes_the_reader(self):
+        async def main():
+            theirs, ours = os.pipe()
+            reader = await m.read_lines(theirs, 100)
+            waiting = asyncio.ensure_future(reader.read())
+            await idle()
+            reader.close()
+            assert await waiting == []
+            if isinstance(reader.transport, m.ThreadedReadTransport):
+                # While a thread is in read(), nothing else may get the number of its descriptor.
+                assert is_open(theirs)
+            os.close(ours)
+            await idle()
+            wait_until(lambda: not is_open(theirs))
+
+        run_both_ways(main)
+
+    def test_what_is_dropped_does_not_block_its_writer(self):
+        async def main():
+            reader, writer = await pipe(100)
+            waiting = asyncio.ensure_future(reader.read())
+            await idle()
+            reader.drop()
+            assert [await waiting, await reader.read()] == [[], []]
+            for _ in range(20):
+                await writer.write(b"x" * m.MAX_UNSENT_BYTES)
+            await writer.close()
+            reader.close()
+
+        run_both_ways(main)
+
+    def test_files_are_read_and_written_by_threads(self, tmp_path):
+        async def main():
+            path = tmp_path / "lines"
+            flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+            writer = await m.write_lines(os.open(path, flags))
+            for i in range(1000):
+                await writer.write(b"%d\n" % i)
+            await writer.close()
+            reader, lines = await m.read_lines(os.open(path, os.O_RDONLY), 100), []
+            while not lines or lines[-1] != b"999":
+                lines += await reader.read()
+            assert lines == [b"%d" % i for i in range(1000)]
+            assert await reader.read() == []
+            reader.close()
+
+        run(main())
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+    def test_a_full_disk_is_a_broken_pipe(self):
+        async def main():
+            writer = await m.write_lines(os.open("/dev/full", os.O_WRONLY))
+            with pytest.raises(BrokenPipeError):
+                while True:
+                    await writer.write(b"x")
+                    await asyncio.sleep(0)
+            await writer.close()
+
+        run(main())
+
+    def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
+        def refuse(self):
+            raise RuntimeError("can't start new thread")
+
+        async def main():
+            with monkeypatch.context() as patch:
+                patch.setattr(threading.Thread, "start", refuse)
+                for connect in (m.write_lines, functools.partial(m.read_lines, limit=100)):
+                    with pytest.raises(RuntimeError, match="can't start new thread"):
+                        await connect(os.open(os.devnull, os.O_RDWR))
+
+        run(main())
+
+
+###############################################################################
+# T25. Standard streams
+###############################################################################
+
+PRELUDE = f"""
+import asyncio, json, logging, os, signal, subprocess, sys, threading, time
+logging.getLogger("asyncio").setLevel("ERROR")  # it warns of slow callbacks, if the machine is slow
+sys.path.insert(0, {str(HERE)!r})
+import mcp_lite as m
+"""
+
+SERVER = (
+    PRELUDE
+    + """
+m.Transport.grace = m.GRACE_SECONDS = 0.2
+m.PARENT_POLL_SECONDS = 0.01
+app = m.Server("t17")
+
+@app.tool
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+@app.tool
+def noise() -> str:
+    "Print in every way there is."
+    print("from print")
+    os.write(1, b"from a library\\n")
+    subprocess.run("echo from a child; cat; echo end of cat", shell=True)
+    return sys.stdin.read() + "read nothing"
+
+@app.tool
+def sleep() -> str:
+    print("asleep", flush=True)
+    time.sleep(60)
+
+@app.tool
+async def linger() -> str:
+    for _ in range(100):
+        await asyncio.sleep(0)
+    return "done"
+
+@app.tool
+async def forever() -> str:
+    print("asleep", flush=True)
+    await asyncio.sleep(3600)
+
+@app.tool
+def length(text: str) -> int:
+    return len(text)
+
+@app.tool
+def big(size: int) -> str:
+    return "x" * size
+
+@app.tool
+def spawn() -> int:
+    "Start a process that lives on and holds what it inherited."
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
+"""
+)
+
+RUN = (
+    SERVER
+    + """
+buffered = sys.stdout.line_buffering
+app.run()
+print('afterwards' if sys.stdout.line_buffering == buffered else 'sys.stdout was changed')
+"""
+)
+
+
+def call(req_id, name, **arguments):
+    """Return the line that calls a tool."""
+    params = {"name": name, "arguments": arguments}
+    msg = {"jsonrpc": "2.0", "id": req_id, "method": "tools/call", "params": params}
+    return json.dumps(msg).encode() + b"\n"
+
+
+def texts(data):
+    """Return {id: text of the result} of the lines that a server wrote."""
+    answers = [json.loads(line) for line in data.splitlines() if line != b"afterwards"]
+    return {msg["id"]: msg["result"]["content"][0]["text"] for msg in answers if "result" in msg}
+
+
+@contextlib.contextmanager
+def python(code, *args, **streams):
+    """Give a Python process that treats every warning as an error.
+
+    It and its children are killed in the end, or after half a minute: so no test waits for ever.
+    """
+
+    def kill():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9) if os.name != "nt" else process.kill()
+
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, *map(str, args)]
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **streams}
+    with subprocess.Popen(command, env=env, **streams) as process:
+        watchdog = threading.Timer(30, kill)
+        watchdog.start()
+        try:
+            yield process
+        finally:
+            watchdog.cancel()
+            kill()
+
+
+def converse(code, data, **streams):
+    """Return (status, stdout, stderr) of a Python process that gets `data` and then no more."""
+    with python(code, **streams) as process:
+        out, err = process.communicate(data, timeout=20)
+        return process.returncode, out, err
+
+
+def is_alive(pid):
+    """Return whether a process runs; a zombie that nobody collects does not."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class TestServerStreams:
+    """What a server's standard streams are, and who may touch them.
+
+    spec: basic/transports/stdio
+    """
+
+    def test_a_line_piped_into_a_server_is_answered(self):
+        status, out, err = converse(RUN, call(1, "add", a=1, b=2))
+        assert (status, texts(out), err) == (0, {1: "3"}, b"")
+
+    def test_the_last_line_needs_no_newline(self):
+        status, out, err = converse(RUN, call(1, "add", a=1) + call(2, "add", a=2).strip())
+        assert (status, texts(out), err) == (0, {1: "1", 2: "2"}, b"")
+
+    def test_streams_may_be_files(self, tmp_path):
+        """server.py < requests.jsonl > answers.jsonl; and nothing limits how long that takes."""
+        requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
+        requests.write_bytes(
+            b"".join(call(i, "add", a=i) for i in range(300)) + call(300, "linger")
+        )
+        code = RUN.replace("= 0.2", "= 0")
+        with requests.open("rb") as stdin, answers.open("wb") as stdout:
+            with python(code, stdin=stdin, stdout=stdout) as process:
+                assert (process.wait(20), process.stderr.read()) == (0, b"")
+        said = answers.read_bytes()
+        assert said.endswith(b"\nafterwards\n")
+        assert texts(said) == {**{i: str(i) for i in range(300)}, 300: "done"}
+
+    def test_stdin_may_be_the_null_device(self):
+        status, out, err = converse(RUN, None, stdin=subprocess.DEVNULL)
+        assert (status, out, err) == (0, b"afterwards\n", b"")
+
+    @posix
+    def test_streams_may_be_a_socket(self):
+        ours, theirs = socket.socketpair()
+        with ours, python(RUN, stdin=theirs, stdout=theirs) as process:
+            theirs.close()
+            ours.sendall(call(1, "big", size=1_000_000))
+            ours.shutdown(socket.SHUT_WR)
+            with ours.makefile("rb") as file:
+                assert len(texts(file.read())[1]) == 1_000_000
+            assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    @posix
+    def test_streams_may_be_a_terminal(self):
+        import pty
+        import tty
+
+        ours, theirs = pty.openpty()
+        tty.setraw(theirs)
+        with python(RUN, stdin=theirs, stdout=theirs) as process, open(ours, "rb+", 0) as terminal:
+            os.close(theirs)
+            terminal.write(call(1, "add", a=5))
+            line = b""
+            while not line.endswith(b"\n"):
+                line += terminal.read(4096)
+            assert texts(line) == {1: "5"}
+            process.send_signal(signal.SIGTERM)  # raw mode has no ^D; the thread is in read()
+            assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    def test_whatever_is_printed_goes_to_stderr_at_once_and_nothing_can_be_read(self):
+        """The server "MUST NOT write anything to its stdout that is not a valid MCP message"."""
+        with python(RUN) as process:
+            process.stdin.write(call(1, "noise"))
+            process.stdin.flush()
+            printed = [process.stderr.readline().strip() for _ in range(4)]
+            assert printed == [b"from print", b"from a library", b"from a child", b"end of cat"]
+            out, err = process.communicate(timeout=20)
+            assert (process.returncode, err) == (0, b"")
+            assert texts(out) == {1: "read nothing"}
+            assert out.endswith(b"\nafterwards\n")  # the program has its streams back
+
+    @posix
+    def test_the_blocking_flags_of_the_streams_are_put_back(self):
+        """They belong to the open files, which other processes may hold, too."""
+        stdin, to_server = os.pipe()
+        from_server, stdout = os.pipe()
+        with python(RUN, stdin=stdin, stdout=stdout) as process:
+            os.write(to_server, call(1, "add", a=1))
+            assert texts(os.read(from_server, 1000)) == {1: "1"}
+            assert not os.get_blocking(stdin) and not os.get_blocking(stdout)
+            os.close(to_server)
+            assert process.wait(20) == 0
+            assert os.get_blocking(stdin) and os.get_blocking(stdout)
+        for fd in (stdin, from_server, stdout):
+            os.close(fd)
+
+    def test_a_child_of_a_tool_does_not_hold_the_conversation_open(self):
+        with python(RUN) as process:
+            process.stdin.write(call(1, "spawn"))
+            process.stdin.close()
+            out = process.stdout.read()  # ends although the child of the tool lives
+            pid = int(texts(out)[1])
+            assert is_alive(pid)
+            os.kill(pid, 9)
+            assert process.wait(20) == 0
+
+    @posix
+    @pytest.mark.parametrize("closed", ["<&-", ">&-"])
+    def test_without_streams_it_says_so(self, closed):
+        code = (
+            SERVER
+            + "try: app.run()\nexcept m.ConnectionClosed as exc: os.write(2, str(exc).encode())"
+        )
+        command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code]
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
+        assert ran.stderr == b"there is no standard input and output to serve on"
+        assert ran.returncode == 0
+
+    def test_a_line_over_the_limit_is_refused_and_the_next_is_served(self):
+        line = call(1, "add", a=1)
+        code = SERVER + f"app.run(max_message_bytes={len(line) - 1})"
+        status, out, _ = converse(code, b" " + line + line)
+        first, second = (json.loads(line) for line in out.splitlines())
+        assert status == 0
+        assert first["error"]["code"] == -32600 and "longer than" in first["error"]["message"]
+        assert second["result"]["content"][0]["text"] == "1"
+
+    def test_lines_of_ten_megabytes_work(self):
+        lines = call(1, "length", text="x" * 10_000_000) + call(2, "big", size=10_000_000)
+        status, out, _ = converse(RUN.replace("= 0.2", "= 20"), lines)
+        said = texts(out)
+        assert (status, said[1], len(said[2])) == (0, "10000000", 10_000_000)
+
+
+class TestServerEnds:
+    """How a server ends: by end of input, a signal, a broken pipe, or its parent's death."""
+
+    def test_what_finishes_in_the_period_of_grace_is_answered(self):
+        status, out, err = converse(RUN, call(1, "linger"))
+        assert (status, texts(out), err) == (0, {1: "done"}, b"")
+
+    @pytest.mark.parametrize("tool", ["sleep", "forever"])
+    def test_end_of_input_ends_a_server_whatever_runs(self, tool):
+        status, out, err = converse(RUN, call(1, tool))
+        assert (status, out, err) == (0, b"afterwards\n", b"asleep\n")
+
+    @posix
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_ends_an_idle_server_in_good_order(self, number):
+        with python(RUN) as process:
+            process.stdin.write(call(1, "add", a=1))
+            process.stdin.flush()
+            assert texts(process.stdout.readline()) == {1: "1"}
+            began = time.monotonic()
+            process.send_signal(number)
+            assert process.stdout.read() == b"afterwards\n"  # stdin is still open
+            took = time.monotonic() - began
+            assert (process.wait(20), process.stderr.read()) == (0, b"")
+            assert took < 0.5  # some 10 ms; the wide margin is for a busy machine
+
+    @posix
+    @pytest.mark.parametrize("tool", ["sleep", "forever"])
+    def test_a_second_signal_ends_it_at_once(self, tool):
+        code = SERVER.replace("= 0.2", "= 600") + "app.run()"
+        with python(code) as process:
+            process.stdin.write(call(1, tool))
+            process.stdin.flush()
+            assert process.stderr.readline() == b"asleep\n"
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 128 + signal.SIGTERM
+            assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+
+    @posix
+    def test_a_signal_before_the_streams_are_taken_is_not_lost(self):
+        code = (
+            SERVER
+            + """
+import contextlib
+@contextlib.asynccontextmanager
+async def lifespan(server):
+    os.kill(os.getpid(), signal.SIGTERM)
+    yield
+m.Server("t17", lifespan=lifespan).run()
+"""
+        )
+        with python(code) as process:
+            assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    @posix
+    def test_a_reader_that_goes_away_ends_it_quietly(self):
+        with python(SERVER + "app.run()") as process:
+            process.stdout.close()
+            process.stdin.write(call(1, "add", a=1) + call(2, "add", a=1))
+            process.stdin.flush()  # and it stays open
+            assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    @posix
+    @pytest.mark.parametrize("options", ["", "watch_parent=False"])
+    def test_a_server_whose_parent_died_ends_itself(self, options):
+        """Also when somebody else holds the other end of its stdin."""
+        parent = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
+        with python(
+            parent + "sys.stdin = None; sys.stdout.close(); import time; time.sleep(60)",
+            SERVER + f"app.run({options})",
+        ) as process:
+            process.stdin.write(call(1, "add", a=1))
+            process.stdin.flush()
+            assert texts(process.stdout.readline()) == {1: "1"}
+            process.kill()
+            process.wait(20)
+            if not options:
+                assert process.stdout.read() == b""
+                assert b"the parent process is gone" in process.stderr.read()
+            else:
+                process.stdin.write(call(2, "add", a=2))
+                process.stdin.close()
+                assert texts(process.stdout.read()) == {2: "2"}
+
+    @posix
+    def test_signal_handlers_are_put_back(self):
+        async def main():
+            stopped = asyncio.Event()
+            work = m.until_signalled(stopped.wait(), stopped.set)
+            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
+            await work
+
+        def nothing(number, frame):
+            raise AssertionError("the wrong handler")
+
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        former = {number: signal.signal(number, nothing) for number in numbers}
+        try:
+            run(main())
+            assert [signal.getsignal(number) for number in numbers] == [nothing] * 2
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    @posix
+    def test_work_that_ignores_the_first_signal_is_cancelled(self, monkeypatch):
+        monkeypatch.setattr(m, "GRACE_SECONDS", 0.01)
+
+        async def main():
+            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+            await m.until_signalled(asyncio.sleep(3600), lambda: None)
+
+        run(main())
+
+    def test_off_the_main_thread_there_are_no_signals(self):
+        async def main():
+            await m.until_signalled(asyncio.sleep(0), lambda: None)
+
+        thread = threading.Thread(target=lambda: asyncio.run(main()))
+        thread.start()
+        thread.join(10)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
 ###############################################################################
 # T28. Client
 ###############################################################################
@@ -6663,564 +7328,8 @@ class TestSubscriptions:
 
 
 ###############################################################################
-# T29. stdio and child processes
+# T29. Child processes
 ###############################################################################
-
-PRELUDE = f"""
-import asyncio, json, logging, os, signal, subprocess, sys, threading, time
-logging.getLogger("asyncio").setLevel("ERROR")  # it warns of slow callbacks, if the machine is slow
-sys.path.insert(0, {str(HERE)!r})
-import mcp_lite as m
-"""
-
-SERVER = (
-    PRELUDE
-    + """
-m.Transport.grace = m.GRACE_SECONDS = 0.2
-m.PARENT_POLL_SECONDS = 0.01
-app = m.Server("t17")
-
-@app.tool
-def add(a: int, b: int = 0) -> int:
-    return a + b
-
-@app.tool
-def noise() -> str:
-    "Print in every way there is."
-    print("from print")
-    os.write(1, b"from a library\\n")
-    subprocess.run("echo from a child; cat; echo end of cat", shell=True)
-    return sys.stdin.read() + "read nothing"
-
-@app.tool
-def sleep() -> str:
-    print("asleep", flush=True)
-    time.sleep(60)
-
-@app.tool
-async def linger() -> str:
-    for _ in range(100):
-        await asyncio.sleep(0)
-    return "done"
-
-@app.tool
-async def forever() -> str:
-    print("asleep", flush=True)
-    await asyncio.sleep(3600)
-
-@app.tool
-def length(text: str) -> int:
-    return len(text)
-
-@app.tool
-def big(size: int) -> str:
-    return "x" * size
-
-@app.tool
-def spawn() -> int:
-    "Start a process that lives on and holds what it inherited."
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
-"""
-)
-
-RUN = (
-    SERVER
-    + """
-buffered = sys.stdout.line_buffering
-app.run()
-print('afterwards' if sys.stdout.line_buffering == buffered else 'sys.stdout was changed')
-"""
-)
-
-
-def call(req_id, name, **arguments):
-    """Return the line that calls a tool."""
-    params = {"name": name, "arguments": arguments}
-    msg = {"jsonrpc": "2.0", "id": req_id, "method": "tools/call", "params": params}
-    return json.dumps(msg).encode() + b"\n"
-
-
-def texts(data):
-    """Return {id: text of the result} of the lines that a server wrote."""
-    answers = [json.loads(line) for line in data.splitlines() if line != b"afterwards"]
-    return {msg["id"]: msg["result"]["content"][0]["text"] for msg in answers if "result" in msg}
-
-
-@contextlib.contextmanager
-def python(code, *args, **streams):
-    """Give a Python process that treats every warning as an error.
-
-    It and its children are killed in the end, or after half a minute: so no test waits for ever.
-    """
-
-    def kill():
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, 9) if os.name != "nt" else process.kill()
-
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, *map(str, args)]
-    env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
-    streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **streams}
-    with subprocess.Popen(command, env=env, **streams) as process:
-        watchdog = threading.Timer(30, kill)
-        watchdog.start()
-        try:
-            yield process
-        finally:
-            watchdog.cancel()
-            kill()
-
-
-def converse(code, data, **streams):
-    """Return (status, stdout, stderr) of a Python process that gets `data` and then no more."""
-    with python(code, **streams) as process:
-        out, err = process.communicate(data, timeout=20)
-        return process.returncode, out, err
-
-
-def is_alive(pid):
-    """Return whether a process runs; a zombie that nobody collects does not."""
-    try:
-        status = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def wait_until(condition):
-    """Wait until something outside of our control has come about."""
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it never came about"
-        time.sleep(0.002)
-
-
-def is_open(fd):
-    """Return whether a descriptor is open."""
-    try:
-        return os.fstat(fd) is not None
-    except OSError:
-        return False
-
-
-posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
-
-
-class TestServerStreams:
-    """What a server's standard streams are, and who may touch them.
-
-    spec: basic/transports/stdio
-    """
-
-    def test_a_line_piped_into_a_server_is_answered(self):
-        status, out, err = converse(RUN, call(1, "add", a=1, b=2))
-        assert (status, texts(out), err) == (0, {1: "3"}, b"")
-
-    def test_the_last_line_needs_no_newline(self):
-        status, out, err = converse(RUN, call(1, "add", a=1) + call(2, "add", a=2).strip())
-        assert (status, texts(out), err) == (0, {1: "1", 2: "2"}, b"")
-
-    def test_streams_may_be_files(self, tmp_path):
-        """server.py < requests.jsonl > answers.jsonl; and nothing limits how long that takes."""
-        requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
-        requests.write_bytes(
-            b"".join(call(i, "add", a=i) for i in range(300)) + call(300, "linger")
-        )
-        code = RUN.replace("= 0.2", "= 0")
-        with requests.open("rb") as stdin, answers.open("wb") as stdout:
-            with python(code, stdin=stdin, stdout=stdout) as process:
-                assert (process.wait(20), process.stderr.read()) == (0, b"")
-        said = answers.read_bytes()
-        assert said.endswith(b"\nafterwards\n")
-        assert texts(said) == {**{i: str(i) for i in range(300)}, 300: "done"}
-
-    def test_stdin_may_be_the_null_device(self):
-        status, out, err = converse(RUN, None, stdin=subprocess.DEVNULL)
-        assert (status, out, err) == (0, b"afterwards\n", b"")
-
-    @posix
-    def test_streams_may_be_a_socket(self):
-        ours, theirs = socket.socketpair()
-        with ours, python(RUN, stdin=theirs, stdout=theirs) as process:
-            theirs.close()
-            ours.sendall(call(1, "big", size=1_000_000))
-            ours.shutdown(socket.SHUT_WR)
-            with ours.makefile("rb") as file:
-                assert len(texts(file.read())[1]) == 1_000_000
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
-
-    @posix
-    def test_streams_may_be_a_terminal(self):
-        import pty
-        import tty
-
-        ours, theirs = pty.openpty()
-        tty.setraw(theirs)
-        with python(RUN, stdin=theirs, stdout=theirs) as process, open(ours, "rb+", 0) as terminal:
-            os.close(theirs)
-            terminal.write(call(1, "add", a=5))
-            line = b""
-            while not line.endswith(b"\n"):
-                line += terminal.read(4096)
-            assert texts(line) == {1: "5"}
-            process.send_signal(signal.SIGTERM)  # raw mode has no ^D; the thread is in read()
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
-
-    def test_whatever_is_printed_goes_to_stderr_at_once_and_nothing_can_be_read(self):
-        """The server "MUST NOT write anything to its stdout that is not a valid MCP message"."""
-        with python(RUN) as process:
-            process.stdin.write(call(1, "noise"))
-            process.stdin.flush()
-            printed = [process.stderr.readline().strip() for _ in range(4)]
-            assert printed == [b"from print", b"from a library", b"from a child", b"end of cat"]
-            out, err = process.communicate(timeout=20)
-            assert (process.returncode, err) == (0, b"")
-            assert texts(out) == {1: "read nothing"}
-            assert out.endswith(b"\nafterwards\n")  # the program has its streams back
-
-    def test_a_child_of_a_tool_does_not_hold_the_conversation_open(self):
-        with python(RUN) as process:
-            process.stdin.write(call(1, "spawn"))
-            process.stdin.close()
-            out = process.stdout.read()  # ends although the child of the tool lives
-            pid = int(texts(out)[1])
-            assert is_alive(pid)
-            os.kill(pid, 9)
-            assert process.wait(20) == 0
-
-    @posix
-    @pytest.mark.parametrize("closed", ["<&-", ">&-"])
-    def test_without_streams_it_says_so(self, closed):
-        code = (
-            SERVER
-            + "try: app.run()\nexcept m.ConnectionClosed as exc: os.write(2, str(exc).encode())"
-        )
-        command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code]
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
-        assert ran.stderr == b"there is no standard input and output to serve on"
-        assert ran.returncode == 0
-
-    def test_a_line_over_the_limit_is_refused_and_the_next_is_served(self):
-        line = call(1, "add", a=1)
-        code = SERVER + f"app.run(max_message_bytes={len(line) - 1})"
-        status, out, _ = converse(code, b" " + line + line)
-        first, second = (json.loads(line) for line in out.splitlines())
-        assert status == 0
-        assert first["error"]["code"] == -32600 and "longer than" in first["error"]["message"]
-        assert second["result"]["content"][0]["text"] == "1"
-
-    def test_lines_of_ten_megabytes_work(self):
-        lines = call(1, "length", text="x" * 10_000_000) + call(2, "big", size=10_000_000)
-        status, out, _ = converse(RUN, lines)
-        said = texts(out)
-        assert (status, said[1], len(said[2])) == (0, "10000000", 10_000_000)
-
-
-class TestServerEnds:
-    """How a server ends: by end of input, a signal, a broken pipe, or its parent's death."""
-
-    def test_what_finishes_in_the_period_of_grace_is_answered(self):
-        status, out, err = converse(RUN, call(1, "linger"))
-        assert (status, texts(out), err) == (0, {1: "done"}, b"")
-
-    @pytest.mark.parametrize("tool", ["sleep", "forever"])
-    def test_end_of_input_ends_a_server_whatever_runs(self, tool):
-        status, out, err = converse(RUN, call(1, tool))
-        assert (status, out, err) == (0, b"afterwards\n", b"asleep\n")
-
-    @posix
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_a_signal_ends_an_idle_server_in_good_order(self, number):
-        with python(RUN) as process:
-            process.stdin.write(call(1, "add", a=1))
-            process.stdin.flush()
-            assert texts(process.stdout.readline()) == {1: "1"}
-            began = time.monotonic()
-            process.send_signal(number)
-            assert process.stdout.read() == b"afterwards\n"  # stdin is still open
-            took = time.monotonic() - began
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
-            assert took < 0.5  # some 10 ms; the wide margin is for a busy machine
-
-    @posix
-    @pytest.mark.parametrize("tool", ["sleep", "forever"])
-    def test_a_second_signal_ends_it_at_once(self, tool):
-        code = SERVER.replace("= 0.2", "= 600") + "app.run()"
-        with python(code) as process:
-            process.stdin.write(call(1, tool))
-            process.stdin.flush()
-            assert process.stderr.readline() == b"asleep\n"
-            process.send_signal(signal.SIGINT)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 128 + signal.SIGTERM
-            assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
-
-    @posix
-    def test_a_signal_before_the_streams_are_taken_is_not_lost(self):
-        code = (
-            SERVER
-            + """
-import contextlib
-@contextlib.asynccontextmanager
-async def lifespan(server):
-    os.kill(os.getpid(), signal.SIGTERM)
-    yield
-m.Server("t17", lifespan=lifespan).run()
-"""
-        )
-        with python(code) as process:
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
-
-    @posix
-    def test_a_reader_that_goes_away_ends_it_quietly(self):
-        with python(SERVER + "app.run()") as process:
-            process.stdout.close()
-            process.stdin.write(call(1, "add", a=1) + call(2, "add", a=1))
-            process.stdin.flush()  # and it stays open
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
-
-    @posix
-    @pytest.mark.parametrize("options", ["", "watch_parent=False"])
-    def test_a_server_whose_parent_died_ends_itself(self, options):
-        """Also when somebody else holds the other end of its stdin."""
-        parent = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
-        with python(
-            parent + "sys.stdin = None; sys.stdout.close(); import time; time.sleep(60)",
-            SERVER + f"app.run({options})",
-        ) as process:
-            process.stdin.write(call(1, "add", a=1))
-            process.stdin.flush()
-            assert texts(process.stdout.readline()) == {1: "1"}
-            process.kill()
-            process.wait(20)
-            if not options:
-                assert process.stdout.read() == b""
-                assert b"the parent process is gone" in process.stderr.read()
-            else:
-                process.stdin.write(call(2, "add", a=2))
-                process.stdin.close()
-                assert texts(process.stdout.read()) == {2: "2"}
-
-    @posix
-    def test_signal_handlers_are_put_back(self):
-        async def main():
-            stopped = asyncio.Event()
-            work = m.until_signalled(stopped.wait(), stopped.set)
-            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
-            await work
-
-        def nothing(number, frame):
-            raise AssertionError("the wrong handler")
-
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        former = {number: signal.signal(number, nothing) for number in numbers}
-        try:
-            run(main())
-            assert [signal.getsignal(number) for number in numbers] == [nothing] * 2
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
-
-    @posix
-    def test_work_that_ignores_the_first_signal_is_cancelled(self, monkeypatch):
-        monkeypatch.setattr(m, "GRACE_SECONDS", 0.01)
-
-        async def main():
-            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
-            await m.until_signalled(asyncio.sleep(3600), lambda: None)
-
-        run(main())
-
-    def test_off_the_main_thread_there_are_no_signals(self):
-        async def main():
-            await m.until_signalled(asyncio.sleep(0), lambda: None)
-
-        thread = threading.Thread(target=lambda: asyncio.run(main()))
-        thread.start()
-        thread.join(10)
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
-class UnwatchedLoop(asyncio.SelectorEventLoop):
-    """A loop without pipe support, as on Windows: threads must do it."""
-
-    def add_reader(self, *args):
-        raise NotImplementedError
-
-    remove_reader = add_writer = remove_writer = add_reader
-
-
-def run_both_ways(main):
-    """Run a coroutine function in a usual loop, and in one that cannot watch descriptors."""
-    run(main())
-    before = (open_descriptors(), child_processes(), lasting_threads())
-    loop = UnwatchedLoop()
-    try:
-        loop.set_debug(True)
-        loop.run_until_complete(within(main(), 20))
-    finally:
-        loop.close()
-    check_nothing_left(before)
-
-
-@posix
-class TestDescriptors:
-    """Source and Sink: bytes come and go, whatever the descriptor is."""
-
-    def test_lines_come_through_a_pipe(self):
-        async def main():
-            theirs, ours = os.pipe()
-            source, sink = m.Source(theirs, 100), m.Sink(ours, lambda: None)
-            await sink.write(b"one\ntw")
-            assert await source.read() == [b"one"]
-            await sink.write(b"o\n\n" + b"3" * 101 + b"\n4\n")
-            items = await source.read()
-            assert (items[0], type(items[1]), items[2:]) == (b"two", m.LimitExceeded, [b"4"])
-            await sink.write(b"half")
-            await sink.finish()
-            assert [await source.read(), await source.read()] == [[b"half"], []]
-            source.close()
-            source.close()
-            sink.close()
-
-        run_both_ways(main)
-
-    def test_what_is_written_in_one_turn_leaves_in_one_piece(self):
-        async def main():
-            theirs, ours = os.pipe()
-            sink = m.Sink(ours, lambda: None)
-            for i in range(10):
-                await sink.write(b"%d" % i)
-            assert not sink.watched
-            await asyncio.sleep(0)
-            assert os.read(theirs, 100) == b"0123456789"
-            await sink.finish()
-            os.close(theirs)
-
-        run(main())
-
-    def test_a_slow_reader_makes_writers_wait(self):
-        """MAX_UNSENT_BYTES may be unsent, and not one more."""
-
-        async def main():
-            theirs, ours = os.pipe()
-            sink, source = m.Sink(ours, lambda: None), None
-            os.write(ours, b"x" * 4095 + b"\n")
-            with contextlib.suppress(BlockingIOError):
-                while True:
-                    os.write(ours, b"x" * 4095 + b"\n")
-            await sink.write(b"y" * (m.MAX_UNSENT_BYTES - 1) + b"\n")
-            writer = asyncio.ensure_future(sink.write(b"\n"))
-            for _ in range(10):
-                await asyncio.sleep(0)
-            assert not writer.done()
-            source = m.Source(theirs, 2 * m.MAX_UNSENT_BYTES)
-            lines = []
-            while not lines or not lines[-1].startswith(b"y"):
-                lines += await source.read()
-            await writer
-            await sink.finish()
-            assert await source.read() == []
-            source.close()
-
-        run(main())
-
-    def test_a_slow_reader_makes_the_other_end_wait(self):
-        async def main():
-            theirs, ours = os.pipe()
-            source = m.Source(theirs, 100_000)
-            os.set_blocking(ours, False)
-            chunk, sent = b"x" * 4095 + b"\n", 0
-            assert source._resume() is None
-            for _ in range(1000):
-                with contextlib.suppress(BlockingIOError):
-                    sent += os.write(ours, chunk)
-                await asyncio.sleep(0)
-            assert sent < 500_000 < 1000 * len(chunk)
-            os.close(ours)
-            received = 0
-            while True:
-                lines = await source.read()
-                if not lines:
-                    break
-                received += sum(len(line) + 1 for line in lines)
-            assert received == sent
-            source.close()
-
-        run(main())
-
-    def test_nobody_reads(self):
-        async def main():
-            theirs, ours = os.pipe()
-            broken = []
-            sink = m.Sink(ours, lambda: broken.append(1))
-            os.close(theirs)
-            await sink.write(b"x")
-            while not broken:
-                await asyncio.sleep(0)
-            with pytest.raises(BrokenPipeError):
-                await sink.write(b"x")
-            await sink.finish()
-            assert broken == [1]
-
-        run_both_ways(main)
-
-    def test_a_waiting_writer_learns_that_nobody_reads(self):
-        async def main():
-            theirs, ours = os.pipe()
-            sink = m.Sink(ours, lambda: None)
-            writer = asyncio.ensure_future(sink.write(b"x" * (m.MAX_UNSENT_BYTES + 200_000)))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert not writer.done()
-            os.close(theirs)
-            with pytest.raises(BrokenPipeError):
-                await writer
-            await sink.finish()
-
-        run_both_ways(main)
-
-    def test_a_reader_that_takes_nothing_delays_the_end_for_a_bounded_time(self, monkeypatch):
-        monkeypatch.setattr(m, "FLUSH_SECONDS", 0.01)
-
-        async def main():
-            theirs, ours = os.pipe()
-            sink = m.Sink(ours, lambda: None)
-            await sink.write(b"x" * 500_000)
-            await sink.finish()
-            os.set_blocking(theirs, False)
-            os.close(theirs)
-
-        run(main())
-
-    def test_the_blocking_flag_is_put_back(self):
-        async def main():
-            theirs, ours = os.pipe()
-            copy = os.dup(ours)
-            sink = m.Sink(ours, lambda: None)
-            assert not os.get_blocking(copy)
-            await sink.finish()
-            assert os.get_blocking(copy)
-            os.close(copy)
-            os.close(theirs)
-
-        run(main())
-
-    def test_end_wakes_the_reader(self):
-        async def main():
-            theirs, ours = os.pipe()
-            source = m.Source(theirs, 100)
-            reader = asyncio.ensure_future(source.read())
-            await asyncio.sleep(0)
-            source.end()
-            assert await reader == []
-            source.close()
-            # While a thread is in read(), nothing else may get the number of its descriptor.
-            assert is_open(theirs) is not source.watchable
-            os.close(ours)
-            wait_until(lambda: not is_open(theirs))
-
-        run_both_ways(main)
-
 
 ECHO = (
     "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.flush()\n"
@@ -18382,13 +18491,13 @@ class LinePipe(m.LineTransport):
         self.fds = (fd_in, fd_out)
 
     async def open(self):
-        self.source = m.Source(self.fds[0], self.max_message_bytes)
-        self.sink = m.Sink(self.fds[1], self.source.end)
+        self.reader = await m.read_lines(self.fds[0], self.max_message_bytes)
+        self.writer = await m.write_lines(self.fds[1])
 
     async def _end(self):
-        if hasattr(self, "sink"):
-            self.source.close()
-            await self.sink.finish()
+        if hasattr(self, "writer"):
+            self.reader.close()
+            await self.writer.close()
         else:  # it was never opened
             for fd in self.fds:
                 os.close(fd)
