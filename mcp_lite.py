@@ -2278,7 +2278,11 @@ class LoopWatch:
 #           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
 #              twice is said once. A reader who is too slow is let go.
 # Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
+<<<<<<< HEAD
 # Not here. Pipes: section 24. HTTP: sections 37 and 41. What is done with a message: section 10.
+=======
+# Not here. Pipes: section 24. HTTP, which has no Transport at the server's end: section 37.
+>>>>>>> 11b93ec (Point from the channels to their sections)
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -8352,18 +8356,19 @@ class ThreadedWriteTransport(asyncio.WriteTransport):
         protocol.connection_made(self)
 
     def _work(self) -> None:
+        problem = None
         with self._file, contextlib.suppress(RuntimeError):  # the loop is closed
-            problem = None
-            for piece in iter(self._pieces.get, b""):
-                left = memoryview(piece)
-                try:
-                    while left and not self._lost:
-                        left = left[self._file.write(left) :]
-                except OSError as exc:  # EPIPE, ENOSPC
-                    problem = exc
-                    break
-                self._loop.call_soon_threadsafe(self._sent, len(piece))
+            try:
+                for piece in iter(self._pieces.get, b""):
+                    self._write_out(memoryview(piece))
+                    self._loop.call_soon_threadsafe(self._sent, len(piece))
+            except OSError as exc:  # EPIPE, ENOSPC
+                problem = exc
             self._loop.call_soon_threadsafe(self._lose, problem)
+
+    def _write_out(self, left: memoryview) -> None:
+        while left and not self._lost:
+            left = left[self._file.write(left) :]
 
     def _sent(self, size: int) -> None:
         self._unsent -= size
