@@ -2278,11 +2278,7 @@ class LoopWatch:
 #           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
 #              twice is said once. A reader who is too slow is let go.
 # Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
-<<<<<<< HEAD
 # Not here. Pipes: section 24. HTTP: sections 37 and 41. What is done with a message: section 10.
-=======
-# Not here. Pipes: section 24. HTTP, which has no Transport at the server's end: section 37.
->>>>>>> 11b93ec (Point from the channels to their sections)
 
 __all__ += ["Transport", "memory_transports"]
 
