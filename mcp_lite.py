@@ -8518,6 +8518,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise ConnectionClosed("there is no standard input and output to serve on")
     # Copies are not inheritable: no child process can hold the conversation open.
+    # spec: basic/transports/stdio#shutdown
     real = (os.dup(0), os.dup(1))
     # The flag belongs to the open file, which other processes may hold: it is put back.
     blocking = [os.name == "nt" or os.get_blocking(fd) for fd in real]
