@@ -4031,14 +4031,9 @@ def compile_schema(schema: JSON) -> Validator:
 #              no more than a schema cannot say, such as the 30th of February.
 #           3. Results are converted by their values alone: a function may return something other
 #              than its annotation promises.
-#           4. The context is not an argument. It goes to the parameter whose annotation names its
-#              class, or to a parameter `ctx` that has no annotation.
-#           5. Nobody can replace an argument that the author has filled with partial().
 # Plan.     An AnnotationReader finds the Shape of an annotation: its schema and its reader.
-#           to_json() goes the other way. read_docstring() finds what the author wrote about
-#           parameters. parameters_of() sorts parameters by who fills them, and signature_of() puts
-#           all together.
-# Not here. The class of the context (section 18): the caller passes it in.
+#           schema_of() and converter_of() give the one and the other. to_json() goes the other way.
+# Not here. Functions, their parameters and docstrings: section 14.
 
 __all__ += ["Header"]
 
@@ -4099,7 +4094,7 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
     """Strip Annotated, NotRequired, NewType and their kin; return what is left, and the notes."""
     notes: list[Any] = []
     while True:
-        # typing and typing_extensions have one each
+        # typing and typing_extensions each have such a form, so names are compared
         form = getattr(typing.get_origin(hint), "_name", "")
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
@@ -4224,7 +4219,7 @@ class AnnotationReader:
     """
 
     def __init__(self, output: bool = False) -> None:
-        self.output = output  # schemas of what to_json() gives, not of what is read
+        self.output = output  # whether schemas are of what to_json() gives, not of what is read
         self.names: dict[Any, str] = {}  # of classes in `defs`, and of those being looked at
         self.defs: dict[str, Schema] = {}  # the definitions; empty while they are being written
         self.readers: dict[str, Any] = {}  # ... and the readers of their values
@@ -4263,7 +4258,7 @@ class AnnotationReader:
             return self._named(hint, lambda: self.shape(hint.__value__))
         if _is_record(hint):
             return self._named(hint, lambda: self._record(hint))
-        # a string is left of list["Node"] before Python 3.11
+        # before Python 3.11, the string in list["Node"] stays a string
         remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
         raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
 
@@ -4331,7 +4326,11 @@ class AnnotationReader:
         return Shape(schema, read_mapping if read_key or read else None)
 
     def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of a class that may contain itself: if so, a reference to its schema."""
+        """Return the shape of a class that may contain itself: if so, a reference to its schema.
+
+        While make() runs, the class has a name but no definition. If make() comes back to the
+        class, an empty definition is put there: this tells that the class contains itself.
+        """
         if hint not in self.names:
             name = hint.__name__
             while name in self.names.values():
@@ -4345,7 +4344,7 @@ class AnnotationReader:
         name = self.names[hint]
         self.defs.setdefault(name, {})
         reference = {"$ref": f"#/$defs/{name}"}
-        return Shape(reference, lambda value: self.readers[name](value))  # not yet known
+        return Shape(reference, lambda value: self.readers[name](value))  # known later
 
     def _record(self, cls: Any) -> Shape:
         schema, readers = self.members(_members_of(cls, self.output))
@@ -4390,7 +4389,9 @@ def schema_of(annotation: Any, *, output: bool = False) -> Schema:
 
 
 def converter_of(annotation: Any) -> Any:
-    """Return what makes the Python value of valid JSON, or SchemaError; None if JSON is the value.
+    """Return the function that turns valid JSON into the Python value, or raises SchemaError.
+
+    It is None if the JSON is the value.
 
     >>> converter_of(dict[str, bytes])({"a": "aGk="})
     {'a': b'hi'}
@@ -4441,7 +4442,7 @@ def _json_of(value: Any) -> JSON:
 
 
 def _json_of_mapping(value: Mapping[Any, Any]) -> JSON:
-    """Return an object. Its keys are what is text in JSON, and integers, as json.dumps() does."""
+    """Return an object. A key is text in JSON, or an integer, written as json.dumps() does."""
     found = {}
     for key, item in value.items():
         name = _json_inside("(key)", key)
@@ -4465,11 +4466,28 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 # Pure. Uses sections 1 to 3 and 13.
 #
 # Problem.  A function has a name, parameters and a docstring; a model needs a schema of them.
-# Rules.    1. What JSON cannot fill is an error when the function is registered. It names function,
-#              parameter and remedy.
+# Rules.    1. A parameter that JSON cannot fill is an error when the function is registered. The
+#              error names function, parameter and remedy.
 #           2. A name that the author has bound, as by functools.partial, is not for the model.
-# Plan.     read_docstring(); the parameters of a function; signature_of().
-# Not here. The class of the context: the caller passes it in.
+#           3. The context is not an argument. It goes to the parameter whose annotation names its
+#              class, or to a parameter `ctx` that has no annotation.
+# Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
+#           parameters by who fills them; signature_of() puts all together.
+# Not here. The class of the context (section 18): the caller passes it in.
+#
+# A function, and the schema of its arguments:
+#
+#     def search(words: str, limit: int = 10, ctx: Context = None) -> list[str]:
+#         """Search the archive.
+#
+#         Args:
+#             words: what to look for
+#         """
+#
+#     {"type": "object",
+#      "properties": {"words": {"type": "string", "description": "what to look for"},
+#                     "limit": {"type": "integer", "default": 10}},
+#      "required": ["words"], "additionalProperties": false}
 
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
@@ -4579,10 +4597,10 @@ class Parameters(NamedTuple):
 
 
 def parameters_of(fn: Callable[..., Any], hidden: type | None = None) -> Parameters:
-    """Return the parameters of a callable; raise ValueError if, written in C, it does not tell.
+    """Return the parameters of a callable; raise ValueError for one in C that hides them.
 
     A parameter takes the context if its annotation names the class `hidden`, or if it is called
-    `ctx` and has no annotation. Without `hidden`, no parameter does. Raises TypeError for a second.
+    `ctx` and has no annotation. Without `hidden`, no parameter does. Two of them are a TypeError.
 
     >>> def add(a: int, ctx, *, b=0): ...
     >>> found = parameters_of(functools.partial(add, b=1), hidden=dict)
@@ -4659,7 +4677,8 @@ def signature_of(
 
     `hidden` is the class of the context, which is not an argument; see parameters_of().
     Where a `schema` of the arguments is given, annotations only say how values are read. If the
-    function has but one parameter, and the schema does not name it, that takes all arguments.
+    function has one parameter only, and the schema does not name it, that parameter takes all
+    arguments as one dict.
     Raises TypeError, naming function, parameter and remedy, for what JSON cannot fill.
 
     >>> def add(a: int, b: int = 0) -> int: ...
@@ -4902,7 +4921,8 @@ class Template:
 #           asked by a form, made from a type.
 # Rules.    1. Content is the wire's dict, made by a class with the right name.
 #           2. A form asks for what every client can show: flat fields of primitive types.
-# Plan.     The content classes; blocks_of(), messages_of(), contents_of(); Form; Elicited.
+# Plan.     The content classes; blocks_of(), messages_of(), contents_of(); answers to questions;
+#           Form; InputRequired.
 # Not here. When a form is sent: sections 17 and 18.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
@@ -5265,16 +5285,17 @@ class Run:
         return self.over or self.exchange.state is CANCELLED
 
     def report(self, text: str) -> None:
-        """Hear how far the handler is; for runs that somebody comes to look at."""
+        """Hear how far the handler is. Only a TaskRun (section 23) shows it to somebody."""
 
     def start_task(self) -> None:
-        """Become a task of the protocol; for runs that may."""
+        """Become a task of the protocol. Only a TaskRun (section 23) does."""
 
     def suspend_soon(self) -> None:
         """End this run, when all that is asked together has been asked."""
         if not self.due:
             self.due = True
-            # Questions that are asked together, as in a gather, come in one turn of the loop.
+            # Questions that are asked together, as in a gather, come in one turn of the loop: the
+            # run ends one turn later.
             self.loop.call_soon(self.loop.call_soon, self._suspend)
 
     def _suspend(self) -> None:
@@ -5339,7 +5360,7 @@ class Rounds:
                if isinstance(responses.get(key), dict)}
         #: by key: the digest of a question, and its answer; the first answer stays
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
-        #: by turn: the mark of a call of once(), and its result if there is one
+        #: by the number of a call of once(): its mark, and its result if there is one
         self.done: dict[str, list[Any]] = dict(record.get("done", {}))
         #: the questions of this round
         self.requests: Msg = {}
@@ -5610,7 +5631,8 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 #              loop by itself; in an `async def` handler the same method is awaited.
 #           4. A record of the program's log goes to the client whose request caused it. A record
 #              without a request might be somebody else's secret.
-# Plan.     Context: what it knows, saying, asking, what must not be done twice; LogHandler.
+# Plan.     Context: the facts of the request; saying; asking; the record of the call, with once().
+#           LogHandler.
 # Not here. Who makes a Context: section 21. How a function gets one: section 19.
 
 __all__ += ["Context", "LogHandler"]
@@ -5728,7 +5750,7 @@ class Context:
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
-                # Theirs is an Exception: `except Exception` in a handler would go on unanswered.
+                # That one is an Exception: a handler's `except Exception` would catch it, go on.
                 raise asyncio.CancelledError from None
             finally:
                 waiting.discard(future)
@@ -5765,10 +5787,10 @@ class Context:
             await self._say(notification("notifications/progress", fitted))
 
     async def _say(self, msg: Msg) -> None:
-        # spec: basic/patterns/progress#behavior-requirements -- nothing after the answer, which
-        # comes early when the rest is a task
+        # spec: basic/patterns/progress#behavior-requirements -- nothing after the answer. A call
+        # that becomes a task is answered early.
         if self.exchange.state is RUNNING and not self.run.over:
-            with contextlib.suppress(ConnectionClosed):  # it asked, and is not there to hear
+            with contextlib.suppress(ConnectionClosed):  # the client has gone since
                 await self.exchange.send(msg)
 
     def _spawn(self, coro: Any) -> None:
@@ -5860,7 +5882,7 @@ class Context:
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
-        or None for a plain confirmation. `key` names the question where a revision names them.
+        or None for a plain confirmation. In the modern era, `key` names the question.
 
         Raises CapabilityMissing, or SchemaError if the client's answer does not fit the form.
         """
@@ -6112,12 +6134,9 @@ class LogHandler(logging.Handler):
 #           2. Everything that can be computed from a function is computed when it is registered:
 #              its schema, its validator, its converters, and how it is listed.
 #           3. Arguments are checked against the schema that was published, then converted.
-#           4. A lifespan is open on each event loop that serves: what it holds (connections, say)
-#              belongs to the loop. A new one opens when the old one has left.
 # Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
 #           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
-#           Registrations, the half of a server that knows what it offers; Life and Lives, what is
-#           open while it serves.
+#           Registrations, the half of a server that knows what it offers.
 # Not here. The other half, which serves: section 21. The methods that list and call: section 22.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
@@ -6218,7 +6237,7 @@ class Entry:
         return self.signature.call_args(given, ctx)
 
     async def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Any:
-        """Call the function; again, after each InputRequired that it returns."""
+        """Call the function; call it again after each InputRequired that it returns."""
         for _ in range(MAX_ROUNDS + 1):
             if self.is_async:
                 value = await self.fn(*args, **kwargs)
@@ -6238,7 +6257,7 @@ class Tool(Entry):
     """A registered tool."""
 
     what = "tool"
-    #: arguments that HTTP headers repeat; the section on HTTP rules finds them
+    #: arguments that HTTP headers repeat; section 34 finds them
     mirrors: Sequence[Any] = ()
 
     def __init__(
@@ -6430,6 +6449,7 @@ class Registrations:
     """What a server offers: tools, prompts, resources, completions, and methods of its own."""
 
     def __init__(self, capabilities: Msg | None = None) -> None:
+        # changed("tools") is a function that calls list_changed("tools")
         changed = functools.partial(functools.partial, self.list_changed)
         self.tools = Registry("tool", Tool, changed("tools"))
         self.prompts = Registry("prompt", Prompt, changed("prompts"))
@@ -6441,8 +6461,8 @@ class Registrations:
         self.middlewares: list[Callable[..., Any]] = []
         self.routes: dict[tuple[str, str], Route] = {}
         self.extra_capabilities = capabilities or {}
-        self._capabilities: Msg | None = None  # as long as nothing is registered or removed
-        self._offered: Msg = {}  # those that were ever asked for
+        self._capabilities: Msg | None = None  # None again when something comes or goes
+        self._offered: Msg = {}  # those that were declared before: they stay
 
     def list_changed(self, kind: str) -> None:
         """Hear that something of a kind ("tools", "prompts", "resources") came or went."""
@@ -6517,9 +6537,10 @@ class Registrations:
     ) -> Callable[[Any], Any]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
-        Or (status, content type, body), or (status, headers, body). `public` pages need no token;
-        with `any_host` they are for probes, too, which use addresses: Host and Origin are not
-        checked. Plain functions run in threads of their own, and so wait for no tool.
+        It may also give (status, content type, body) or (status, headers, body). `public` pages
+        need no token. With `any_host`, their Host and Origin are not checked either, because
+        probes call a server by its address. Plain functions run in threads of their own, and so
+        wait for no tool.
         """
 
         def enter(fn: Any) -> Any:
@@ -6604,7 +6625,9 @@ def place_of(frame: types.FrameType | None) -> str:
 #           for each event loop that it serves on.
 # Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
 #              opens while the old one is leaving.
-#           2. One loop at a time hears the bus; when that loop ends, another takes over.
+#           2. What a lifespan holds (connections, say) belongs to its loop: each has its own.
+#           3. The bus brings announcements from other processes (section 21). One loop at a time
+#              hears it; when that loop ends, another takes over.
 # Plan.     Life, a lifespan that is open; Lives, those of a server.
 # Not here. The threads of a server: section 7.
 
@@ -6617,10 +6640,10 @@ class Life:
 
     def __init__(self, manager: Any) -> None:
         self.loop = asyncio.get_running_loop()
-        #: how many need it; what they run that outlives an answer
+        #: how many need it; their tasks that go on after an answer
         self.users, self.tasks = 0, Tasks()
         self.leave, self.leaving = asyncio.Event(), False
-        #: requests that are being served on this loop, for the watch
+        #: how many requests are being served on this loop: it is watched only meanwhile
         self.running = 0
         self.watch = LoopWatch(lambda: self.running, place_of)
         #: what the lifespan yields
@@ -6649,8 +6672,10 @@ class Life:
 
 
 class Lives:
-    """The open lifespans of a server: one on each event loop, for what it holds (connections, say)
-    belongs to the loop. The first who needs one opens it, the last closes it."""
+    """The open lifespans of a server: one on each event loop that serves.
+
+    The first who needs one opens it, the last closes it.
+    """
 
     def __init__(self, manager: Callable[[], Any] | None, bus: Bus, threads: Threads) -> None:
         #: makes the author's context manager, if there is one
@@ -6811,7 +6836,7 @@ class Conversation:
         self.lifespan = self.life.entered.result()
         #: methods that were let in, and under which revision and capabilities
         self._admitted: dict[str, tuple[Revision, Msg]] = {}
-        #: whose share is used where the channel does not know its client
+        #: the key of the client's share, where the channel does not know its client
         self.number = f"conversation {next(_serial)}"
 
     async def serve(self, exchange: Exchange) -> Msg:
@@ -7321,8 +7346,8 @@ class ServerThread:
 # Uses sections 1 to 4, 6, 8, 12, 15, 16, 19 and 21.
 #
 # Problem.  Each method of the protocol has its answer.
-# Rules.    1. One function answers a method; it finds its parameters checked, and returns the
-#              result as every revision knows it.
+# Rules.    1. One function answers a method. Its parameters are checked before. Its result has
+#              nothing that the client's revision does not know.
 #           2. A tool that fails is a result with `isError`, for the model to read. A request that
 #              is wrong is an error, for the client. Tracebacks go to the log only.
 #           3. A list is told in pages. The list may change between two pages: what stays in it is
@@ -7427,7 +7452,7 @@ async def list_entries(ctx: Context) -> Msg:
 
 
 def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
-    """Return what is listed as `rev` knows it, with what it holds."""
+    """Return a listed definition, and the objects in it, as `rev` knows them."""
     item = strip_unknown(kind, item, rev)
     if "arguments" in item:
         arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
@@ -7437,7 +7462,8 @@ def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
     return item
 
 
-#: From the `task` of a tool to the function that runs it, where section 23 has one.
+#: From the `task=` of a tool to the function that runs it: section 23 has one for tasks. Any other
+#: tool is run by run_tool().
 TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {}
 
 
@@ -7695,7 +7721,7 @@ async def listen(ctx: Context) -> Msg:
 
 @handles("resources/subscribe", "resources/unsubscribe")
 async def subscribe(ctx: Context) -> Msg:
-    """Note what a legacy client wants to hear of, and does not any more."""
+    """Note which resource a legacy client wants to hear of, or no longer wants to."""
     uri, wanted = ctx.params["uri"], ctx.conversation.session.subscriptions
     if ctx.method == "resources/unsubscribe":
         wanted.discard(uri)
@@ -7731,6 +7757,9 @@ async def set_level(ctx: Context) -> Msg:
 #              results take too many bytes, the principal that holds most loses its oldest.
 # Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
 # Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 22 carry them.
+#
+# Two things are called tasks. The words and the wire of this section mean tasks of the protocol. In
+# the code, such a task is a Job, and `asyncio.Task` is the other thing.
 #
 # spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
 
@@ -7818,7 +7847,7 @@ class Job(Asking):
             _drop_one(jobs, [job for job in others if job.owner == most], 0)
 
     def details(self, begun: bool = False) -> Msg:
-        """Return the task with its questions or its outcome; not these when it has just `begun`."""
+        """Return the task, with its questions or its outcome unless it has just `begun`."""
         task = without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
@@ -7876,7 +7905,8 @@ class Job(Asking):
 
 
 def _drop_one(jobs: dict[str, Job], some: Iterable[Job], limit: int) -> None:
-    """Forget the oldest of some tasks that has ended, and first one whose client knows how."""
+    """Forget one of some tasks that has ended: the oldest, or rather the oldest that its client
+    has seen the end of. Raise RPCError if none has ended."""
     ended = [job for job in some if job.run is None]
     if not ended:
         raise RPCError(TOO_BUSY, f"more than {limit} tasks are running")
@@ -8498,8 +8528,10 @@ class LineTransport(Transport):
 #           Anything else that prints or reads is in the way.
 # Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
 #              stderr, so that neither print() nor a tool's child processes touch the conversation.
-#           2. The end of input, a signal or the death of the parent ends the server in good order.
-# Plan.     claimed_streams(); ServerStdio; the signals; the runner.
+#           2. The end of input, a signal or the death of the parent ends the server in good order:
+#              it reads no more, gives running requests a period of grace, sends their answers, and
+#              gives the streams back.
+# Plan.     claimed_streams(); ServerStdio; the signals; serve_stdio(), which runs it all.
 # Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
 
 PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
@@ -8583,7 +8615,7 @@ class ServerStdio(LineTransport):
         self._held.push_async_callback(self._stop, asyncio.ensure_future(self._until_unread()))
         self._held.push_async_callback(self.writer.close)
         if stat.S_ISREG(os.fstat(stdin).st_mode):
-            self.grace = None  # server.py < requests.jsonl > answers.jsonl: the end was no farewell
+            self.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif self.watch_parent:
             # Where a process that does not know of it holds the other end of our stdin, the
             # client's death is no end of input.
@@ -8618,14 +8650,15 @@ class ServerStdio(LineTransport):
 def nobody_writes(fd: int) -> bool:
     """Return whether a pipe has lost its last writer; what is left in it may be unread.
 
-    A thread can ask this while the event loop stands still. Where there is no poll(), it is never.
+    A thread can ask this while the event loop stands still. Without poll(), as on Windows, the
+    answer is always False.
     """
     import select
 
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()
-    poll.register(fd, 0)  # the end is always told
+    poll.register(fd, 0)  # POLLHUP is told even to those who ask for nothing
     return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
