@@ -17538,6 +17538,10 @@ class CommandLine:
             pairs = [word.partition(":") for word in args.header]
             headers = {name.strip(): value.strip() for name, _, value in pairs}
             options = {"headers": headers, "auth": auth_of(args, headers)}
+        try:
+            connector_of(args.target)
+        except TypeError as exc:  # a URL of another scheme
+            raise UsageError(str(exc)) from None
         self.c = Client(
             args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
             elicit=self.elicit, elicit_url=lambda why, url: self.elicit(f"{why}\n  Open {url}", {}),

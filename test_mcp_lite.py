@@ -7779,11 +7779,14 @@ class TestCommandLine:
 
     def test_a_target_is_a_command_or_is_not_ours(self):
         for target in ("python x.py", ["python"], ("a", "b"), pathlib.PurePath("x.py")):
-            assert m.connect_stdio(target, {"cwd": "/"}).command == target
+            connector = m.connector_of(target)
+            assert connector.name == "a command"
+            connector.check({"cwd": "/"})
+            assert connector.make(target, cwd="/").command == target
         for target in ("http://localhost/mcp", "https://x", 5, None, [1], object(), b"x"):
-            assert m.connect_stdio(target, {}) is None
-        with pytest.raises(TypeError):
-            m.connect_stdio("python x.py", {"no_such_option": 1})
+            assert not m.is_command(target)
+        with pytest.raises(TypeError, match="a Client of a command has no option 'no_such_option'"):
+            m.connector_of("python x.py").check({"no_such_option": 1})
 
 
 class TestConversation:
