@@ -7027,6 +7027,7 @@ class ASGIOptions(typing.TypedDict, total=False):
     path: str  # of the endpoint
     token: Any  # a bearer token, several, or a mapping from token to principal
     verify: Callable[[str], Any] | None  # awaits the principal of a token, or None to refuse it
+    key: Callable[[Any], Any] | None  # a stable key of a principal; see owner_of()
     auth: Any  # a Guard: tokens that an authorization server gives
     allowed_hosts: Iterable[str] | None
     allowed_origins: Iterable[str]
@@ -17437,7 +17438,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 48. Verbs
 ###############################################################################
-# Uses sections 1 to 7, 9, 16, 21, 26, 28, 31, 33, 44, 45 and 47.
+# Uses sections 1 to 7, 9, 16, 21, 26 to 28, 31, 33, 44, 45 and 47.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
