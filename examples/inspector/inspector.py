@@ -140,6 +140,7 @@ class Recorder:
             self.news.clear()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.news.wait(), POLL_SECONDS)
+        if self.last <= number + POLL_FRAMES:
             await asyncio.sleep(GATHER_SECONDS)
 
 
@@ -397,7 +398,7 @@ class Connection:
         """End the conversation."""
         if self.client is not None:
             await self.client.close()
-        self.note("state", state="closed")
+        self.note("state", state="closed", name=self.target.name)
 
     async def rows(self, kind, query, again):
         """Return the first rows of a list that have all words of a query; and how many have."""
