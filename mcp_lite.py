@@ -38,6 +38,11 @@ THE NOUNS OF MCP
     elicitation the server asks the person at the client: a form to fill in, or a URL to open
     roots       the folders in which the client works; the server may ask for them
     progress    how far a running request is; cancellation ends it early
+    round       in the modern era a question ends the call, and the client makes the call again with
+                the answer: each of these calls is a round
+    task        a call that goes on after its first answer; the client comes back for the result
+    announcement    news that no request caused: a list has changed, or a resource
+    principal   the person or program that was authenticated, where somebody was
     capability  what one end declares that the other may use
     session     one conversation from its handshake to its end, in the legacy era
     revision    the protocol as it stood on a date; there are five
@@ -69,6 +74,11 @@ ONE CALL ON THE WIRE   --> is the client's line, <-- the server's. `...` leaves 
              "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}}}
     <-- {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete",
          "content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}, ...}}
+
+    Either era: the client gives a call up. The server stops its work, and sends no answer: nobody
+    waits for it. (Over HTTP, a modern client closes the connection of the request instead.)
+
+    --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
 
 THE MAP      A section uses only what stands above it. Whoever stops before the name of a Part, as a
@@ -4827,7 +4837,8 @@ class Template:
                 raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
             else:
                 self.literals[-1] += percent_encode(piece)
-        #: every URI that matches begins so; from an escape on, it may be spelled in two ways
+        #: every URI that matches begins with this. It ends before the first escape, because an
+        #: escape may be spelled in two ways
         self.start = self.literals[0].partition("%")[0]
         self.names = [name for name, _ in self.variables] + self.query
         deep = [i for i, (_, is_deep) in enumerate(self.variables) if is_deep]
@@ -7675,6 +7686,7 @@ class Feed:
                        if asked.get(name) and declares(ours, capability)}  # fmt: skip
         self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
         self.ended, self.woken = False, asyncio.Event()
+        # on_loop(fn) is a function that has fn called on the loop, from any thread
         on_loop = functools.partial(functools.partial, ctx.conversation.call_on_loop)
         self.outbox = Outbox(self.send, on_loop(self.woken.set), on_loop(self.end))
 
@@ -8067,8 +8079,10 @@ async def serve_task(ctx: Context) -> Msg:
 #              terminal without changing a flag that other programs on it see; nor the null device;
 #              nor, on Windows, any pipe that a process inherits. There a thread that blocks takes
 #              the loop's place below the same two streams.
-# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; the transports
-#           of the threads; read_lines() and write_lines(), which choose; LineTransport.
+# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; two transports
+#           that let a thread read or write; read_lines() and write_lines(), which choose between
+#           the loop and a thread; LineTransport. Only the last is a Transport of section 8. The
+#           others are transports in asyncio's sense: they move bytes.
 # Not here. Whose pipes they are: sections 25 and 29.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
@@ -8303,10 +8317,11 @@ class LineWriter:
 
 
 class ThreadedReadTransport(asyncio.ReadTransport):
-    """What a StreamReader stands on where the loop cannot watch a file: a daemon thread reads.
+    """The transport below a StreamReader if the loop cannot watch the file: a daemon thread reads.
 
     The thread makes one read() for each turn that it is given, so that nothing is read ahead. It
-    closes the file itself: in the middle of a read() the descriptor's number could be given away.
+    closes the file itself. If the file were closed in the middle of a read(), the system could give
+    the number of the descriptor to another file.
     """
 
     def __init__(self, file: Any, protocol: asyncio.StreamReaderProtocol) -> None:
@@ -8369,7 +8384,7 @@ class ThreadedReadTransport(asyncio.ReadTransport):
 
 
 class ThreadedWriteTransport(asyncio.WriteTransport):
-    """What a StreamWriter stands on where the loop cannot watch a file: a daemon thread writes."""
+    """The transport below a StreamWriter if the loop cannot watch the file: a thread writes."""
 
     def __init__(self, file: Any, protocol: asyncio.StreamReaderProtocol) -> None:
         import queue
@@ -8448,7 +8463,7 @@ def _start_thread(work: Callable[[], Any]) -> None:
 
 
 async def read_lines(fd: int, limit: int, *, in_thread: bool = False) -> LineReader:
-    """Return the lines that come from a descriptor; they own it from now on."""
+    """Return a reader of the lines that come from a descriptor, which it owns from now on."""
     stream = asyncio.StreamReader(READ_BYTES)
     protocol = asyncio.StreamReaderProtocol(stream)
     connect = None if in_thread else asyncio.get_running_loop().connect_read_pipe
@@ -8457,7 +8472,7 @@ async def read_lines(fd: int, limit: int, *, in_thread: bool = False) -> LineRea
 
 
 async def write_lines(fd: int, *, in_thread: bool = False) -> LineWriter:
-    """Return what writes lines into a descriptor; it owns that from now on."""
+    """Return a writer of lines into a descriptor, which it owns from now on."""
     loop = asyncio.get_running_loop()
     # A protocol for both directions. Its reader stays empty, and ends when nobody reads the pipe.
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
@@ -8607,8 +8622,8 @@ class ServerStdio(LineTransport):
         self._opened = True
         stdin, stdout = self._held.enter_context(claimed_streams())
         self._input = stdin
-        # A loop hears by reading that nobody reads what it writes; so it must not watch one socket
-        # for both. And a terminal's flags are those of our stderr, too.
+        # To learn that nobody reads its output, a loop watches the output for reading. So it cannot
+        # watch one socket for both directions. And a terminal's flags are those of our stderr, too.
         shared = os.path.sameopenfile(stdin, stdout)
         self.reader = await read_lines(os.dup(stdin), self.max_message_bytes, in_thread=shared)
         self._held.callback(self.reader.close)
@@ -8618,8 +8633,8 @@ class ServerStdio(LineTransport):
         if stat.S_ISREG(os.fstat(stdin).st_mode):
             self.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif self.watch_parent:
-            # Where a process that does not know of it holds the other end of our stdin, the
-            # client's death is no end of input.
+            # Another child of the client may have inherited the other end of our stdin. Then our
+            # input does not end when the client dies.
             watching = asyncio.ensure_future(self._until_orphaned(os.getppid()))
             self._held.push_async_callback(self._stop, watching)
 
