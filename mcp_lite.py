@@ -16359,6 +16359,7 @@ class Login(Authorizer):
         if step == "refresh" and await self.refresh(used):
             return
         before = self.entry["asked"] if self.entry and step == "step up" else ""
+        self.transport.waits_for_person = self.settings.person
         try:
             await self.log_in(challenge, before)
         except TokenRefused as exc:
@@ -16366,6 +16367,8 @@ class Login(Authorizer):
                 raise
             await self.store.save(("client", exc.issuer), None)  # it is known there no longer
             await self.log_in(challenge, before)
+        finally:
+            self.transport.waits_for_person = False
 
     async def close(self) -> None:
         """Stop asking; but let a token answer arrive that may hold a new refresh token."""
@@ -16633,7 +16636,6 @@ class OAuth:
         check_pkce(server, self.assume_pkce)
         state, verifier = token_urlsafe(32), token_urlsafe(48)
         door = RedirectListener(state)
-        login.transport.waits_for_person = True
         try:
             client, redirect_uri = await self._enter(login, door, server, scope)
             fields = {
@@ -16648,7 +16650,6 @@ class OAuth:
             await login.store.save(("client", server["issuer"]), None)
             raise
         finally:
-            login.transport.waits_for_person = False
             await door.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
                 "redirect_uri": redirect_uri, "code_verifier": verifier}  # fmt: skip

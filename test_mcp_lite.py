@@ -15986,11 +15986,11 @@ class TestLoggingIn:
         async def work(world):
             async def slowly(url):
                 loop = asyncio.get_running_loop()
-                over = loop.time() + 0.2
+                over = loop.time() + 1.2
                 await until(lambda: loop.time() > over)
                 return world.agree(url)
 
-            async with world.client(world.oauth(ask_for_redirect=slowly), timeout=0.1) as client:
+            async with world.client(world.oauth(ask_for_redirect=slowly), timeout=1) as client:
                 await client.list_tools()
 
         play(work)
@@ -18423,6 +18423,17 @@ class TestExamples:
 
         run(main())
         assert (1, 1, "sub/a.txt") in steps
+
+    def test_the_whole_login_is_played_and_shows_no_secret(self):
+        command = [sys.executable, str(self.EXAMPLES / "authorization" / "client.py")]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True)
+        said = ran.stdout.decode()
+        assert said.count("Agree Refuse") == 2, "to read, and to write"
+        assert "['it works']" in said and said.endswith("=== logging out\n True\n")
+        for path in ("oauth-protected-resource/mcp", "oauth-authorization-server", "/register",
+                     "/token", "/revoke"):  # fmt: skip
+            assert path in said
+        assert "[redacted]" in said and "correct horse" not in said
 
     def test_host_runs_tools_on_its_main_thread_and_ends(self):
         command = [sys.executable, str(self.EXAMPLES / "embed_in_host.py"), "--demo"]

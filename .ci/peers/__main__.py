@@ -109,6 +109,11 @@ def pairs():
         )
         add(client, theirs, "stdio", HTTP)  # shows that the contract is a fair one
         add(client, ours, "stdio", HTTP)
+        login = (
+            f"{name} client, logging in",
+            lambda *target, python=python: [python, str(HERE / "sdk_login.py")],
+        )
+        add(login, ("our example's server", lambda transport: []), "stdio")  # it starts that itself
         if name.startswith("sdk 1"):
             add(("our client", our_client("contract")), theirs, SSE)
             add(client, ours, SSE)
