@@ -107,8 +107,15 @@ class Page:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def click(self, selector):
-        self.until(f"document.querySelector({json.dumps(selector)})", selector)
-        self.find(selector).click()
+        """Click on something as soon as it is there and stays where it is."""
+        limit = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.find(selector).click()
+            except WebDriverException:
+                if time.monotonic() > limit:
+                    raise
+            time.sleep(0.02)
 
     def press(self, text, within="body"):
         """Press the button with a text."""
