@@ -38,16 +38,16 @@ THE NOUNS OF MCP
     elicitation the server asks the person at the client: a form to fill in, or a URL to open
     roots       the folders in which the client works; the server may ask for them
     progress    how far a running request is; cancellation ends it early
-    round       in the modern era a question ends the call, and the client makes the call again with
-                the answer: each of these calls is a round
+    news        the server announces what no request has caused: a list has changed, or a resource
     task        a call that goes on after its first answer; the client comes back for the result
-    announcement    news that no request caused: a list has changed, or a resource
     principal   the person or program that was authenticated, where somebody was
     capability  what one end declares that the other may use
     session     one conversation from its handshake to its end, in the legacy era
     revision    the protocol as it stood on a date; there are five
     era         legacy: a handshake opens a session, and both ends send requests. Modern: only the
                 client sends requests, and each one says everything that it takes to answer it
+    round       in the modern era, a question ends a call, and the client makes the same call again
+                with the answer: each time is a round
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
 
 
@@ -1648,7 +1648,7 @@ class Session:
 
     def __init__(self) -> None:
         self.state = START
-        #: whether the handshake was elsewhere, so that nothing is known of the client
+        #: whether the session began without a handshake here: nothing is known of the client
         self.resumed = False
         #: before the handshake: the newest revision that has a handshake
         self.rev = NEWEST_LEGACY
@@ -5268,7 +5268,7 @@ MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loo
 ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
 STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
 
-#: Whether a function of Context.once() is running.
+#: Whether a function that was given to Context.once() is running; it may not ask the client.
 IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", default=False)
 
 
@@ -7501,7 +7501,7 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     rev = ctx.facts.rev
     try:
         value = await tool.call(ctx, args, kwargs)
-    except BaseException as exc:  # whatever a tool raises is a result
+    except BaseException as exc:  # whatever a tool raises becomes a result
         return failure_of(tool, ctx, exc)
     try:
         answer = strip_unknown("CallToolResult", tool.result(value), rev)
