@@ -1124,11 +1124,11 @@ class TestFit:
 class TestCaller:
     """Who sent a message: what the channel knows of it travels beside it."""
 
-    def test_nobody_has_no_headers_no_principal_and_no_way_to_pause(self):
+    def test_nobody_has_no_headers_and_no_principal(self):
         caller = m.Exchange(m.request(1, "a"), print).caller
         assert caller is m.NOBODY
         assert (dict(caller.headers), caller.principal, caller.owner) == ({}, None, "")
-        assert (caller.address, caller.pause) == ("", None)
+        assert caller.address == ""
         with pytest.raises(TypeError):  # it is everybody's
             caller.headers["a"] = "b"
 
@@ -11190,6 +11190,30 @@ class TestRequestsOverHTTP:
                 status, headers, answer = await caller.post(call_of(7, "echo", {"text": "é"}))
                 assert status == 200 and headers["content-type"] == "application/json"
                 assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "é"
+
+        run(main())
+
+    @legacy_http
+    def test_a_request_leaves_no_cycle_for_the_garbage_collector(self, revision):
+        async def main():
+            async with http_calling(revision=revision) as (caller, _):
+                gc.collect()
+                gc.disable()
+                try:
+                    for number in range(3):
+                        await caller.post(call_of(number, "echo", {"text": "a"}))
+                        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                                "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
+                        fields = {"mcp-protocol-version": "2026-07-28", "mcp-name": "echo",
+                                  "mcp-method": "tools/call"}  # fmt: skip
+                        msg = call_of(number, "echo", {"text": "a"}, _meta=meta)
+                        assert (await caller.post(msg, **fields))[0] == 200
+                    # The last ones may still be ending.
+                    left = [type(item) for item in gc.get_objects()]
+                    for kind in (m.Exchange, m.Reply, m.SocketResponse):
+                        assert left.count(kind) <= 1
+                finally:
+                    gc.enable()
 
         run(main())
 
