@@ -16465,7 +16465,8 @@ class Login(Authorizer):
     async def log_in(self, challenge: Challenge, before: str) -> None:
         """Find out who gives tokens for this server, and get one."""
         if self.settings.person and not self.settings.interactive:
-            raise AuthError(f"{self.url} wants a login: python3 mcp_lite.py login {self.url}")
+            login = f"python3 mcp_lite.py login {self.url}, or give a token"
+            raise AuthError(f"{self.url} wants a login: {login}")
         now = time.monotonic()
         if len(self.logins) == MAX_LOGINS and now - self.logins[0] < LOGINS_SECONDS:
             raise AuthError(f"{self.url} wanted {MAX_LOGINS} logins within a minute: no more")
