@@ -8679,8 +8679,10 @@ def nobody_writes(fd: int) -> bool:
     return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
-async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> None:
-    """Await `work`; SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
+async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> bool:
+    """Await `work`, and return whether a signal came meanwhile.
+
+    SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
 
     For the main thread; elsewhere there are no signals. Work that goes on longer than the
     period of grace allows is cancelled.
@@ -8715,6 +8717,7 @@ async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> No
         watchdog.stop()
         for number, handler in former.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+    return bool(caught)
 
 
 async def serve_stdio(
@@ -8725,12 +8728,14 @@ async def serve_stdio(
     try:
         await transport.open()  # before the lifespan begins, which may print
         ready(None)
-        if signals:
-            async with app.lifespan_open():
+        if not signals:
+            await app.serve(transport)
+            return
+        async with contextlib.AsyncExitStack() as stack:
+            opening = stack.enter_async_context(app.lifespan_open())
+            if not await until_signalled(opening, transport.reader.close):
                 app.lives.here().watch.deserted = transport.deserted
                 await until_signalled(app.serve(transport), transport.reader.close)
-        else:
-            await app.serve(transport)
     finally:
         await transport.close()
 
