@@ -1127,15 +1127,9 @@ def check_params(row: Method, params: Msg) -> None:
                 continue
             if kind is int and type(value) is float and value.is_integer():
                 continue  # 100.0 is an integer, to JSON Schema as to JavaScript
-            problem = f"expected {_kind(kind())}, got {_kind(params.get(name))}"
+            problem = f"expected {kind_of(kind())}, got {kind_of(params.get(name))}"
             problem = problem if name in params else "is missing"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
-
-
-def _kind(value: JSON) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
-             float: "number", type(None): "null"}  # fmt: skip
-    return names.get(type(value), type(value).__name__)
 
 
 def declares(capabilities: Msg, path: str) -> bool:
@@ -1601,16 +1595,22 @@ class HeldMessages:
 #           legacy revisions do so once, with a handshake that opens a session; the modern one
 #           says it again in every request.
 # Rules.    1. The session's states are a table, seen alike from both ends.
-#           2. A server answers `initialize` with the revision asked for, or with its newest legacy
-#              one; it never refuses for the version. The client then decides.
-#           3. What was not declared is not asked for: CapabilityMissing, before anything is sent.
-#           4. Handlers see Facts, never where the facts came from.
+#           2. A server answers `initialize` with the revision that was asked for, or with its
+#              newest legacy one. It never refuses. The client decides whether to go on.
+#           3. We ask a peer only for what it has declared. Otherwise CapabilityMissing is raised,
+#              and nothing is sent.
+#           4. A handler gets Facts, whether they come from a session or from the request itself.
 # Plan.     Facts; SESSION and Session; admit(), which says whether a method may be called; the
-#           metadata of a modern request; decide_era(), by which a client learns a server's era.
-# Not here. HTTP's headers and session ids: sections 33 and 37.
+#           metadata of a modern request.
+# Not here. HTTP's headers and session ids: sections 33 and 37. How a client finds out which era a
+#           server speaks: section 27.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+#: The revisions that we speak, newest first, as `server/discover` tells them.
+SUPPORTED = list(reversed(REVISIONS))
 
 
 class Facts(NamedTuple):
@@ -1641,7 +1641,7 @@ SESSION = {
 
 
 class Session:
-    """What the two ends of a legacy conversation know of each other."""
+    """The facts of a legacy conversation: its state, and what each end has declared."""
 
     __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_capabilities",
                  "log_level", "subscriptions", "resumed")  # fmt: skip
@@ -1676,7 +1676,7 @@ class Session:
             raise ProtocolError(f"{event} came while the session was {where}") from None
 
     def resume(self, rev: Revision) -> None:
-        """Begin where a handshake would have ended, for a client that had it elsewhere."""
+        """Begin as if a handshake had just ended."""
         self.state, self.rev, self.resumed = READY, rev, True
 
     def facts(self) -> Facts:
@@ -1696,6 +1696,17 @@ def choose_revision(requested: str) -> Revision:
     return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
 
 
+def lacks(capabilities: Msg, path: str, rev: Revision) -> bool:
+    """Return whether `capabilities` should declare what the dotted `path` names, and does not.
+
+    A revision may not have a way to declare it; then it is taken as declared.
+
+    >>> lacks({}, "completions", REVISIONS[LEGACY[-1]]), lacks({}, "completions", NEWEST)
+    (False, True)
+    """
+    return bool(path) and path not in rev.undeclared and not declares(capabilities, path)
+
+
 def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) -> None:
     """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names.
 
@@ -1704,17 +1715,17 @@ def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) ->
         ...
     mcp_lite.CapabilityMissing: the client did not declare the capability 'sampling'
     """
-    if path and path not in rev.undeclared and not declares(capabilities, path):
+    if lacks(capabilities, path, rev):
         raise CapabilityMissing(whose, path)
 
 
 def admit(
     method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
 ) -> Method | None:
-    """Return the row of a method that `sender` may call on us now; None for a custom method.
+    """Return the row of a method that `sender` calls on us; None for one of `custom`.
 
-    `capabilities` are ours. Raises RPCError -32601 for a method that this revision does not have,
-    that only the other side may call, or that needs a capability which we did not declare.
+    `capabilities` are ours. Raises RPCError -32601 if the revision does not have the method, if
+    only the other side may call it, or if it needs a capability that we did not declare.
 
     >>> admit("tools/list", CLIENT, NEWEST_LEGACY, {})
     Traceback (most recent call last):
@@ -1727,17 +1738,16 @@ def admit(
             return None
         raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
     if rev.name not in row.revisions:
-        # spec: basic/versioning#backward-compatibility-with-initialization-based-versions -- any
-        # error to an `initialize` names the versions
+        # A client whose `initialize` is refused should learn which revisions it can speak.
+        # spec: basic/versioning#backward-compatibility-with-initialization-based-versions
         ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
         raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}{ours}")
     if row.sender not in (sender, BOTH) or (rev.modern and sender == SERVER):
         # spec: basic/transports/stdio#receiving-messages
         raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
-    if row.capability and row.capability not in rev.undeclared:
-        if not declares(capabilities, row.capability):
-            problem = f"the capability {row.capability!r} was not declared"
-            raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
+    if lacks(capabilities, row.capability, rev):
+        problem = f"the capability {row.capability!r} was not declared"
+        raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
     return row
 
 
@@ -1781,7 +1791,7 @@ def check_version(name: str) -> None:
         ...
     mcp_lite.RPCError: Unsupported protocol version (-32022)
     """
-    if name not in REVISIONS or not REVISIONS[name].modern:
+    if name in LEGACY or name not in REVISIONS:
         data = {"supported": SUPPORTED, "requested": name}
         raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
@@ -1798,36 +1808,6 @@ def check_modern_request(msg: Msg) -> Facts:
     facts = read_metadata(msg)
     check_version(facts.rev.name)
     return facts
-
-
-#: The revisions a server speaks, newest first, as `server/discover` tells them.
-SUPPORTED = list(reversed(REVISIONS))
-
-
-# A client learns the era of a server from the answer to its first request, `server/discover`. A
-# result, or an error with a code that only the modern era has, is a modern server's. Any other
-# answer, and silence, is a legacy server's.
-# spec: basic/transports/stdio#backward-compatibility,
-# basic/transports/streamable-http#backward-compatibility
-MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
-
-
-def decide_era(outcome: Any) -> str:
-    """Return the era of a server, "modern" or "legacy", from what came of `server/discover`.
-
-    `outcome` is its result, or the exception that came instead. "retry" is for a modern server
-    that wants to be asked in another revision.
-
-    >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
-    ('modern', 'legacy')
-    >>> decide_era(RemoteError(-32022, "no", {"supported": SUPPORTED}))
-    'retry'
-    """
-    if isinstance(outcome, dict):
-        return "modern" if isinstance(outcome.get("supportedVersions"), list) else "legacy"
-    if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
-        return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
-    return "legacy"
 
 ###############################################################################
 # 7. Tasks and threads
@@ -9320,21 +9300,45 @@ class Announcements:
 ###############################################################################
 # Uses sections 1 to 3, 5, 6, 8, 16, 17, 21, 23 and 26.
 #
-# Problem.  A program wants to use a server: connect, list, call, and get values or one clear error.
-# Rules.    1. One task owns the connection. close() works from any task, any number of times.
-#           2. Capabilities are declared from the callbacks that were given. A server is not asked
-#              for what it did not declare.
-#           3. Lists are read page by page, and a server that goes round in circles is caught.
-#           4. No request is sent that the program did not ask for, with two exceptions: `ping`,
+# Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
+#           and sometimes a new session.
+# Rules.    1. No request is sent that the program did not ask for, with two exceptions: `ping`,
 #              where a server may ask for roots first; and one `tools/list`, when the server says
 #              that headers do not fit a tool as it is now.
-#           5. max_timeout is the longest that one request takes: with all its progress, its rounds
+#           2. max_timeout is the longest that one request takes: with all its progress, its rounds
 #              of questions, the looks at its task.
-# Plan.     Connector, from a target to a Transport; Call, one request to its end; Renewal, a
-#           session begun anew; Client.
-# Not here. What each kind of target is: later sections add themselves to CONNECTORS.
+# Plan.     decide_era(); Connector, from a target to a Transport; Call, one request to its end;
+#           Renewal, a session begun anew.
+# Not here. The program's side of it, Client: section 28. Kinds of targets: later sections add
+#           themselves to CONNECTORS.
 
 MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
+
+
+# A client learns the era of a server from the answer to its first request, `server/discover`. A
+# result, or an error with a code that only the modern era has, is a modern server's. Any other
+# answer, and silence, is a legacy server's.
+# spec: basic/transports/stdio#backward-compatibility,
+# basic/transports/streamable-http#backward-compatibility
+MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+
+
+def decide_era(outcome: Any) -> str:
+    """Return the era of a server, "modern" or "legacy", from what came of `server/discover`.
+
+    `outcome` is its result, or the exception that came instead. "retry" is for a modern server
+    that wants to be asked in another revision.
+
+    >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
+    ('modern', 'legacy')
+    >>> decide_era(RemoteError(-32022, "no", {"supported": SUPPORTED}))
+    'retry'
+    """
+    if isinstance(outcome, dict):
+        return "modern" if isinstance(outcome.get("supportedVersions"), list) else "legacy"
+    if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
+        return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
+    return "legacy"
 
 
 class Connector(NamedTuple):
@@ -9671,7 +9675,6 @@ __all__ += ["Client"]
 MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
 MAX_LIST_BYTES = 64 * 1024 * 1024  # of all pages of one list; four of the longest messages
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
-
 
 
 class Client:
