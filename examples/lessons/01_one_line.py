@@ -4,7 +4,7 @@ Two programs talk MCP over a pipe by writing lines. Each line is one JSON object
 JSON-RPC 2.0. A message with a `method` and an `id` is a request. Its answer has the same `id`.
 
 mcp_lite.py does it properly in section 3 (JSON-RPC) and section 24 (Lines and pipes).
-Exercise: send two requests at once, with the ids 1 and "1". Which answer belongs to which?
+Exercise: send two pings at once, with the ids 1 and "1". Which answer belongs to which?
 """
 
 import asyncio

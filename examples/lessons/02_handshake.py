@@ -1,12 +1,14 @@
 """Lesson 2. The handshake.
 
-Before they work, the two ends agree on a revision of the protocol and say what each can do. The
-client sends `initialize`, the server answers, the client confirms. This opens a session. (In the
-newest revision there is no handshake: lesson 10.)
+Before they work, the two ends agree on a revision of the protocol and say what each can do. A
+revision is the protocol as it stood on a date, and the date is its name. The client sends
+`initialize`, the server answers, the client confirms. This opens a session. (In the newest
+revision there is no handshake: lesson 10.)
 
 mcp_lite.py does it properly in section 6 (Lifecycle).
 Exercise: a client that speaks only 2025-03-26 and 2024-11-05. It asks for the newer one of the
-two, and hangs up if the server answers with a revision that it does not know.
+two, and hangs up if the server answers with a revision that it does not know. (To see it hang up,
+let it ask for a date of your own.)
 """
 
 from course import Pipe, say, teach
@@ -38,7 +40,7 @@ async def unknown_revision():
 
 
 async def older_revision():
-    """The client asks for the first revision of all. Which one do they speak?"""
+    """The client asks for 2024-11-05, the first revision of all. Which one do they speak?"""
     async with Pipe() as pipe:
         answer = await pipe.shake_hands("2024-11-05")
         assert answer["result"]["protocolVersion"] == "2024-11-05"

@@ -35,7 +35,7 @@ async def call(arguments):
 
 
 async def wrong_type():
-    """`a` is a word instead of a number. Is that an error of the protocol, or a result?"""
+    """`a` is a word, not a number. Who is told: the program, or the model, in a result?"""
     result = await call({"a": "one"})
     assert result["isError"] and "expected integer" in result["content"][0]["text"]
     return ("A result with `isError`, and a text that says what is wrong: the model reads it and "

@@ -1,11 +1,13 @@
 """Lesson 4. Results and errors: whose fault is it?
 
-A call can go wrong in two ways. The tool failed: that is a result with `isError`, for the model.
-The request was wrong: that is an error with a code, for the program that made it.
+A call can go wrong in two ways. The tool failed, or the arguments do not fit its schema: that is a
+result with `isError`, for the model, which can try again. Anything else that is wrong with the
+request is an error with a code, for the program that sent it.
 
 mcp_lite.py does it properly in section 2 (Errors), whose function wire_error() decides what the
 other end is told, and in section 22 (Handlers).
-Exercise: write a function blame(answer) that returns "nobody", "the tool", or "the client".
+Exercise: write a function blame(answer) that returns "nobody", "the call" (the tool failed, or the
+model called it wrongly), or "the client".
 """
 
 from course import Pipe, say, teach
@@ -34,10 +36,10 @@ async def lesson():
 
 
 async def unknown_method():
-    """Which code has a method that does not exist?"""
+    """The method does not exist. Is the code -32602 again?"""
     answer = await ask("tools/destroy")
     assert answer["error"]["code"] == -32601
-    return "-32601, method not found."
+    return "No: -32601, method not found. The parameters were not even looked at."
 
 
 async def missing_parameter():
@@ -48,7 +50,7 @@ async def missing_parameter():
 
 
 async def unknown_resource():
-    """A resource does not exist. Which of the two kinds of failure is that?"""
+    """A resource is something to read, under a URI. This one does not exist: result or error?"""
     answer = await ask("resources/read", {"uri": "word://nothing"})
     assert answer["error"]["code"] == -32002
     return ("An error, -32002: there is no result that a resource could fail with. (From the "

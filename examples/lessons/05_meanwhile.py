@@ -1,10 +1,12 @@
 """Lesson 5. Meanwhile: notifications, progress, cancellation.
 
-A call may take long. With a progress token in its `_meta`, the server tells how far it is. The
-client can take the request back. Both are notifications: they are sent, and nobody answers.
+A call may take long. Beside its parameters proper stands `_meta`, which is not for the tool. With
+a progress token in it, the server tells how far the call is. The client can also cancel a call.
+Report and cancellation are notifications: they are sent, and nobody answers.
 
 mcp_lite.py does it properly in section 5 (Requests in flight) and section 10 (Peer).
-Exercise: a client that gives up on any call of which it has heard nothing for 0.2 seconds.
+Exercise: a client that gives up on any call of which it has heard nothing for 0.2 seconds. Try it
+with `count` to 8: with a progress token, and without.
 """
 
 from course import Pipe, say, teach

@@ -2,10 +2,14 @@
 
 In the middle of a call the server may need something from the client: a decision of the person
 (elicitation), a text from its model (sampling), its folders (roots). Then the server sends a
-request, and we answer it. Its ids are its own; both ends count from 1.
+request, and we answer it. Its ids are its own: a question of the server may have
+the id of our call.
 
-mcp_lite.py does it properly in section 18 (Context), and for the client in section 26.
+mcp_lite.py does it properly in section 18 (Context), and for the client in section 26
+(Questions and announcements).
 Exercise: answer sampling/createMessage, too: declare `sampling`, and let a function be the model.
+The classroom has no tool that samples. Write one, with `await ctx.sample("...")`, after the
+pattern of `lunch` in server.py.
 """
 
 from course import Pipe, say, teach

@@ -1,7 +1,8 @@
 """Lesson 7. Pages and completion.
 
 A long list comes in pages. With each page comes a cursor; who sends it back gets the next page.
-And while a person types an argument of a prompt, the server can complete it.
+A prompt is a text with parameters, which a person picks. While they type an argument of it, the
+server can complete it.
 
 mcp_lite.py does it properly in section 22 (Handlers).
 Exercise: an async generator that yields all resources, and notices a server whose cursors go
@@ -18,8 +19,8 @@ async def lesson():
         answer = await pipe.ask(1, "resources/list")
         say("nextCursor says that there is more. It means nothing to us; we just send it back:")
         while "nextCursor" in answer["result"]:
-            cursor = answer["result"]["nextCursor"]
-            answer = await pipe.ask(2, "resources/list", {"cursor": cursor})
+            cursor, req_id = answer["result"]["nextCursor"], answer["id"] + 1
+            answer = await pipe.ask(req_id, "resources/list", {"cursor": cursor})
         say("The last page has no cursor.")
         say('Now a prompt. The person types "t" for its argument `word`:')
         answer = await complete(pipe, "word", "t")
@@ -30,7 +31,7 @@ async def complete(pipe, argument, begun):
     """Ask for the values of an argument that begin so."""
     ref = {"type": "ref/prompt", "name": "translate"}
     about = {"name": argument, "value": begun}
-    return await pipe.ask(3, "completion/complete", {"ref": ref, "argument": about})
+    return await pipe.ask(4, "completion/complete", {"ref": ref, "argument": about})
 
 
 async def invented_cursor():
@@ -54,7 +55,7 @@ async def borrowed_cursor():
 
 
 async def by_itself():
-    """Nobody wrote a completion for `language`. Can it be completed?"""
+    """`language` is a Literal of three words, and nobody wrote a completion. Is there one?"""
     async with Pipe() as pipe:
         await pipe.shake_hands()
         answer = await complete(pipe, "language", "F")

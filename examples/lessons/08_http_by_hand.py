@@ -3,8 +3,8 @@
 Over HTTP every message of the client is a POST to one URL. The answer is JSON; or, if the server
 has more to say than the answer, a stream of server-sent events, each of which holds one message.
 
-mcp_lite.py does it properly in sections 30 and 31 (HTTP/1.1), 32 (Server-sent events) and 38 (The
-endpoint).
+mcp_lite.py does it properly in sections 30 and 31 (HTTP/1.1), 32 (Server-sent events), 33 (HTTP
+rules) and 38 (The endpoint).
 Exercise: read events as they come, line by line, instead of waiting for the end of the stream.
 """
 
@@ -90,26 +90,27 @@ async def try_out(head, body):
 
 
 async def other_host():
-    """A web page of evil.example sends its visitors' requests to our port. Is it served?"""
+    """The owner of evil.example lets that name lead to 127.0.0.1. Are its pages served?"""
     status, _, body = await try_out(post(host="evil.example"), message(1, "initialize", HELLO))
     assert status == 403
-    return f"No: 403. The Host gives it away: {json.loads(body)['error']['message']!r}."
+    why = json.loads(body)["error"]["message"]
+    return f"No: 403. A browser writes the page's own host into Host, and {why}."
 
 
 async def no_session():
-    """We call a tool without a handshake. Which status?"""
+    """We ask for the tools without a handshake. Are we told them?"""
     status, _, _ = await try_out(post(), message(1, "tools/list", {}))
     assert status == 400
-    return "400, and the text says to send initialize first."
+    return "No: 400, and the text says to send initialize first."
 
 
 async def plain_text():
-    """The body is JSON, but we say that it is text. Who cares?"""
+    """The body is JSON, but we say that it is text. Does the server read it?"""
     head = post(kind="text/plain")
     status, _, _ = await try_out(head, message(1, "initialize", HELLO))
     assert status == 415
-    return ("The server: 415. Pages may send text to any server without asking; JSON they may "
-            "not. So this keeps strangers out.")  # fmt: skip
+    return ("No: 415. A browser lets any page send text to any server; for JSON it first asks "
+            "that server. So this rule keeps the pages of strangers out.")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Lesson 9. Sessions, a cut connection, and Last-Event-ID.
 
 Connections break. In a session the server keeps what it wanted to say: each event has an id, and
-a client that comes back says which one it saw last. The call itself goes on all the while.
+a client that comes back says which one it saw last. The call itself goes on all the while. (Of
+plain answers only the head is printed here, and of streams only the events.)
 
 mcp_lite.py does it properly in section 37 (Streams and sessions), and the client in section 41.
 Exercise: cut the connection after every single event, until the answer has come.
@@ -90,11 +91,10 @@ async def lesson():
 
 
 async def stolen():
-    """Somebody guesses a session id. What do they get?"""
+    """Somebody makes up a session id. Which status do they get?"""
     async with classroom() as learner:
         learner.session = ["Mcp-Session-Id: 12345"]
-        stream = await learner.post({"id": 1}, "tools/list", {})
-        assert (await learner.status(stream))[0] == 404
+        assert (await learner.status(await learner.post({"id": 1}, "tools/list", {})))[0] == 404
     return "404. The ids are random and long; who does not know one gets nowhere."
 
 
@@ -112,7 +112,7 @@ async def forgotten():
     async with classroom() as learner:
         stream = await learner.send("GET", "Last-Event-ID: 0000000000000000-7")
         assert (await learner.status(stream))[0] == 400
-    return "400. Better no events than the wrong ones; the client has to ask again."
+    return "400. Better no events than the wrong ones; the client must make its call again."
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Lesson 11. Batches, and the history of the protocol.
 
-There are five revisions. Each added something, and one took something back: batches, several
-messages in one JSON array, exist in 2025-03-26 alone. A peer never gets what its revision does not
-know; so a server must know what was new when.
+There are five revisions. Each added something, and some took something away. Batches, several
+messages in one JSON array, exist in 2025-03-26 alone; the newest has no handshake. A peer never
+gets what its revision does not know; so a server must know what was new when.
 
 mcp_lite.py does it properly in section 4 (Revisions and methods): all of history is four tables.
 Exercise: print a table of all methods by revision, from METHODS and REVISIONS of mcp_lite.
@@ -66,7 +66,7 @@ async def empty_batch():
 
 
 async def new_content():
-    """A tool returns a link, which came in 2025-06-18. What does an older client get?"""
+    """A tool returns a link, new in 2025-06-18. What does an older client get?"""
     call = {"name": "where", "arguments": {"name": "tool"}}
     kinds = []
     for revision in ("2025-03-26", "2025-06-18"):
@@ -75,7 +75,7 @@ async def new_content():
             answer = await pipe.ask(1, "tools/call", call)
             kinds.append(answer["result"]["content"][0]["type"])
     assert kinds == ["text", "resource_link"]
-    return "A text that says the same. To leave it out would lose it; to send it would break it."
+    return "A text that says the same. Nothing is lost, and the client can read all that comes."
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pathlib
+import re
 import sys
 import textwrap
 
@@ -31,8 +32,8 @@ def came(data):
 
 def _show(arrow, data):
     for line in data.decode("utf-8", "replace").splitlines() or [""]:
-        rows = textwrap.wrap(line, 90, drop_whitespace=False, break_on_hyphens=False) or [""]
-        for row in rows:
+        # 90 characters at most; where there is a comma or a space, a row ends after it
+        for row in re.findall(r".{1,90}$|.{1,89}[ ,]|.{1,90}", line) or [""]:
             print(arrow + row)
             arrow = "      "
 

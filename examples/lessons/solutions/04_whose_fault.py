@@ -9,14 +9,15 @@ from course import Pipe
 
 
 def blame(answer):
-    """Return "nobody", "the tool" or "the client" for the answer to tools/call."""
+    """Return "nobody", "the call" or "the client" for the answer to tools/call."""
     if "error" in answer:
         return "the client"
-    return "the tool" if answer["result"].get("isError") else "nobody"
+    return "the call" if answer["result"].get("isError") else "nobody"
 
 
 async def main():
-    calls = [("divide", {"a": 1, "b": 2}, "nobody"), ("divide", {"a": 1, "b": 0}, "the tool"),
+    calls = [("divide", {"a": 1, "b": 2}, "nobody"), ("divide", {"a": 1, "b": 0}, "the call"),
+             ("divide", {"a": "one"}, "the call"),
              ("dvide", {"a": 1, "b": 2}, "the client")]  # fmt: skip
     async with Pipe() as pipe:
         await pipe.shake_hands()

@@ -1,6 +1,7 @@
 """Yield all resources, page by page, and notice cursors that go round in circles."""
 
 import asyncio
+import itertools
 import pathlib
 import sys
 
@@ -27,9 +28,10 @@ async def pages(ask):
 async def main():
     async with Pipe() as pipe:
         await pipe.shake_hands()
+        ids = itertools.count(1)  # an id is used once in a session
 
         async def ask(params):
-            return (await pipe.ask(1, "resources/list", params))["result"]
+            return (await pipe.ask(next(ids), "resources/list", params))["result"]
 
         assert len([resource async for resource in pages(ask)]) == 7
 
