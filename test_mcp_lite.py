@@ -50,6 +50,8 @@ import uuid
 import weakref
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Processes that we start would take half a second each to compile what they may not keep.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def run_by_itself(arguments):
