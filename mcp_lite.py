@@ -10262,9 +10262,12 @@ class Client:
 # Uses sections 1 to 3, 7, 24 and 27.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
-# Rules.    1. The client starts the child in a group of its own and ends the group: it closes
-#              stdin, asks, kills, each after a deadline. This works from any loop in any thread,
-#              and leaves no zombie.
+#           The program that was started is often not the server: npx, uv or a shell starts the
+#           server as a child of its own, and a signal that ends the one leaves the other running.
+# Rules.    1. The client starts the child in a session of its own, and so in a process group of
+#              its own. Whatever the child starts belongs to this group, too. The client ends the
+#              whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
+#              This works from any loop in any thread, and leaves no zombie.
 #           2. Whatever ends the conversation is told by its name: exit status, signal, last words.
 # Plan.     Its environment; its command line; StdioTransport, and its connector.
 # Not here. Starting it again: that is up to the user.
@@ -10279,7 +10282,8 @@ LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status 
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # What a child may see of our environment: enough to run and to find its files and the network, none
-# of the secrets that happen to be there. The official SDKs pass the first line and the last two.
+# of the secrets that happen to be there (the address of a proxy goes without user and password).
+# The official SDKs pass the first line and the last two.
 INHERITED_VARIABLES = """
     HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
@@ -10289,6 +10293,22 @@ INHERITED_VARIABLES = """
 """.split()
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+
+
+def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that a child may see, without secrets.
+
+    >>> inherited({"HTTPS_PROXY": "http://me:secret@proxy:3128", "API_KEY": "secret"})
+    {'HTTPS_PROXY': 'http://proxy:3128'}
+    """
+    found = {}
+    for name in INHERITED_VARIABLES:
+        value = environment.get(name, "()")
+        if name.lower().endswith("_proxy"):
+            value = re.sub(r"^([\w+.-]+://)?.*@", r"\1", value)
+        if not value.startswith("()"):  # "() { ..." is a function, which an old bash would run
+            found[name] = value
+    return found
 
 
 def command_line(command: Command, cwd: str | None, path: str | None) -> list[str]:
@@ -10327,8 +10347,10 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
 class StdioTransport(LineTransport):
     """A server that we start as a child process: the client's end.
 
-    `command` is a string, a list of arguments, or the path of a .py file. The child sees a safe
-    minimum of our environment and `env`; with `env_replace`, only `env`. Its stderr goes line by
+    `command` is a string, a list of arguments, or the path of a .py file. The child sees `env` and
+    those variables of ours that INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without
+    their passwords. Anything else that it needs (an API key, DATABASE_URL, PYTHONPATH) is given in
+    `env`; with `env_replace` it sees `env` alone. Its stderr goes line by
     line to ours, to a function `stderr(line)`, or nowhere ("null"), and the last lines are kept
     for messages; "inherit" or a file hands it over instead. close() ends the child.
     """
@@ -10346,13 +10368,12 @@ class StdioTransport(LineTransport):
         parts = [command] if isinstance(command, os.PathLike) else parts
         words = [os.path.basename(part) for part in parts] or [""]
         self.name = f"the server {next((w for w in words if w.endswith('.py')), words[0])!r}"
-        names = () if env_replace else INHERITED_VARIABLES
-        # A value like "() { ..." is a function, which an old bash would run.
-        ours = {k: v for k, v in os.environ.items() if k in names and not v.startswith("()")}
+        ours = {} if env_replace else inherited(os.environ)
         self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
         self.cwd = None if cwd is None else os.fspath(cwd)
         self.exit_seconds, self.term_seconds = exit_seconds, term_seconds
         self.process: Any = None
+        self.heard = False  # whether any message has come from it
         self.garbage = ""  # the first line of its stdout that is no message
         self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
         self._group_lives = True
@@ -10365,6 +10386,9 @@ class StdioTransport(LineTransport):
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
+        script = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else ""
+        if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
+            raise ConnectionClosed(f"cannot start {self.name}: there is no file {script!r}")
         self._exited = asyncio.get_running_loop().create_future()
         with contextlib.ExitStack() as theirs:  # the child's ends of the pipes: it has copies
             try:
@@ -10462,6 +10486,7 @@ class StdioTransport(LineTransport):
             items = await self.reader.read()
             messages = [item for item in items if self._is_message(item)]
             if messages:
+                self.heard = True
                 return messages
             if not items:
                 await self._let_it_end()
@@ -10497,6 +10522,9 @@ class StdioTransport(LineTransport):
             how = f"was killed by {status}"
         else:
             how = f"exited with status {status}"
+            if status == 0 and not self.heard and ".py'" in self.name:
+                how += " without a word: it should call app.run() at its end"
+                how += " (or give the command line FILE.py:APP, which needs no run())"
         words = "\n".join(self.last_words)
         said = f'its last words: "{words}"' if words else ""
         return "; ".join(filter(None, (how, said, self.hint())))
