@@ -7702,6 +7702,8 @@ async def listen(ctx: Context) -> Msg:
     """Send announcements until the client cancels, or the server stops."""
     feed = Feed(ctx)
     ctx.server.feeds.add(feed)
+    if ctx.conversation.peer.lost is not None:  # before this task could begin
+        feed.end()
     try:
         # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
         agreed = {"notifications": feed.wanted}
