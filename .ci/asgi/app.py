@@ -57,7 +57,7 @@ def resident_mb():
 @app.route("GET", "/state")
 async def state(request) -> dict:
     """What is alive in this process."""
-    endpoints = app.asgi._endpoints.values()
+    endpoints = [run.endpoint for run in app.asgi._runs.values() if run.endpoint is not None]
     return {
         **told,
         "streams": sum(len(endpoint.streams) for endpoint in endpoints),
