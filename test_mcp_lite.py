@@ -13869,9 +13869,11 @@ class TestClientOverHTTP:
             wire.send(http_answer(json.dumps(msg)))
 
         async def work(client):
+            began = time.monotonic()
             for _ in range(100):
                 await client.ping()
-            assert 1 <= len(gets) <= 1 + m.FREE_RETRIES
+            later = time.monotonic() - began  # one more for each second of a slow machine
+            assert 1 <= len(gets) <= 1 + m.FREE_RETRIES + later
 
         gets = []
         talk(Scripted(on_call, on_get=on_get), work)
