@@ -13681,7 +13681,7 @@ class ASGIResponse(Response):
                 if status:
                     await self._send(start)
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})
-        except OSError:  # what a server raises once the client is gone
+        except (OSError, RuntimeError):  # servers raise the one or the other when a client is gone
             self.lose()
 
 
