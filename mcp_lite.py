@@ -138,8 +138,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     45  Logging in
     46  Guarding a server
     Part VIII The command line
-    47  Showing
-    48  Verbs
+    49  Showing
+    50  Verbs
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -17219,7 +17219,7 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 47. Showing
+# 49. Showing
 ###############################################################################
 # Uses sections 1, 2, 9 and 10.
 #
@@ -17227,7 +17227,7 @@ class Guard(Entrance):
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
 #           2. A trace shows whole messages, but neither secrets nor pages of base64.
 # Plan.     Text for terminals; lists and results as text; the trace.
-# Not here. What is asked for: section 48.
+# Not here. What is asked for: section 50.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -17498,9 +17498,9 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 48. Verbs
+# 50. Verbs
 ###############################################################################
-# Uses sections 1 to 7, 9, 16, 21, 26 to 28, 31, 33, 44, 45 and 47.
+# Uses sections 1 to 7, 9, 16, 21, 26 to 28, 31, 33, 44, 45 and 49.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.

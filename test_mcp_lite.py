@@ -1,4 +1,4 @@
-"""Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T50 to T53 all of it.
+"""Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T93 all of it.
 
 `python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no plugin.
 The former installs it beside itself if there is none. Options are pytest's. Rules of this file: what
@@ -17488,7 +17488,7 @@ class TestGuardedServer:
 
 
 ###############################################################################
-# T48. The command line
+# T50. The command line
 ###############################################################################
 
 CLI_SERVER = f"""
@@ -18599,7 +18599,7 @@ class TestReadme:
 
 
 ###############################################################################
-# T50. Features, over every transport
+# T90. Features, over every transport
 ###############################################################################
 #
 # Whatever works must work for every revision over every channel, so the tests of features take a
@@ -21853,7 +21853,7 @@ class TestConversations:
 
 
 ###############################################################################
-# T51. The client
+# T91. The client
 ###############################################################################
 
 class TestConnectingEverywhere:
@@ -22324,7 +22324,7 @@ class TestBatchEverywhere:
 
 
 ###############################################################################
-# T52. The two eras
+# T92. The two eras
 ###############################################################################
 #
 # The stateless revision beside the others: one server, one pipe, one endpoint, one handler. What is
@@ -27003,7 +27003,7 @@ class TestOneTable:
 
 
 ###############################################################################
-# T53. One server, many clients
+# T93. One server, many clients
 ###############################################################################
 # Announcements, rates, lifespans and logs, where several clients, loops or threads meet.
 
