@@ -140,6 +140,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     Part VIII The command line
     49  Showing
     50  Verbs
+    52  Options
+    54  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -17500,17 +17502,14 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 50. Verbs
 ###############################################################################
-# Uses sections 1 to 7, 9, 16, 21, 26 to 28, 31, 33, 44, 45 and 49.
+# Uses sections 1 to 4, 7, 16, 21, 26 to 28, 31, 33, 44, 45 and 49.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
-#           2. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
-#              says what would be right. 3: connection or protocol. 130: interrupted.
-# Plan.     Values from words; CommandLine, with a method for each verb; what to serve; VERBS and
-#           OPTIONS; main().
-# Not here. A shell of its own, and configuration files of other programs.
+# Plan.     Values from words; CommandLine, with a method for each verb; what to serve; VERBS.
+# Not here. How a command line is read: section 52. How it ends: 54.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -17912,6 +17911,15 @@ VERBS: dict[str, Verb] = {
     "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions."),
 }  # fmt: skip
 
+###############################################################################
+# 52. Options
+###############################################################################
+# Uses sections 1, 4 to 6, 49 and 50.
+#
+# Problem.  The words of a command line say what to do, with which server, and how.
+# Rules.    1. A wrong word is told with what would be right, and ends with status 2.
+# Plan.     parse_command_line(); the target among the words; our own command.
+# Not here. What the verbs do: section 50.
 
 def parse_command_line(argv: Sequence[str]) -> Any:
     """Return verb, words, target and options; UsageError or SystemExit if they make no sense."""
@@ -17989,6 +17997,17 @@ def own_command() -> list[str]:
     code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
     return [sys.executable, "-c", code]
 
+###############################################################################
+# 54. Main
+###############################################################################
+# Uses sections 1, 2, 9, 49, 50 and 52.
+#
+# Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
+#           A shell and a script want to know which, and no process may stay behind.
+# Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
+#              says what would be right. 3: connection or protocol. 130: interrupted.
+# Plan.     interruptible(); main().
+# Not here. What the verbs do: section 50.
 
 #: Signals that end the command line; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
