@@ -141,7 +141,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     49  Showing
     50  Verbs
     52  Options
-    54  Main
+    56  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -17998,7 +17998,7 @@ def own_command() -> list[str]:
     return [sys.executable, "-c", code]
 
 ###############################################################################
-# 54. Main
+# 56. Main
 ###############################################################################
 # Uses sections 1, 2, 9, 49, 50 and 52.
 #
