@@ -137,7 +137,9 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     44  Keeping, listening, fetching
     45  Logging in
     46  Guarding a server
-    Part VIII The command line
+    Part VIII Forwarding
+    47  Forwarding
+    Part IX   The command line
     49  Showing
     50  Verbs
     52  Options
@@ -6820,7 +6822,9 @@ class Conversation:
         self.opener = opener
         limit = server.max_in_flight
         self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
-        self.peer.on_lost = self.end_feeds
+        self.peer.on_lost = self.leave
+        #: called when the client has gone
+        self.farewells: list[Callable[[], Any]] = [self.end_feeds]
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         #: what no request caused, once there is a channel for it: see listen()
@@ -6851,11 +6855,9 @@ class Conversation:
             server.guarded = True
         if server.request_shares is not None and not greeting:
             server.count_request(self.client_of(exchange.caller))
-        self._admit(exchange, facts.rev, ours)
+        self.admit(exchange, facts.rev, ours)
         ctx = Context(self, exchange, facts)
-        if "requestState" in exchange.params and facts.rev.modern:
-            ctx.rounds()  # a forged one is refused, whether or not the handler asks
-        step = HANDLERS.get(method, call_custom)
+        step = self.handler(ctx)
         for middleware in reversed(server.middlewares):
             step = functools.partial(middleware, call_next=step)
         token = CURRENT.set(ctx)
@@ -6879,7 +6881,13 @@ class Conversation:
             raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
         return whole_result(ctx, answer) if facts.rev.modern else answer
 
-    def _admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
+    def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
+        """Return what answers a request."""
+        if "requestState" in ctx.params and ctx.facts.rev.modern:
+            ctx.rounds()  # a forged one is refused, whether or not the handler asks
+        return HANDLERS.get(ctx.method, call_custom)
+
+    def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
         """Refuse a method that the client may not call, or not so; see admit()."""
         method = exchange.method
         if self._admitted.get(method) != (rev, ours):
@@ -6901,6 +6909,11 @@ class Conversation:
         if listener is not None:
             ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
             await call_plain(listener, ctx, ctx.params)
+
+    def leave(self) -> None:
+        """Hear that the client has gone."""
+        for farewell in self.farewells:
+            farewell()
 
     def end_feeds(self) -> None:
         """End the subscriptions of this client: nothing else would."""
@@ -7194,11 +7207,17 @@ class Server(Registrations):
                 problem = f"more than {calls} requests in {seconds:g} seconds"
                 raise RPCError(TOO_FAST, problem, {"retryAfter": int(budget.wait) + 1})
 
+    def converse(
+        self, name: str, opener: Caller = NOBODY, many_clients: bool = False
+    ) -> Conversation:
+        """Return a new conversation with a client."""
+        return Conversation(self, name, opener, many_clients)
+
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
         try:
             async with self.lifespan_open():
-                conversation = Conversation(self, transport.name)
+                conversation = self.converse(transport.name)
                 self.conversations.add(conversation)
                 try:
                     await transport.open()
@@ -9866,7 +9885,7 @@ class Client:
     def _speak(self, rev: Revision) -> None:
         """Use a modern revision from now on; there is nothing to agree on."""
         self.peer.session.resume(rev)
-        self.peer.session.client_capabilities = self._capabilities(rev)
+        self.peer.session.client_capabilities = self.declare(rev)
         self.transport.agreed(rev)
 
     def _common(self, theirs: JSON, ours: Iterable[str]) -> Revision:
@@ -9888,7 +9907,7 @@ class Client:
         """Begin a legacy session: say hello, and agree on a revision."""
         self.peer.session = session = Session()
         self.transport.renew()
-        session.client_capabilities = self._capabilities(wanted)
+        session.client_capabilities = self.declare(wanted)
         params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}  # fmt: skip
         session.advance("initialize")
@@ -9901,7 +9920,7 @@ class Client:
         session.advance("notifications/initialized")
         await self.notify("notifications/initialized")
 
-    def _capabilities(self, rev: Revision) -> Msg:
+    def declare(self, rev: Revision) -> Msg:
         """Return our capabilities, as they are declared to the server."""
         tasks: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
         ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
@@ -12741,7 +12760,7 @@ class HTTPSession:
         self.endpoint = endpoint
         #: for the answer that opens the session, and for its streams
         self.headers: Mapping[str, str] = {}
-        self.conversation = Conversation(endpoint.server, caller.address, caller, many_clients)
+        self.conversation = endpoint.server.converse(caller.address, caller, many_clients)
 
     @property
     def resumable(self) -> bool:
@@ -17217,7 +17236,211 @@ class Guard(Entrance):
         return 200, headers, json.dumps(doc)
 
 # =============================================================================
-# Part VIII. The command line
+# Part VIII. Forwarding
+# =============================================================================
+
+###############################################################################
+# 47. Forwarding
+###############################################################################
+# Uses sections 1 to 10, 16, 18, 21, 22, 26 to 28.
+#
+# Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
+#           one is of the legacy era and the other of the modern one. Or a server offers what
+#           another server has. A program between the two passes on what each of them says.
+# Rules.    1. The near client sees the far server, and the far server the near client: names,
+#              capabilities and errors pass. What the other end's revision does not know is cut.
+#           2. Nothing of one client reaches another. Each has a connection of its own to the far
+#              server, which is opened when it is needed, and ends with the client.
+#           3. A tool call that may have reached the far server is never sent again.
+# Plan.     FarEnd, a connection to the far server for one near client; Forwarder, which has one
+#           for each client; ProxyServer, the Server that forwards all. Their signatures:
+#             Forwarder(target, *, shared=False, **options)       options as of Client
+#             await forwarder.reach(conversation, facts, caller)  the FarEnd of a client, opened
+#             await forwarder.relay(ctx, params=None)             a request's result, cut to measure
+#             async with forwarder.hold(): ...                    all connections end with the block
+# Not here. Several servers as one: section 48.
+
+__all__ += ["Forwarder", "ProxyServer"]
+
+#: Members of `_meta` that belong to one leg of the way, and are not passed on.
+OWN_META = (PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken")
+
+
+def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
+    """Return the result of a method as `rev` knows it.
+
+    >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
+    {'content': []}
+    """
+    row = METHODS.get(method)
+    if row is not None and row.lists.kind and isinstance(answer.get(row.lists.key), list):
+        items = [fit_definition(row.lists.kind, item, rev) for item in answer[row.lists.key]]
+        answer = {**answer, row.lists.key: items}
+    elif method == "tools/call":
+        answer = strip_unknown("CallToolResult", answer, rev)
+    return answer
+
+
+class FarEnd(Client):
+    """A connection to the far server on behalf of one near client."""
+
+    def __init__(self, target: Any, info: Msg, capabilities: Msg, options: Msg) -> None:
+        super().__init__(
+            target, cache=False, timeout=LONGEST_REQUEST_SECONDS,
+            max_timeout=LONGEST_REQUEST_SECONDS, **options,
+        )  # fmt: skip
+        self.info, self.near_capabilities = info or self.info, capabilities
+        self.opening: asyncio.Task[Any] | None = None
+
+    def declare(self, rev: Revision) -> Msg:
+        """Return the near client's capabilities: we have none of our own."""
+        return strip_unknown("ClientCapabilities", self.near_capabilities, rev)
+
+    def metadata(self, ctx: Context) -> Msg:
+        """Return the `_meta` of a request that is passed on."""
+        meta = {key: value for key, value in ctx.meta.items() if key not in OWN_META}
+        if self.peer.session.rev.modern:
+            meta.update({
+                PROTOCOL_VERSION: self.revision, CLIENT_INFO: ctx.client_info,
+                CLIENT_CAPABILITIES: ctx.client_capabilities,
+                **without_none(**{LOG_LEVEL: ctx.facts.log_level}),
+            })
+        return meta
+
+
+class Forwarder:
+    """The way to a far server, for any number of near clients.
+
+    The target and the options are those of a Client. With `shared`, all near clients have one
+    connection; else each has its own.
+    """
+
+    def __init__(self, target: Any, *, shared: bool = False, **options: Any) -> None:
+        Client(target, **options)  # which checks them
+        self.target, self.shared, self.options = target, shared, options
+        self.far_ends: dict[Any, FarEnd] = {}
+        self.tasks = Tasks()
+        #: what was last learned of the far server
+        self.server_info: Msg = {}
+        self.server_capabilities: Msg = {}
+        self.instructions: str | None = None
+
+    async def reach(self, conversation: Conversation, facts: Facts, caller: Caller) -> FarEnd:
+        """Return the connection of a near client to the far server, opened.
+
+        Raises RPCError if that fails.
+        """
+        key = asyncio.get_running_loop(), None if self.shared else conversation
+        far = self.far_ends.get(key)
+        if far is None or far.peer.lost is not None:
+            far = FarEnd(self.target, facts.client_info, facts.client_capabilities, self.options)
+            far.opening = self.tasks.spawn(far.connect())
+            self.far_ends[key] = far
+            if not self.shared:
+                conversation.farewells.append(functools.partial(self.drop, key, far))
+        assert far.opening is not None
+        try:
+            await asyncio.shield(far.opening)
+        except MCPError as exc:
+            self.drop(key, far)
+            raise RPCError(INTERNAL_ERROR, str(exc)) from exc
+        self.server_info, self.instructions = far.server_info, far.instructions
+        self.server_capabilities = far.server_capabilities
+        return far
+
+    def drop(self, key: Any, far: FarEnd) -> None:
+        """End a connection to the far server."""
+        if self.far_ends.get(key) is far:
+            del self.far_ends[key]
+            self.tasks.spawn(far.close())
+
+    @contextlib.asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """End all connections of this loop when the block ends."""
+        loop = asyncio.get_running_loop()
+        try:
+            yield
+        finally:
+            for key, far in list(self.far_ends.items()):
+                if key[0] is loop:
+                    self.drop(key, far)
+            await self.tasks.drain(None)
+
+    async def relay(self, ctx: Context, params: Msg | None = None) -> Msg:
+        """Pass a request on to the far server, and return its result as the near client knows it.
+
+        `params` replaces the parameters of the request. Raises RPCError.
+        """
+        far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+        params = {**(ctx.params if params is None else params), "_meta": far.metadata(ctx)}
+        try:
+            answer = await far.peer.ask(
+                ctx.method, params, far.send, patience=far.timeout, longest=far.max_timeout,
+                on_progress=ctx.report_progress,
+            )
+        except RemoteError as exc:
+            raise RPCError(exc.code, exc.message, exc.data) from exc
+        except MCPError as exc:
+            raise RPCError(INTERNAL_ERROR, str(exc)) from exc
+        return fit_result(ctx.method, answer, ctx.facts.rev)
+
+
+class Relay(Conversation):
+    """A conversation of a ProxyServer: what a near client asks is passed on."""
+
+    forwarder: Forwarder
+    #: methods that are answered here, from what the far server has said of itself
+    local = ("initialize", "ping", "server/discover")
+
+    async def serve(self, exchange: Exchange) -> Msg:
+        """Answer one request."""
+        facts, params = self.session.facts(), exchange.params
+        if exchange.modern:
+            facts = exchange.facts = exchange.facts or check_modern_request(exchange.msg)
+        elif exchange.method == "initialize":
+            check_params(METHODS[exchange.method], params)
+            facts = facts._replace(
+                client_info=params["clientInfo"], client_capabilities=params["capabilities"]
+            )
+        if exchange.method != "ping":
+            await self.forwarder.reach(self, facts, exchange.caller)
+        return await super().serve(exchange)
+
+    def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
+        """Refuse what the far server has not; it judges methods of its own."""
+        if exchange.method in METHODS:
+            super().admit(exchange, rev, ours)
+
+    def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
+        """Return what answers a request."""
+        return HANDLERS[ctx.method] if ctx.method in self.local else self.forwarder.relay
+
+
+class ProxyServer(Server):
+    """A Server that is another server: `ProxyServer("https://example.com/mcp").run()`.
+
+    The target and the options are those of a Client; `shared` is that of a Forwarder.
+    """
+
+    def __init__(self, target: Any, *, shared: bool = False, **options: Any) -> None:
+        self.forwarder = Forwarder(target, shared=shared, **options)
+        super().__init__("proxy", lifespan=lambda server: self.forwarder.hold())
+
+    def converse(
+        self, name: str, opener: Caller = NOBODY, many_clients: bool = False
+    ) -> Conversation:
+        """Return a new conversation with a near client."""
+        relay = Relay(self, name, opener, many_clients)
+        relay.forwarder = self.forwarder
+        return relay
+
+    def capabilities(self) -> Msg:
+        """Return what the far server offers."""
+        self.info, self.instructions = self.forwarder.server_info, self.forwarder.instructions
+        return self.forwarder.server_capabilities
+
+# =============================================================================
+# Part IX. The command line
 # =============================================================================
 
 ###############################################################################

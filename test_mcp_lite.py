@@ -17488,6 +17488,39 @@ class TestGuardedServer:
 
 
 ###############################################################################
+# T47. Forwarding
+###############################################################################
+
+
+def far_server():
+    """Return a server to stand behind a proxy."""
+    app = m.Server("far", version="3")
+
+    @app.tool
+    async def add(a: int, b: int = 0) -> int:
+        """Add two numbers."""
+        return a + b
+
+    return app
+
+
+class TestForwarding:
+    """A near client sees the far server, whatever the revisions of the two."""
+
+    @pytest.mark.parametrize("far", m.REVISIONS)
+    @pytest.mark.parametrize("near", m.REVISIONS)
+    def test_a_request_is_answered_by_the_far_server(self, near, far):
+        async def main():
+            proxy = m.ProxyServer(far_server(), revision=far)
+            async with m.Client(proxy, revision=near) as c:
+                return c.server_info, await c.call("add", {"a": 1, "b": 2}), await c.list_tools()
+
+        info, value, tools = run(main())
+        assert info == {"name": "far", "version": "3"} and tools[0]["name"] == "add"
+        assert value == ("3" if "2025-06-18" > min(near, far) else 3)
+
+
+###############################################################################
 # T50. The command line
 ###############################################################################
 

@@ -102,13 +102,14 @@ class Cut:
 JOBS = {
     "Part IV": Cut.in_memory, "Part V": Cut.stdio_server, "Part VI": Cut.stdio_ends,
     "40": Cut.http_server, "Part VII": Cut.http_ends, "Part VIII": Cut.http_ends,
+    "Part IX": Cut.http_ends,
 }  # fmt: skip
 
 
 def cuts():
     """Return the names in the README's table, and its command, with {} for the name."""
     text = (ROOT / "README.md").read_text("utf-8")
-    names = re.findall(r"^\| `((?:Part [IV]+|\d+))` \|", text, re.M)
+    names = re.findall(r"^\| `((?:Part [IVX]+|\d+))` \|", text, re.M)
     command = re.search(r"^    sed '/\^# Part V\\b/,\$d' mcp_lite.py >.*$", text, re.M)
     if not names or command is None:
         raise Failed("README.md has no table of cuts, or no sed command")
