@@ -12507,7 +12507,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 37. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 18, 21, 32 to 34 and 36.
+# Uses sections 1 to 5, 7, 18, 32 to 34 and 36.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -17242,7 +17242,7 @@ class Guard(Entrance):
 ###############################################################################
 # 47. Forwarding
 ###############################################################################
-# Uses sections 1 to 10, 16, 18, 21, 22, 26 to 28.
+# Uses sections 1, 2, 4 to 7, 16, 18, 21, 22 and 28.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. Or a server offers what
