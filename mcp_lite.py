@@ -6136,6 +6136,7 @@ class LogHandler(logging.Handler):
 # Not here. The other half, which serves: section 21. The methods that list and call: section 22.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
 
 def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
@@ -6262,6 +6263,8 @@ class Tool(Entry):
         scopes: str | Sequence[str] = (), **fields: Any,
     ) -> None:
         self.scopes = (scopes,) if isinstance(scopes, str) else tuple(scopes)
+        if not all(map(SCOPE.fullmatch, self.scopes)):
+            raise ValueError(f"scopes={scopes!r}: each is one word, without quotes")
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         fields = wire_fields("tool", fields, TOOL_FIELDS)
@@ -12268,14 +12271,15 @@ class Connection:
             if not response.started:
                 raise
         except Exception as exc:
-            logger.error("%s %s failed", head.method, head.target, exc_info=exc)
+            logger.error("%s %s failed", head.method, head.path, exc_info=exc)
             response.keep = False
             await response.send(500, {})
         finally:
             self.response = None
             if began:
                 took = (listener.loop.time() - began) * 1000
-                line = (self.address, head.method, head.target, response.status, took)
+                path = head.target.partition("?")[0]  # a query may hold a session's id, or a code
+                line = (self.address, head.method, path, response.status, took)
                 logger.info("%s %s %s %d %.1f ms", *line)
         if response.state is not SENT:  # cut short: the client must not take it for whole
             self.transport.abort()
@@ -13158,6 +13162,8 @@ class Endpoint:
         self.kept = KeptBytes()
         self.modern = ModernClients(self)
         self.streams: set[EventStream] = set()  # that somebody reads
+        #: streams that end with a token: when (a time of day), and how
+        self.expiring: dict[Response, tuple[float, Callable[[], None]]] = {}
         self.waiting: set[Reply] = set()  # that have said nothing yet
         self.tasks = Tasks()
         self.pages = Threads(PAGE_THREADS)
@@ -13346,7 +13352,7 @@ class Endpoint:
             # stream MUST be treated by the server as cancellation"
             response.on_lost = functools.partial(peer.stop, exchange)
             if msg["method"] == "subscriptions/listen":
-                self.at_expiry(reply.caller, functools.partial(peer.stop, exchange))
+                self.at_expiry(reply.caller, response, functools.partial(peer.stop, exchange))
         try:
             await peer.reply(exchange)
         except asyncio.CancelledError:
@@ -13428,14 +13434,14 @@ class Endpoint:
             kept = session.kept_stream(name)
             if kept is None:
                 raise ProtocolError("the stream of last-event-id is no longer kept")
-            self.at_expiry(caller, functools.partial(self.end_stream, kept, response))
+            self.at_expiry(caller, response, functools.partial(self.end_stream, kept, response))
             await kept.resume(response, after)
             return
         stream = session.listen()
         if stream.response is not None:
             # Somebody who only knows the session's id must not take its stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
-        self.at_expiry(caller, functools.partial(self.end_stream, stream, response))
+        self.at_expiry(caller, response, functools.partial(self.end_stream, stream, response))
         await stream.begin(response)
 
     async def delete(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
@@ -13454,6 +13460,7 @@ class Endpoint:
 
         Headers, as a dict, may stand in the place of the content type.
         """
+        request = request._replace(headers=caller.headers)
         if is_async(fn):
             value = await fn(request)
         else:
@@ -13463,11 +13470,11 @@ class Endpoint:
 
     # Time.
 
-    def at_expiry(self, caller: Caller, end: Callable[[], None]) -> None:
+    def at_expiry(self, caller: Caller, response: Response, end: Callable[[], None]) -> None:
         """End a stream when the token that opened it expires; another token opens another."""
         expires = getattr(caller.principal, "expires_at", None)
         if expires is not None:
-            self.loop.call_later(max(0.0, expires - time.time()), end)
+            self.expiring[response] = expires, end
 
     def end_stream(self, stream: EventStream, response: Response) -> None:
         """End a stream, if it still goes to this response."""
@@ -13483,6 +13490,11 @@ class Endpoint:
                 self.tasks.spawn(reply.keep_alive())
         for stream in [item for item in self.streams if now - item.written > KEEP_ALIVE_SECONDS]:
             self.tasks.spawn(stream.keep_alive())
+        for response, (expires, end) in list(self.expiring.items()):
+            if response.done:
+                del self.expiring[response]
+            elif expires <= time.time():
+                end()
         old = itertools.takewhile(
             lambda item: now - item.used > self.session_seconds, self.sessions.values()
         )
@@ -13541,7 +13553,8 @@ class PairRoutes:
         where = f"{request.root}/messages?session_id={session.id}"
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         stream = session.listen()
-        endpoint.at_expiry(caller, functools.partial(endpoint.end_stream, stream, response))
+        end = functools.partial(endpoint.end_stream, stream, response)
+        endpoint.at_expiry(caller, response, end)
         await stream.begin(response, encode_event(where, event="endpoint"))
 
     async def post(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
@@ -14807,7 +14820,6 @@ REFRESH_SECONDS = 30  # before a token expires it is refreshed; a tenth of its l
 MAX_SAID_CHARS = 200  # of a server's own words in an error of ours: a sentence
 
 ACCESS_TOKEN = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")  # no quotes, no commas
-SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
 AUTH_PARAM = re.compile(
     rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
 )
@@ -14988,7 +15000,7 @@ def covers(resource: URL, server: URL) -> bool:
 class ProtectedResource(NamedTuple):
     """What is known of the server that wants a token. RFC 9728 §2"""
 
-    resource: str | None  # the name of it that requests carry; None where they carry none
+    resource: str  # the name of it that requests carry
     issuers: list[str]
     scopes: list[str]
     dpop: bool  # tokens must be bound to a key of ours
@@ -15116,7 +15128,7 @@ def wanted_scope(
     What was asked for `before` stays in it, so that more is never less.
     spec: basic/authorization/index#scope-selection-strategy
 
-    >>> resource = ProtectedResource(None, [], ["c"], False)
+    >>> resource = ProtectedResource("r", [], ["c"], False)
     >>> wanted_scope(Challenge("bearer", {"scope": "b"}), resource, {}, before="a b")
     'a b'
     >>> wanted_scope(Challenge("bearer", {}), resource, {"scopes_supported": ["offline_access"]})
@@ -15397,6 +15409,7 @@ MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
 MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
 MAX_KEYS_TRIED = 10  # for a token that does not say which key
 LEEWAY_SECONDS = 30.0  # that clocks may differ by
+MAX_LEEWAY_SECONDS = 60.0  # ... whatever the user says: a token must end
 
 # Numbers and bytes.
 
@@ -16120,10 +16133,10 @@ class RedirectListener:
         self.server: Any = None
         self.tasks = Tasks()
 
-    async def open(self, port: int) -> int:
-        """Listen on a port of 127.0.0.1, or on one that the kernel chooses; return it."""
+    async def open(self, port: int, host: str = "127.0.0.1") -> int:
+        """Listen on a port of this machine, 0 for one that the kernel chooses; return it."""
         self.server = await asyncio.start_server(
-            lambda *stream: self.tasks.spawn(self._serve(*stream)) and None, "127.0.0.1", port
+            lambda *stream: self.tasks.spawn(self._serve(*stream)) and None, host, port
         )
         return int(self.server.sockets[0].getsockname()[1])
 
@@ -16180,9 +16193,10 @@ def open_browser(url: str) -> None:
 
 
 def pasted_answer(line: str, state: str) -> dict[str, str] | None:
-    """Return the parameters in a pasted address, if it is the answer to our login."""
+    """Return the parameters of an address, or of its query, if it is the answer to our login."""
+    line = line.strip().partition("#")[0]
     try:
-        params = read_query(line.strip().rpartition("?")[2])
+        params = read_query(line.partition("?")[2] or line)
     except ValueError:
         return None
     return params if is_answer(params, state) else None
@@ -16219,7 +16233,8 @@ class Fetcher:
         self, server: URL, ssl: Any = None, uds: str | None = None, allow_private: bool = False
     ) -> None:
         self.server, self.ssl, self.uds, self.allow_private = server, ssl, uds, allow_private
-        self.public = uds is None and not is_loopback(server.host)  # until it has been met
+        # Until it has been met. Behind a proxy nobody knows, and names may be private there.
+        self.public = not (uds or is_loopback(server.host) or proxy_for(server, os.environ))
 
     def met(self, address: str) -> None:
         """Hear the server's address: one on a private network may name others there."""
@@ -16231,11 +16246,22 @@ class Fetcher:
             problem = f"{self.server} leads to the private address {address}: refused"
             raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
 
+    def check(self, url: URL) -> None:
+        """Raise MCPError for a URL to which the server may not lead us or our browser.
+
+        spec: basic/authorization/security-considerations#communication-security
+        """
+        if self.server.scheme == "https" != url.scheme and not self.allow_private:
+            raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
+        with contextlib.suppress(ValueError):  # a name: whoever connects to it will see
+            self.admit("127.0.0.1" if is_loopback(url.host) else url.host)
+
     async def fetch(
         self, method: str, url: URL, headers: Mapping[str, str], body: JSON = None,
         write: Callable[[JSON], Any] = encode,
     ) -> tuple[int, str, JSON]:  # fmt: skip
-        """Send one request of OAuth: (status, DPoP-Nonce, JSON). Raises ConnectionClosed."""
+        """Send one request of OAuth: (status, DPoP-Nonce, JSON). Raises MCPError."""
+        self.check(url)
         data = b"" if body is None else write(body)
         data = data.encode() if isinstance(data, str) else data
         fields = {"accept": JSON_TYPE, "accept-encoding": "identity",
@@ -16541,7 +16567,7 @@ class Login(Authorizer):
         tokens, client = await self.settings.obtain(self, resource, server, scope)
         issuer, key = server["issuer"], self.dpop_key
         await self.keep({
-            "key": [resource.resource or str(self.url), issuer, client["client_id"]],
+            "key": [resource.resource, issuer, client["client_id"]],
             "tokens": tokens, "asked": scope, "client": client, "server": server,
             "resource": resource.resource, "dpop": hex(key.d) if key else None,
         })  # fmt: skip
@@ -16593,7 +16619,7 @@ class Login(Authorizer):
         elif named:
             raise AuthError(f"{named}: the metadata that {self.url} names are not there")
         else:  # the first revision with authorization: the server is its own
-            resource = ProtectedResource(None, [], [], False)
+            resource = ProtectedResource(str(self.url), [], [], False)
             issuer = origin_of(self.url)
         where, doc = await self.fetcher.first_of(server_metadata_urls(issuer), "server metadata")
         if where:
@@ -16603,6 +16629,8 @@ class Login(Authorizer):
         else:
             server = default_server(self.url)
         self.settings.choose([server["issuer"]], str(self.url))
+        if self.settings.client_id and self.settings.issuer is None:
+            self.settings.issuer = server["issuer"]  # the first who is shown it, and no other
         return resource, server
 
     async def register(self, server: Msg, redirect_uri: str, scope: str) -> Msg:
@@ -16627,12 +16655,13 @@ FROM_METADATA = "(from metadata)"
 class OAuth:
     """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
-    `client_id` and `client_secret` are for servers where somebody registered us, at `issuer`;
-    `client_metadata_url` is a client ID that is a document; `private_key`, a PEM text, replaces the
-    secret. `scopes` and `resource` replace what the server names; resource=None leaves it out.
-    `redirect_uri` and `port` are for servers that compare them, `extra` is added to the request.
-    `store` keeps logins. open_browser(url) shows the page; ask_for_redirect(url) returns where the
-    browser ended up, and nothing listens. Without `interactive`, AuthError is raised at once.
+    `client_id` and `client_secret` are for servers where somebody registered us, at `issuer`, or at
+    the first issuer that is met; `client_metadata_url` is a client ID that is a document;
+    `private_key`, a PEM text, replaces the secret. `scopes` and `resource` replace what the server
+    names; resource=None leaves it out. `redirect_uri` and `port` are for servers that compare them,
+    `extra` is added to the request. `store` keeps logins. open_browser(url) shows the page;
+    ask_for_redirect(url) returns where the browser ended up, and nothing listens. Without
+    `interactive`, AuthError is raised at once.
     """
 
     person = True  # who must agree, in a browser
@@ -16657,6 +16686,12 @@ class OAuth:
         self.extra, self.assume_pkce, self.allow_private = extra or {}, assume_pkce, allow_private
         self.timeout, self.interactive = timeout, interactive
         self.private_key = None if private_key is None else read_pem(private_key)
+        # spec: basic/authorization/security-considerations#communication-security
+        if redirect_uri is not None:
+            oauth_url(redirect_uri, "redirect_uri")
+        # spec: basic/authorization/client-registration#client-id-metadata-documents
+        if not re.match("https://[^/]+/.", client_metadata_url or "https://x/y"):
+            raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.client_id or ''}>"
@@ -16690,7 +16725,6 @@ class OAuth:
             secret = {"client_secret": self.client_secret} if self.client_secret else {}
             return {"client_id": self.client_id, **secret}
         if self.client_metadata_url and server.get("client_id_metadata_document_supported") is True:
-            oauth_url(self.client_metadata_url, "client_metadata_url")
             return {"client_id": self.client_metadata_url, "token_endpoint_auth_method": "none"}
         return None
 
@@ -16711,8 +16745,10 @@ class OAuth:
                 "code_challenge": code_challenge(verifier), "code_challenge_method": "S256",
                 **({"scope": scope} if scope else {}),
             }  # fmt: skip
-            fields = login.with_resource(fields, resource.resource or str(login.url))
-            answer = await self._ask(authorization_url(server, fields, self.extra), door)
+            fields = login.with_resource(fields, resource.resource)
+            page = authorization_url(server, fields, self.extra)
+            login.fetcher.check(parse_url(page))
+            answer = await self._ask(page, door)
         except AuthError:  # some servers say so on their page alone that they know us no longer
             await login.store.save(("client", server["issuer"]), None)
             raise
@@ -16720,7 +16756,7 @@ class OAuth:
             await door.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
                 "redirect_uri": redirect_uri, "code_verifier": verifier}  # fmt: skip
-        form = login.with_resource(form, resource.resource or str(login.url))
+        form = login.with_resource(form, resource.resource)
         doc = await login.token_request(server, client, form)
         return login.read_tokens(doc, scope, server), client
 
@@ -16737,7 +16773,7 @@ class OAuth:
             if url.scheme != "http" or not is_loopback(url.host):
                 raise AuthError(f"redirect_uri={uri} is not on this machine: ask_for_redirect= too")
             door.path = url.target
-            await self._open(door, url.port)
+            await self._open(door, url.port, url.host)
         client = self.known_client(server)
         if client is None and kept.get("redirect_uri") == uri:
             client = {key: value for key, value in kept.items() if key != "redirect_uri"}
@@ -16759,9 +16795,9 @@ class OAuth:
             port = await self._open(door, self.port)
         return f"http://127.0.0.1:{port}{door.path}"
 
-    async def _open(self, door: RedirectListener, port: int) -> int:
+    async def _open(self, door: RedirectListener, port: int, host: str = "localhost") -> int:
         try:
-            return await door.open(port)
+            return await door.open(port, "127.0.0.1" if host == "localhost" else host)
         except OSError as exc:
             problem = f"port {port} for the redirect cannot be had: {exc}"
             raise AuthError(f"{problem}; OAuth(port=) or redirect_uri= choose another") from None
@@ -16770,8 +16806,8 @@ class OAuth:
         """Show the page, and return what the browser comes back with."""
         if self.ask_for_redirect is not None:
             where = await asyncio.wait_for(_maybe_await(self.ask_for_redirect(url)), self.timeout)
-            answer = read_query(str(where).partition("?")[2].partition("#")[0])
-            if not is_answer(answer, door.state):
+            answer = pasted_answer(str(where), door.state)
+            if answer is None:
                 raise AuthError("the redirect is not the answer to this login: state is different")
             return answer
         sys.stderr.write(f"To log in, open this page:\n\n    {url}\n\n")
@@ -16804,7 +16840,7 @@ class ClientCredentials(OAuth):
         """Ask for a token in our own name."""
         client = self.known_client(server) or {}
         form = {**await self.grant(login, resource, server), **({"scope": scope} if scope else {})}
-        form = login.with_resource(form, resource.resource or str(login.url))
+        form = login.with_resource(form, resource.resource)
         doc = await login.token_request(server, client, form)
         doc.pop("refresh_token", None)  # RFC 6749 §4.4.3 -- we ask again, with what we have
         return login.read_tokens(doc, scope, server), client
@@ -16847,7 +16883,7 @@ class IdentityAssertion(ClientCredentials):
             "subject_token": str(await value_from(self.id_token)),
             "subject_token_type": TOKEN_TYPE + "id_token",
             "audience": server["issuer"],
-            "resource": resource.resource or str(login.url),
+            "resource": resource.resource,
         }
         doc = await login.token_request(self.idp, self.idp_client, form)
         kind, grant = doc.get("issued_token_type"), doc.get("access_token")
@@ -17043,6 +17079,8 @@ def jwt_verifier(
     unknown = set(algorithms) - {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256"}
     if unknown or not algorithms:
         raise ValueError(f"algorithms= has {sorted(unknown)}: there are RS..., PS... and ES256")
+    if not 0 <= leeway <= MAX_LEEWAY_SECONDS:
+        raise ValueError(f"leeway={leeway}: give 0 to {MAX_LEEWAY_SECONDS:g} seconds")
     key_set = KeySet(issuer, jwks_uri, ssl)
 
     async def find_keys(jwt: JWT) -> list[Key]:
@@ -17136,6 +17174,12 @@ class Guard(Entrance):
         super().__init__(None, verify, key)
         if resource_url is not None:
             oauth_url(resource_url, "resource_url")
+        for issuer in issuers:
+            server_metadata_urls(issuer)  # which refuses what cannot be one
+        for scope in (*scopes, *offered):
+            # spec: basic/authorization/index#refresh-tokens -- it is no business of a resource
+            if not SCOPE.fullmatch(scope) or scope == "offline_access":
+                raise ValueError(f"{scope!r} is no scope of a server")
         self.url, self.judge_token, self.issuers = resource_url or "", verify, list(issuers)
         self.scopes, self.offered, self.expand = list(scopes), list(offered), expand
         self.documentation = documentation

@@ -23,6 +23,7 @@ import doctest
 import enum
 import functools
 import gc
+import gzip
 import importlib.util
 import inspect
 import io
@@ -9830,7 +9831,8 @@ class TestServing:
 
         with caplog.at_level(logging.INFO, "mcp_lite"):
             run(main())
-        assert re.search(r"127\.0\.0\.1 GET /a\?b=c 200 [0-9.]+ ms", caplog.text)
+        assert re.search(r"127\.0\.0\.1 GET /a 200 [0-9.]+ ms", caplog.text)
+        assert "b=c" not in caplog.text, "a query may hold a session's id, or a code of OAuth"
         assert "refused: 400 the request line" in caplog.text
 
     def test_a_handler_that_fails_gives_500_without_its_reason(self, caplog):
@@ -15503,6 +15505,19 @@ class TestStores:
         run(main())
         assert "put aside" in caplog.text
 
+    @pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
+    def test_the_file_of_somebody_else_is_put_aside(self, folder, monkeypatch, caplog):
+        async def main():
+            store = m.FileStore(folder)
+            await store.save(SLOT, {"a": 1})
+            us = os.getuid()
+            monkeypatch.setattr(os, "getuid", lambda: us + 1)
+            assert await store.load(SLOT) is None
+            assert [path.suffix for path in folder.iterdir()] == [".bad"]
+
+        run(main())
+        assert "put aside" in caplog.text
+
     def test_without_a_folder_logins_last_as_long_as_the_process(self, tmp_path, caplog):
         async def main():
             (tmp_path / "file").write_text("")
@@ -15758,8 +15773,8 @@ class TestFetching:
         "body, why",
         [(b"<html>", "no JSON"), (b"", "no JSON"), (b'{"a":1,"a":2}', "no JSON"),
          (b"[" * 1000 + b"]" * 1000, "no JSON"), (b'{"a": NaN}', "no JSON"),
-         (b" " * (1024 * 1024 + 1), "longer")],
-        ids=["html", "empty", "duplicate", "deep", "NaN", "long"],
+         (b" " * (1024 * 1024 + 1), "longer"), (gzip.compress(b"{}"), "no JSON")],
+        ids=["html", "empty", "duplicate", "deep", "NaN", "long", "compressed"],
     )  # fmt: skip
     def test_a_document_that_is_none_is_an_error(self, body, why):
         async def handle(request, response):
@@ -15802,7 +15817,7 @@ class TestFetching:
         async def main():
             async with listening() as listener:
                 url = m.parse_url(listener.root)
-                fetcher = m.Fetcher(m.parse_url("https://a.example/mcp"))
+                fetcher = m.Fetcher(m.parse_url("http://a.example/mcp"))
                 for met, fine in ((None, False), ("8.8.8.8", False), ("10.1.2.3", True)):
                     if met:
                         fetcher.met(met)
@@ -15814,6 +15829,48 @@ class TestFetching:
                         with pytest.raises(m.ConnectionClosed, match="allow_private=True"):
                             await fetcher.fetch("GET", url, {})
                         assert listener.seen == []
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "url, why",
+        [
+            ("http://127.0.0.1:1/x", "https://"), ("http://localhost/x", "https://"),
+            ("https://localhost/x", "private address 127.0.0.1"),
+            ("https://10.1.2.3/x", "private address 10.1.2.3"), ("https://[::1]/x", "private"),
+            ("https://[fd00::1]:8/x", "private"), ("https://169.254.169.254/", "private"),
+            ("https://8.8.8.8/x", None), ("https://as.example/x", None),
+        ],
+    )  # fmt: skip
+    def test_a_public_server_names_no_private_place_not_even_for_the_browser(self, url, why):
+        fetcher = m.Fetcher(m.parse_url("https://a.example/mcp"))
+        if why is None:
+            fetcher.check(m.parse_url(url))
+        else:
+            with pytest.raises(m.MCPError, match=why):
+                fetcher.check(m.parse_url(url))
+            m.Fetcher(m.parse_url("https://a.example/"), allow_private=True).check(m.parse_url(url))
+        near = m.Fetcher(m.parse_url("http://localhost:8000/mcp"))
+        near.check(m.parse_url(url))  # on this machine everything may be elsewhere
+
+    def test_behind_a_proxy_addresses_are_the_proxys_business(self, monkeypatch):
+        """fastmcp#4292: the check broke every corporate proxy."""
+        seen = []
+
+        async def proxy(wire):
+            head, _ = await one_request(wire)
+            seen.append(head.headers["host"] + head.target)
+            wire.send(framed("application/json", b"{}"))
+
+        async def main():
+            async with scripted(proxy) as root:
+                monkeypatch.setenv("HTTP_PROXY", root)
+                monkeypatch.delenv("NO_PROXY", raising=False)
+                monkeypatch.delenv("no_proxy", raising=False)
+                url = m.parse_url("http://as.corp.example/about")
+                assert (await m.Fetcher(url).fetch("GET", url, {}))[0] == 200
+                m.Fetcher(url).check(m.parse_url("https://10.1.2.3/"))
+            assert seen == ["as.corp.example/about"]
 
         run(main())
 
@@ -15876,7 +15933,7 @@ class World:
     def __init__(self, **settings):
         self.settings = settings
         self.seen = []  # "GET /path", in order
-        self.forms, self.asked, self.headers = [], [], []
+        self.forms, self.asked, self.headers, self.bodies = [], [], [], []
         self.pages, self.tokens, self.refreshers, self.codes = {}, {}, {}, {}
         self.needs = {}  # by method of MCP: the scope that it needs
         self.life, self.serial, self.rotates = 3600, 0, True
@@ -15886,7 +15943,8 @@ class World:
 
     @contextlib.asynccontextmanager
     async def running(self):
-        async with listening(self.handle, max_body=100_000) as listener:
+        self.handler = self.handle
+        async with listening(self.serve, max_body=100_000, **self.settings) as listener:
             self.root = listener.root
             self.resource = {"resource": self.root + "/mcp", "authorization_servers": [self.root]}
             self.server = {
@@ -15898,6 +15956,9 @@ class World:
                 "authorization_response_iss_parameter_supported": True,
             }
             yield self
+
+    async def serve(self, request, response):
+        await self.handler(request, response)
 
     async def handle(self, request, response):
         self.seen.append(f"{request.method} {request.path}")
@@ -15926,6 +15987,7 @@ class World:
 
     def mcp(self, request):
         self.headers.append(request.headers)
+        self.bodies.append(request.body)
         token = request.headers.get("authorization", "").partition(" ")[2]
         if request.method == "DELETE":
             return 200, {}, ""
@@ -16042,6 +16104,7 @@ class TestLoggingIn:
         }  # fmt: skip
         sent = [headers.get("authorization") for headers in world.headers]
         assert sent[0] is None and set(sent[1:]) == {"Bearer access-2"}
+        assert world.bodies[0] == world.bodies[1], "the same bytes, and the same id in them"
         assert world.seen[-1] == "DELETE /mcp" and "GET /mcp" in world.seen
 
     def test_each_login_has_a_state_and_a_verifier_of_its_own(self):
@@ -16194,6 +16257,9 @@ class TestLoggingIn:
         play(work)
 
 
+SERVER_PAGE = "/.well-known/oauth-authorization-server"
+
+
 class TestHostileWorlds:
     """Each rule of discovery, registration and answer is broken once; nothing more is sent."""
 
@@ -16210,6 +16276,11 @@ class TestHostileWorlds:
             (lambda w: w.pages.update({OAUTH_PAGES: (200, {}, "<html>")}), "no JSON", ""),
             (lambda w: w.pages.update({OAUTH_PAGES: (302, {"location": "https://evil.example/"}, "")}),
              "another origin", ""),
+            (lambda w: w.pages.update({SERVER_PAGE: (503, {}, "")}), "503", "about"),
+            (lambda w: w.pages.update({SERVER_PAGE: (404, {}, "")}), "none of .*is there", "about"),
+            (lambda w: w.pages.update({SERVER_PAGE: (200, {}, "[]")}), "issuer is null", "about"),
+            (lambda w: w.pages.update({SERVER_PAGE: (302, {"location": "https://evil.example/"}, "")}),
+             "another origin", "about"),
             (lambda w: w.server.update(issuer="https://evil.example"), "issuer is", "about"),
             (lambda w: w.server.update(issuer=w.root + "//"), "issuer is", "about"),
             (lambda w: w.server.update(token_endpoint="http://evil.example/t"), "https", "about"),
@@ -16233,10 +16304,20 @@ class TestHostileWorlds:
             (lambda w: w.redirect.update(code=None, error="access_denied"), "access_denied",
              "about register asked"),
             (lambda w: w.redirect.update(code=None), "neither", "about register asked"),
+            (lambda w: w.redirect.update(code="x&code=y"), "not the answer", "about register asked"),
+            (lambda w: w.redirect.update(code=None, error="evil", iss="https://evil.example"),
+             "another server: iss is", "about register asked"),
+            (lambda w: w.redirect.update(code=None, error="%1b[2J%0Aevil"), "refused",
+             "about register asked"),
             (lambda w: w.pages.update({"/token": (307, {"location": "/t2"}, "")}), "redirects",
              "about register asked token"),
             (lambda w: w.pages.update({"/token": (400, {}, {"error": "invalid_grant"})}),
              "invalid_grant", "about register asked token"),
+            (lambda w: w.pages.update({"/token": (400, {}, {
+                "error": "\x1b[2J", "error_description": "a\r\nb" * 1000})}),
+             "refused", "about register asked token"),
+            (lambda w: w.pages.update({"/token": (200, {}, {"error": "bad_verification_code"})}),
+             "access_token", "about register asked token"),
             (lambda w: w.pages.update({"/token": (200, {}, {"token_type": "Bearer"})}),
              "access_token", "about register asked token"),
             (lambda w: w.pages.update({"/token": (500, {}, "")}), "500",
@@ -16258,6 +16339,7 @@ class TestHostileWorlds:
                 assert (path in world.seen) is (name in seen), name
             assert bool(world.asked) is ("asked" in seen)
             assert not {"POST /r2", "POST /t2", "GET /evil"} & set(world.seen)
+            assert str(caught.value).isprintable() and len(str(caught.value)) < 800
             for secret in ("code-1", world.asked[0]["state"] if world.asked else "code-1"):
                 assert secret not in str(caught.value)
 
@@ -16273,6 +16355,37 @@ class TestHostileWorlds:
                 pass
             assert world.seen[1:3] == [f"GET {OAUTH_PAGES}", f"GET {root_page}"]
             assert world.asked[0]["resource"] == world.root  # as published, without a slash
+
+        play(work)
+
+    def test_an_issuer_with_a_path_is_looked_for_in_three_places_and_never_at_the_root(self):
+        async def work(world):
+            issuer = world.root + "/tenant1"
+            world.resource["authorization_servers"] = [issuer]
+            last = "/tenant1/.well-known/openid-configuration"
+            world.pages[last] = (200, {}, {**world.server, "issuer": issuer})
+            world.redirect = {"iss": issuer}
+            async with world.client():
+                pass
+            assert world.seen[2:5] == [
+                "GET /.well-known/oauth-authorization-server/tenant1",
+                "GET /.well-known/openid-configuration/tenant1", f"GET {last}",
+            ]  # fmt: skip
+            assert f"GET {SERVER_PAGE}" not in world.seen
+
+        play(work)
+
+    def test_metadata_that_change_while_the_browser_is_open_are_not_looked_at(self):
+        """What counts is the issuer that was recorded before the redirect."""
+
+        async def work(world):
+            def agree(url):
+                world.server["token_endpoint"] = world.root + "/evil"
+                return world.agree(url)
+
+            async with world.client(world.oauth(ask_for_redirect=agree)):
+                pass
+            assert "POST /token" in world.seen and "POST /evil" not in world.seen
 
         play(work)
 
@@ -16300,7 +16413,7 @@ class TestHostileWorlds:
 
     @pytest.mark.parametrize("metadata", [True, False])
     def test_a_server_of_the_first_revision_with_authorization(self, metadata):
-        """spec 2025-03-26: basic/authorization, where nobody knows of `resource`."""
+        """spec 2025-03-26: basic/authorization"""
 
         async def work(world):
             world.challenge = "Bearer"
@@ -16310,7 +16423,12 @@ class TestHostileWorlds:
                 world.redirect = {"iss": None}
             async with world.client() as client:
                 await client.list_tools()
+                world.tokens.clear()
+                await client.request("tools/list")
             assert world.asked[0]["client_id"] == "client-1"
+            # A server that does not know of it ignores it: RFC 6749 §3.1. All requests say the same.
+            said = [world.asked[0], *world.forms[1:]]
+            assert [each["resource"] for each in said] == [world.root + "/mcp"] * 3
 
         play(work)
 
@@ -16332,6 +16450,21 @@ class TestHostileWorlds:
     def test_tokens_go_by_https_alone_but_on_this_machine(self):
         with pytest.raises(m.AuthError, match="https://"):
             m.HTTPTransport("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore()))
+
+
+    def test_everything_goes_by_the_certificates_of_the_server(self, certificate):
+        """A private CA (codex#22667): for the pages of OAuth, too."""
+
+        async def work(world):
+            async with world.client(ssl=certificate[0]) as client:
+                await client.list_tools()
+            assert len(world.asked) == 1 and world.root.startswith("https://")
+            world.server["token_endpoint"] = "http://127.0.0.1:1/token"
+            with pytest.raises(m.AuthError, match="must begin with https://"):
+                async with world.client(ssl=certificate[0]):
+                    pass
+
+        play(work, ssl=certificate)
 
 
 class TestWhoWeAre:
@@ -16359,6 +16492,78 @@ class TestWhoWeAre:
                 async with world.client(auth):
                     pass
             assert world.seen == ["POST /mcp", f"GET {OAUTH_PAGES}"]
+
+        play(work)
+
+    def test_of_several_issuers_the_one_is_taken_where_we_are_registered(self):
+        async def work(world):
+            world.resource["authorization_servers"] = ["https://other.example", world.root]
+            async with world.client(world.oauth(client_id="c", issuer=world.root)):
+                pass
+            assert world.asked[0]["client_id"] == "c"
+
+        play(work)
+
+    def test_without_an_issuer_the_first_one_is_the_only_one(self):
+        async def work(world):
+            auth = world.oauth(client_id="c", client_secret="s", store=m.TokenStore())
+            async with World().running() as second:
+                async with world.client(auth) as client:
+                    world.tokens.clear()
+                    world.refreshers.clear()
+                    world.challenge = f'Bearer resource_metadata="{world.root}/moved"'
+                    moved = {**world.resource, "authorization_servers": [second.root]}
+                    world.pages["/moved"] = (200, {}, moved)
+                    with pytest.raises(m.AuthError, match=f"is for {world.root} only"):
+                        await client.request("tools/list")
+                assert second.seen == []
+
+        play(work)
+
+    @pytest.mark.parametrize("url", ["http://127.0.0.1/id.json", "https://me.example", "x", "https:///"])
+    def test_a_client_id_is_an_https_url_with_a_path(self, url):
+        with pytest.raises(m.AuthError, match="https"):
+            m.OAuth(client_metadata_url=url)
+
+    @pytest.mark.parametrize("uri", ["http://evil.example/cb", "app:/callback", "https://x/#f", ""])
+    def test_a_redirect_uri_is_https_or_this_machine(self, uri):
+        with pytest.raises(m.AuthError, match="redirect_uri is"):
+            m.OAuth(redirect_uri=uri)
+
+    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+    def test_we_listen_where_the_redirect_uri_says(self, host):
+        async def work(world):
+            address = host.strip("[]") if host != "localhost" else "127.0.0.1"
+            try:
+                other = await asyncio.start_server(lambda r, w: w.close(), address, 0)
+            except OSError:
+                pytest.skip(f"there is no {host} here")
+            port = other.sockets[0].getsockname()[1]
+            other.close()
+            tasks = []
+
+            async def browse(url):
+                where = m.parse_url(world.agree(url))
+                async with client_of(f"http://{host.replace('localhost', '127.0.0.1')}:{port}") as browser:
+                    assert (await fetch(browser, where.target))[0] == 200
+
+            def show(url):
+                tasks.append(asyncio.ensure_future(browse(url)))
+
+            uri = f"http://{host}:{port}/back"
+            auth = world.oauth(ask_for_redirect=None, open_browser=show, client_id="c", redirect_uri=uri)
+            async with world.client(auth):
+                await asyncio.gather(*tasks)
+            assert world.asked[0]["redirect_uri"] == world.forms[0]["redirect_uri"] == uri
+
+        play(work)
+
+    def test_a_registration_may_be_answered_with_200(self):
+        async def work(world):
+            world.pages["/register"] = (200, {}, {"client_id": "c9"})
+            async with world.client():
+                pass
+            assert world.asked[0]["client_id"] == "c9"
 
         play(work)
 
@@ -16502,6 +16707,61 @@ class TestTokensInUse:
 
         play(work)
 
+    def test_an_expired_token_is_known_as_such_after_a_restart(self, tmp_path, monkeypatch):
+        """fastmcp#1649: what was kept was "expires in an hour", for ever."""
+        now = [1000.0]
+        monkeypatch.setattr(m.time, "time", lambda: now[0])
+
+        async def work(world):
+            async with world.client(world.oauth(store=m.FileStore(tmp_path))):
+                pass
+            now[0] += 3600
+            async with world.client(world.oauth(store=m.FileStore(tmp_path))):
+                pass
+            sent = [headers["authorization"] for headers in world.headers[1:]]
+            assert "Bearer access-2" in sent and sent[-1] == "Bearer access-3"
+            assert len(world.headers) == len(sent) + 1 and len(world.asked) == 1, "no other 401"
+
+        play(work)
+
+    def test_a_registration_that_is_gone_at_a_refresh_is_made_anew_once(self):
+        async def work(world):
+            async with world.client() as client:
+                world.tokens.clear()
+                world.pages["/token"] = lambda request: (
+                    (401, {}, {"error": "invalid_client"}) if b"client-1" in request.body else None
+                )
+                await client.request("tools/list")
+            assert world.count("POST /register") == 2 and len(world.asked) == 2
+
+        play(work)
+
+    def test_a_refresh_waits_for_no_request_that_is_running(self):
+        """python-sdk#1326, #3243: one lock for both, and a stream blocks every call."""
+
+        async def work(world):
+            gate, inside = asyncio.get_running_loop().create_future(), asyncio.Event()
+            answer = world.handle
+
+            async def slowly(request, response):
+                if b'"slow"' in request.body:
+                    inside.set()
+                    await gate
+                await answer(request, response)
+
+            world.handler = slowly
+            async with world.client() as client:
+                slow = asyncio.ensure_future(client.request("tools/list", {"_meta": {"x": "slow"}}))
+                await inside.wait()
+                world.tokens.clear()
+                await client.request("tools/list")
+                assert not slow.done() and world.count("POST /token") == 2
+                gate.set_result(None)
+                await slow
+                assert world.count("POST /token") == 2, "its token was old: the new one was there"
+
+        play(work)
+
     def test_a_rotated_token_is_kept_before_it_is_used(self):
         async def work(world):
             saved = []
@@ -16629,6 +16889,25 @@ class TestTokensInUse:
 
         play(work)
 
+    def test_a_server_that_always_wants_more_gets_two_logins_and_no_third(self):
+        async def work(world):
+            async with world.client() as client:
+                before, wanted = len(world.asked), itertools.count()
+
+                def more(request):
+                    scope = f"scope-{next(wanted)}"
+                    said = f'Bearer error="insufficient_scope", scope="{scope}"'
+                    return 403, {"www-authenticate": said}, "more"
+
+                world.pages["/mcp"] = more
+                with pytest.raises(m.AuthError, match="403"):
+                    await client.request("tools/list")
+                del world.pages["/mcp"]
+                scopes = [asked["scope"] for asked in world.asked[before:]]
+                assert scopes == ["scope-0", "scope-0 scope-1"]
+
+        play(work)
+
     def test_a_403_without_a_reason_is_only_an_error(self):
         async def work(world):
             async with world.client() as client:
@@ -16660,6 +16939,39 @@ class TestTokensInUse:
             assert "POST" in text and not [each for each in secrets if each in text]
             # In the header alone, and to the server alone.
             assert not [path for path in world.seen if "access-" in path]
+
+        play(work)
+
+    @pytest.mark.parametrize("kind", ["secret", "key", "platform", "company"])
+    def test_grants_without_a_person_show_nothing_secret_either(self, kind, caplog, capsys):
+        shown = []
+        caplog.set_level(0)
+
+        async def work(world):
+            world.pages["/idp"] = (200, {}, {
+                "access_token": "hush-jag", "token_type": "N_A",
+                "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"})  # fmt: skip
+            auth = {
+                "secret": lambda: m.ClientCredentials("me", "hush-secret"),
+                "key": lambda: m.ClientCredentials("me", private_key=EC_PKCS8),
+                "platform": lambda: m.WorkloadIdentity("me", "hush-platform"),
+                "company": lambda: m.IdentityAssertion(
+                    "me", "hush-secret", idp_token_endpoint=world.root + "/idp",
+                    idp_client_id="i", id_token="hush-id"),
+            }[kind]()  # fmt: skip
+            m.set_trace(lambda *what: shown.append(what))
+            try:
+                async with world.client(auth) as client:
+                    world.pages["/token"] = (400, {}, {"error": "invalid_grant"})
+                    world.tokens.clear()
+                    with pytest.raises(m.AuthError) as caught:
+                        await client.request("tools/list")
+                    shown.append(repr(auth) + str(caught.value) + repr(client.transport.auth))
+            finally:
+                m.set_trace(None)
+            secrets = ["hush", "access-1", *(form.get("client_assertion", "hush") for form in world.forms)]
+            text = repr(shown) + caplog.text + "".join(capsys.readouterr())
+            assert "POST" in text and not [each for each in secrets if each in text]
 
         play(work)
 
@@ -16788,6 +17100,31 @@ class TestGrantsWithoutAPerson:
             assert len({proof["jti"] for proof in proofs}) == len(proofs)
             assert {proof["htu"] for proof in proofs} == {world.root + "/token", world.root + "/mcp"}
             assert {proof["htm"] for proof in proofs} == {"GET", "POST", "DELETE"}
+
+        play(work)
+
+
+    @pytest.mark.parametrize("who", ["authorization server", "resource"])
+    def test_nonces_that_never_do_are_not_tried_for_ever(self, who):
+        async def work(world):
+            world.resource["dpop_bound_access_tokens_required"] = True
+            fields, serial = {"www-authenticate": 'DPoP error="use_dpop_nonce"'}, itertools.count()
+
+            def token(request):
+                if who == "resource":
+                    status, fields, doc = world.token(request)
+                    return status, fields, {**doc, "token_type": "DPoP"}
+                return 400, {"dpop-nonce": f"n{next(serial)}"}, {"error": "use_dpop_nonce"}
+
+            def mcp(request):
+                if "authorization" in request.headers:
+                    return 401, {**fields, "dpop-nonce": f"n{next(serial)}"}, ""
+
+            world.pages.update({"/token": token, "/mcp": mcp})
+            with pytest.raises(m.AuthError, match="use_dpop_nonce"):
+                async with world.client():
+                    pass
+            assert next(serial) <= 5
 
         play(work)
 
@@ -16932,6 +17269,9 @@ class TestVerifiers:
             {"header": {"typ": "dpop+jwt"}}, {"header": {"crit": ["x"]}},
             {"key": m.ec_key(666)}, {"kid": "k9", "key": m.ec_key(11)},
             {"header": {"jwk": m.jwk_of(m.ec_key(666))}, "key": m.ec_key(666)},
+            {"header": {"jku": "{root}/evil"}, "key": m.ec_key(666)},
+            {"header": {"x5u": "{root}/evil"}, "key": m.ec_key(666)},
+            {"iss": "{root}/evil"},
         ],
         ids=str,
     )  # fmt: skip
@@ -16939,8 +17279,10 @@ class TestVerifiers:
         caplog.set_level(logging.INFO, "mcp_lite")
 
         async def work(issuer):
-            token = issuer.token(**breach)
+            at_home = json.loads(json.dumps(breach, default=str).replace("{root}", issuer.root))
+            token = issuer.token(**{**at_home, **{k: v for k, v in breach.items() if k == "key"}})
             assert await issuer.verifier()(token) is None
+            assert "/evil" not in "".join(issuer.fetches), "nothing is fetched because a token says so"
             assert "a token is refused: " in caplog.text
             assert token not in caplog.text and token.split(".")[2] not in caplog.text
 
@@ -16969,6 +17311,8 @@ class TestVerifiers:
             ({"audience": ""}, "audience="), ({"audience": []}, "audience="),
             ({"audience": [""]}, "audience="), ({"algorithms": ["HS256"]}, "HS256"),
             ({"algorithms": ["none", "RS256"]}, "none"), ({"algorithms": []}, "algorithms="),
+            ({"leeway": -1}, "leeway=-1"), ({"leeway": 60.5}, "leeway=60.5"),
+            ({"leeway": float("nan")}, "leeway=nan"),
         ],
     )  # fmt: skip
     def test_what_would_let_everybody_in_cannot_be_configured(self, options, why):
@@ -16979,6 +17323,8 @@ class TestVerifiers:
             m.jwt_verifier("https://as.example")
         with pytest.raises(m.AuthError, match="https://"):
             m.jwt_verifier("http://as.example", audience="x")
+        for leeway in (0, m.MAX_LEEWAY_SECONDS):
+            m.jwt_verifier("https://as.example", audience="x", leeway=leeway)
 
     def test_keys_from_configuration(self):
         key = m.read_pem(RSA_PKCS8)
@@ -17218,6 +17564,19 @@ class TestGuard:
         with pytest.raises(m.AuthError, match="https://"):
             m.Guard(verify=print, resource_url="http://a.example/mcp")
 
+    @pytest.mark.parametrize(
+        "options",
+        [{"scopes": ["a b"]}, {"scopes": ['a"']}, {"scopes": [""]}, {"offered": ["a\n"]},
+         {"offered": ["offline_access"]}, {"scopes": ["offline_access"]},
+         {"issuers": ["http://as.example"]}, {"issuers": ["https://as.example/?x"]}],
+    )  # fmt: skip
+    def test_what_no_client_could_use_is_refused_at_once(self, options):
+        with pytest.raises((ValueError, m.AuthError)):
+            m.Guard(verify=print, **options)
+        if set(options["scopes"] if "scopes" in options else ()) - {"offline_access"}:
+            with pytest.raises(ValueError, match="one word"):
+                m.Server("x").tool(scopes=options["scopes"])(print)
+
 
 def guarded_app():
     app = demo()
@@ -17279,6 +17638,61 @@ class TestGuardedServer:
                         assert "access-control-allow-origin" in headers
                         assert headers["cache-control"] == "max-age=3600"
                     assert await caller.status("GET", b"", root + "/other") == 404
+
+        run(main())
+
+    def test_our_url_is_not_what_a_request_says(self):
+        """mesh-mcp#20, fastmcp#1685: it comes from the configuration alone."""
+
+        async def main():
+            async with guarded_app().http(port=0, auth=guard_of()) as server:
+                async with Caller(server.url) as caller:
+                    lies = {"x_forwarded_host": "evil.example", "x_forwarded_proto": "https",
+                            "forwarded": "host=evil.example"}  # fmt: skip
+                    page = "/.well-known/oauth-protected-resource"
+                    _, _, doc = await caller.ask("GET", b"", page, host="evil.example", **lies)
+                    assert doc["resource"] == server.url
+                    _, headers, _ = await caller.post(hello(), **lies)
+                    assert "evil" not in str(headers)
+
+        run(main())
+
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_two_tokens_are_an_invalid_request(self, asgi):
+        """RFC 6750 §3.1"""
+
+        async def main():
+            if asgi:
+                guard = guard_of(resource_url="https://a.example/mcp")
+                async with asgi_app(guarded_app(), auth=guard) as app:
+                    call = ASGI(app, body=json.dumps(hello()).encode())
+                    call.scope["headers"] += [(b"authorization", b"Bearer r")] * 2
+                    status, fields, _ = await call.answer()
+                    assert 'error="invalid_request"' in fields["www-authenticate"]
+            else:  # a head like that is refused before anybody looks at tokens
+                async with guarded_app().http(port=0, auth=guard_of()) as server:
+                    async with await Wire.open(server.url) as wire:
+                        twice = 2 * b"Authorization: Bearer r\r\n"
+                        wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + twice + b"\r\n")
+                        status = (await wire.answer())[0]
+            assert status == 400
+
+        run(main())
+
+    def test_a_page_of_the_author_sees_no_token_that_we_have_judged(self):
+        async def main():
+            app, seen = guarded_app(), []
+
+            @app.route("GET", "/page")
+            def page(request):
+                seen.append(request.headers)
+                return "x"
+
+            async with app.http(port=0, auth=guard_of()) as server:
+                async with Caller(server.url) as caller:
+                    assert await caller.status("GET", b"", "/page", authorization="Bearer r") == 200
+                    assert await caller.status("GET", b"", "/page") == 401
+            assert len(seen) == 1 and "authorization" not in seen[0] and "host" in seen[0]
 
         run(main())
 
@@ -17396,6 +17810,21 @@ class TestGuardedServer:
                         pass
                     assert until <= time.time() < until + 5
                     stream.answer.close()
+
+        run(main())
+
+    def test_streams_that_have_ended_leave_nothing_that_waits_for_their_tokens(self):
+        async def main():
+            who = m.Principal(*ALICE, scopes=["read"], expires_at=time.time() + 3600)
+            app = guarded_app()
+            async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+                async with Caller(server.url) as caller:
+                    caller.headers["authorization"] = "Bearer t"
+                    await caller.open()
+                    for _ in range(3):
+                        (await caller.events("GET")).drop()
+                        await until(lambda: not server.endpoint.streams)
+                    await until(lambda: not server.endpoint.expiring)
 
         run(main())
 
