@@ -14793,7 +14793,7 @@ CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 ###############################################################################
 # 42. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 30, 31 and 33.
+# Pure. Uses sections 1, 2, 19, 30, 31 and 33.
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
@@ -16941,7 +16941,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 ###############################################################################
 # 46. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 16, 26, 31, 33, 38 and 42 to 45.
+# Uses sections 1, 2, 16, 19, 26, 31, 33, 38 and 42 to 45.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
