@@ -17519,11 +17519,22 @@ SECRET_TEXT = re.compile(
 REDACTED = "[redacted]"
 SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
 SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to see what the rest is like
+PIPE_COLUMNS = 100  # where there is no screen
+LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
+READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
+MOST_LEFT_COLUMNS = 27  # of the left one of two columns: a third of a screen
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
 
 
 class UsageError(MCPError):
-    """The command line asks for what is not there; the message says what is."""
+    """The command line asks for what is not there; the message says what is.
+
+    `words` are a command line, less the target, that shows it.
+    """
+
+    def __init__(self, message: str, *words: str) -> None:
+        super().__init__(message)
+        self.words = words
 
 
 def plain(text: object) -> str:
@@ -17545,15 +17556,58 @@ def as_json(value: JSON) -> str:
     return plain(json.dumps(value, ensure_ascii=False))
 
 
-def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """Return what has this name; UsageError suggests the nearest, and says what there is."""
+def pick(what: str, name: str, known: Mapping[str, Any], *words: str) -> Any:
+    """Return what has this name; UsageError suggests the nearest, or says what there is."""
     if name not in known:
         import difflib
 
         near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}? There" if near else "there"
-        raise UsageError(f"no {what} {name!r}; {hint} is: {', '.join(known) or 'none'}")
+        there = ", ".join([*known][:SHOWN_MEMBERS]) + ", ..." * (len(known) > SHOWN_MEMBERS)
+        hint = f"did you mean {near[0]}?" if near else f"there is: {there or 'none'}"
+        raise UsageError(f"no {what} {name!r}; {hint}", *words)
     return known[name]
+
+
+class Screen:
+    """Where text is shown: how wide it is, and whether it can be bold and in colour.
+
+    The colours are those that can be read on black and on white.
+    """
+
+    BOLD, DIM, RED, GREEN, BLUE, CYAN = "1", "2", "1;31", "1;32", "1;34", "36"
+
+    def __init__(self, stream: Any, width: int = 0) -> None:
+        import shutil
+
+        self.terminal = stream is not None and stream.isatty()
+        columns = shutil.get_terminal_size().columns if self.terminal else PIPE_COLUMNS
+        self.width = width or max(columns, LEAST_COLUMNS)
+        self.colour = self.terminal and os.environ.get("TERM") != "dumb"
+        if os.environ.get("NO_COLOR"):  # https://no-color.org
+            self.colour = False
+        elif os.environ.get("FORCE_COLOR"):
+            self.colour = os.environ["FORCE_COLOR"] != "0"
+
+    def paint(self, style: str, text: str) -> str:
+        """Return text in a style, where there are styles."""
+        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style and text else text
+
+    def wrap(self, text: str, first: int = 0, later: int | None = None) -> list[str]:
+        """Return text as lines that end at words, the first and the later ones indented so."""
+        import textwrap
+
+        indents = " " * first, " " * (first if later is None else later)
+        return textwrap.wrap(text, min(self.width, READABLE_COLUMNS), initial_indent=indents[0],
+                             subsequent_indent=indents[1])  # fmt: skip
+
+    def columns(self, rows: Sequence[tuple[str, str]]) -> list[str]:
+        """Return words and what they mean as two columns."""
+        left = min(max(len(word) for word, _ in rows), MOST_LEFT_COLUMNS)
+        lines = []
+        for word, about in rows:
+            first, *later = self.wrap(about, 4 + max(left, len(word)), 4 + left) or [""]
+            lines += [f"  {self.paint(self.BOLD, word)}{first[2 + len(word) :]}", *later]
+        return lines
 
 
 def type_words(schema: JSON, depth: int = 0) -> str:
@@ -17769,7 +17823,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 50. Verbs
 ###############################################################################
-# Uses sections 1 to 4, 7, 16, 21, 26 to 28, 31, 33, 44, 45 and 49.
+# Uses sections 1 to 7, 16, 21, 26 to 28, 31, 33, 44, 45 and 49.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -17810,15 +17864,18 @@ def convert(text: str, schema: JSON) -> JSON:
 
 
 def json_argument(text: str) -> Msg:
-    """Return the object that the option --json gives; an error for argparse if it is none."""
-    from argparse import ArgumentTypeError
-
+    """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
     try:
+        if text == "-" and sys.stdin is not None:
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            with open(text[1:], encoding="utf-8") as file:
+                text = file.read()
         value = decode(text.encode("utf-8", "replace"))
-    except ProtocolError as exc:
-        raise ArgumentTypeError(str(exc)) from None
+    except (OSError, ProtocolError) as exc:
+        raise ValueError(str(exc)) from None
     if not isinstance(value, dict):
-        raise ArgumentTypeError("it must be an object: {...}")
+        raise ValueError("it must be an object: {...}")
     return value
 
 
@@ -17872,7 +17929,7 @@ class CommandLine:
         except TypeError as exc:  # a URL of another scheme
             raise UsageError(str(exc)) from None
         self.c = Client(
-            args.target, revision=args.revision, roots=args.root, timeout=args.timeout,
+            args.target, revision=args.revision, roots=args.root or None, timeout=args.timeout,
             elicit=self.elicit, elicit_url=lambda why, url: self.elicit(f"{why}\n  Open {url}", {}),
             sample=self.sample, log=self.log, progress=self.progress, cache=False, **options,
         )  # fmt: skip
@@ -17946,6 +18003,14 @@ class CommandLine:
         return text
 
     async def run(self) -> int:
+        """Do it within --max-time; return the exit status."""
+        try:
+            return await asyncio.wait_for(self.work(), self.args.max_time)
+        except asyncio.TimeoutError:
+            limit = f"{self.args.max_time:g} seconds"
+            raise RequestTimeout(f"not done within {limit} (--max-time)") from None
+
+    async def work(self) -> int:
         """Connect, do what the verb says, show what came of it; return the exit status."""
         self.turn = asyncio.Lock()  # one question at a time; before 3.10 it belongs to this loop
         try:
@@ -17955,7 +18020,7 @@ class CommandLine:
         except RemoteError as exc:
             raise ProtocolError(f"{self.c.peer.name} did not take our handshake: {exc}") from exc
         try:
-            if self.args.log:
+            if self.args.log is not None:
                 await self.c.set_log_level(self.args.log)
             result, text = await VERBS[self.args.verb].method(self)
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
@@ -18121,7 +18186,7 @@ def auth_of(args: Any, headers: Mapping[str, str]) -> Any:
     person = bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
     browser: Any = {"open_browser": lambda url: None} if args.no_browser else {}
     return OAuth(
-        client_id=args.client_id, scopes=args.scope, port=args.port, **browser,
+        client_id=args.client_id, scopes=args.scope or None, port=args.port, **browser,
         interactive=person or args.verb == "login" or given == "oauth",
     )  # fmt: skip
 
@@ -18151,106 +18216,221 @@ def serve(args: Any) -> None:
         raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
 
 
+def seconds(text: str) -> float:
+    """Return a time that an option gives; ValueError unless it is one that can pass."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError("it must be more than 0")
+    return value
+
+
+def one_of(*known: str) -> Callable[[str], str]:
+    """Return what reads an option that takes one of these words."""
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise UsageError(f"{text!r} is not one of {', '.join(known)}")
+        return text
+
+    return read
+
+
 class Verb(NamedTuple):
     """A word of the command line."""
 
-    method: Any  #: the function that does it
+    method: Any  #: the function that does it: of a CommandLine, or of the arguments if not `talks`
     form: str  #: the words that it takes, besides the target
     about: str
+    example: str  #: command lines, less the program; they end with a target
+    target: str = "TARGET"
+    talks: bool = True  #: whether it talks to the target as a client
+
+
+class Option(NamedTuple):
+    """An option of the command line."""
+
+    name: str
+    value: str  #: the words that follow it, for the help; none for a switch
+    verbs: str  #: which verbs take it; "*": all, "+": all that talk to a server
+    about: str
+    read: Callable[[str], Any] = str  #: makes the value; ValueError if it cannot
+    default: Any = None  #: a list if the option may be given more than once
 
 
 TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token for URLs
 PAIRS = "[KEY=VALUE ...]"
+FILE, REMOTE = "server.py", "https://example.com/mcp"  # targets of examples
 VERBS: dict[str, Verb] = {
-    "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers."),
-    "tools": Verb(CommandLine.list, "", "List the tools, as signatures."),
-    "resources": Verb(CommandLine.list, "", "List the resources."),
-    "templates": Verb(CommandLine.list, "", "List the resource templates."),
-    "prompts": Verb(CommandLine.list, "", "List the prompts, as signatures."),
-    "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool."),
-    "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe."),
-    "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt."),
+    "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers.",
+                 f"info {FILE}\ninfo {REMOTE}"),
+    "tools": Verb(CommandLine.list, "", "List the tools, as signatures.", f"tools {FILE}"),
+    "resources": Verb(CommandLine.list, "", "List the resources.", f"resources {FILE}"),
+    "templates": Verb(CommandLine.list, "", "List the resource templates.", f"templates {FILE}"),
+    "prompts": Verb(CommandLine.list, "", "List the prompts, as signatures.", f"prompts {FILE}"),
+    "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool.",
+                 f"call add a=1 b=2 {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
+    "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe.",
+                 f"read note://milk {FILE}\nread shop://logo {FILE} >logo.png"),
+    "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt.",
+                   f"prompt review style=kind code=x=1 {FILE}"),
     "complete": Verb(CommandLine.complete, f"REF KEY=BEGUN {PAIRS}",
-                     "Complete the first; the others are known already."),
-    "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes."),
-    "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered."),
-    "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all."),
-    "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions."),
+                     "Complete the first; the others are known already.",
+                     f"complete review style=k {FILE}"),
+    "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes.", f"ping {REMOTE}"),
+    "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered.",
+                  f"login {REMOTE}", "URL"),
+    "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all.",
+                   f"logout {REMOTE}\nlogout --all", "URL", False),
+    "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
+                  f"serve {FILE}\nserve {FILE}:app --http 8000", "FILE.py[:APP]", False),
 }  # fmt: skip
+OPTIONS = [
+    Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
+    Option("--json", "", "+", "print the result, and an error, as JSON"),
+    Option("--timeout", "SECONDS", "+", "how long an answer may take; progress grants more",
+           seconds, REQUEST_SECONDS),
+    Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
+    Option("--env", "KEY=VALUE", "+", "for the server's process", str, []),
+    Option("--cwd", "FOLDER", "+", "where to start the server"),
+    Option("--root", "FOLDER", "+", "a folder to tell the server about", str, []),
+    Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
+           one_of(*LOG_LEVELS)),
+    Option("--revision", "DATE", "+", f"the one to speak: {', '.join(REVISIONS)}",
+           one_of(*REVISIONS)),
+    Option("--header", "'NAME: VALUE'", "+", "for a URL, with every request", str, []),
+    Option("--token", "TEXT", "+ serve",
+           f"a bearer token for a URL, or ${TOKEN_VARIABLE}; serve --http asks for it"),
+    Option("--auth", "oauth|none|TOKEN", "+", "how to log in to a URL"),
+    Option("--client-id", "ID", "+", "for a login: what we are, where nobody can register"),
+    Option("--scope", "NAME", "+", "for a login: ask for this alone", str, []),
+    Option("--port", "N", "+", "for a login: where the browser comes back", int, 0),
+    Option("--no-browser", "", "+", "for a login: print the address only"),
+    Option("--all", "", "logout", "forget all logins"),
+    Option("--http", "[HOST:]PORT", "serve", "serve there, not on standard input and output"),
+    Option("--trace", "", "*", "show every message on stderr"),
+]
 
 ###############################################################################
 # 52. Options
 ###############################################################################
-# Uses sections 1, 4 to 6, 49 and 50.
+# Uses sections 1, 2, 41, 49 and 50.
 #
-# Problem.  The words of a command line say what to do, with which server, and how.
-# Rules.    1. A wrong word is told with what would be right, and ends with status 2.
-# Plan.     parse_command_line(); the target among the words; our own command.
+# Problem.  The words of a command line say what to do, with which server, and how. Whoever types
+#           them wrong wants to be told what would be right, in one line.
+# Rules.    1. Options may stand anywhere before `--`. After it comes the command of a server.
+#           2. An option that a verb has no use for is refused: it would be lost in silence.
+# Plan.     read_options(); parse_command_line(); the target among the words; our own command;
+#           the help, and the next command to type after an error.
 # Not here. What the verbs do: section 50.
+
+SHORT_OPTIONS = {"-h": "--help", "-o": "--output"}
+
+
+def options_of(verb: str) -> list[Option]:
+    """Return the options that a verb takes."""
+    marks = {verb, "*", "+" if VERBS[verb].talks else "*"}
+    return [row for row in OPTIONS if marks & {*row.verbs.split()}]
+
+
+def spell_out(argv: Sequence[str]) -> list[str]:
+    """Return a command line with `--arguments` for each `--json` that is not about the output."""
+    words = list(argv)
+    for i, word in enumerate(words[1:]):
+        if words[i] == "--json" and re.match(r"[{\[@]|-$", word):
+            words[i] = "--arguments"
+    return words
+
+
+def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
+    """Return the words that are no options, and the values of the options by their names."""
+    known = {row.name: row for row in OPTIONS}
+    known.update({name: Option(name, "", "*", "") for name in ("--help", "--version")})
+    others: list[str] = []
+    given: Msg = {}
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        name, equals, value = word.partition("=")
+        if not re.match(r"--?[a-z]", word):
+            others.append(word)
+            continue
+        row = pick("option", SHORT_OPTIONS.get(name, name), known)
+        if row.value and not equals:
+            if not rest or rest[0] in known:
+                raise UsageError(f"{name} {row.value}: the value is missing")
+            value = rest.popleft()
+        read_option(row, value, given)
+    return others, given
+
+
+def read_option(row: Option, text: str, given: Msg) -> None:
+    """Add the value of one option to what is given."""
+    name = "--json" if row.name == "--arguments" else row.name
+    try:
+        value = row.read(text) if row.value else True
+    except (ValueError, UsageError) as exc:
+        problem = str(exc) if isinstance(exc, UsageError) or row.read is json_argument else ""
+        raise UsageError(f"{name}: {problem or f'{text!r} is no {row.value}'}") from None
+    if isinstance(row.default, list):
+        given.setdefault(row.name, []).append(value)
+    elif row.name in given and row.value:
+        raise UsageError(f"{name} is given twice")
+    else:
+        given[row.name] = value
+
 
 def parse_command_line(argv: Sequence[str]) -> Any:
     """Return verb, words, target and options; UsageError or SystemExit if they make no sense."""
-    import argparse
-
     end = argv.index("--") if "--" in argv else len(argv)
-    words, command = list(argv[:end]), list(argv[end + 1 :])
-    for i, word in enumerate(words[1:]):
-        if words[i] == "--json" and word.startswith("{"):
-            words[i] = "--arguments"  # `--json` alone is about the output
-    about = "Talk to an MCP server, or be one.\n\n"
-    for verb, row in VERBS.items():
-        about += f"  {f'{verb} {row.form}'.strip():<39} {row.about}\n"
-    parser = argparse.ArgumentParser(
-        prog="mcp_lite", usage="%(prog)s VERB ... [options] TARGET", allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=about, epilog="TARGET is a URL, FILE.py, FILE.py:APP or, at the very end, "
-        "-- COMMAND [ARGUMENT ...], as in:\n  mcp_lite call add a=1 --trace -- npx -y some-server",
-    )  # fmt: skip
-    add = parser.add_argument
-    add("words", nargs="*", help=argparse.SUPPRESS)
-    add("--json", action="store_true", help="print the result as it was sent")
-    add("--arguments", type=json_argument, metavar="JSON", help="the same as --json '{...}'")
-    add("--timeout", type=float, default=REQUEST_SECONDS, metavar="SECONDS", help="wait so long")
-    add("--env", action="append", default=[], metavar="KEY=VALUE", help="for the server's process")
-    add("--cwd", metavar="FOLDER", help="where to start the server")
-    add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="for a URL")
-    add("--token", metavar="TEXT", help="a bearer token for a URL, or to ask for in serve --http")
-    add("--auth", metavar="oauth|none|TOKEN", help="how to log in to a URL; " + TOKEN_VARIABLE)
-    add("--client-id", metavar="ID", help="for login: what we are, where nobody can register")
-    add("--scope", action="append", metavar="NAME", help="for login: ask for this alone")
-    add("--port", type=int, default=0, metavar="N", help="for login: where the browser comes back")
-    add("--no-browser", action="store_true", help="for login: print the address only")
-    add("--all", action="store_true", help="for logout: all logins")
-    add("--root", action="append", metavar="FOLDER", help="a folder to tell the server about")
-    add("--log", choices=LOG_LEVELS, metavar="LEVEL", help="which log messages to ask for")
-    add("--revision", choices=REVISIONS, metavar="DATE", help=", ".join(REVISIONS))
-    add("--http", metavar="[HOST:]PORT", help="serve there, not on standard input and output")
-    add("--trace", action="store_true", help="show every message on stderr")
-    add("--version", action="version", version=f"mcp_lite {__version__}")
-    args = parser.parse_intermixed_args(words)
-    if not args.words:
-        parser.print_help(sys.stderr)
-        raise SystemExit(2)
-    args.verb, *args.words = args.words
-    form = pick("verb", args.verb, VERBS).form
-    args.target = (args.verb != "serve" and command) or take_target(args.words, args.verb)
-    if args.verb in ("login", "logout") and not re.match(r"https?://", str(args.target or "")):
-        if not (args.verb == "logout" and args.all):
-            raise UsageError(f"as in: mcp_lite {args.verb} URL")
-    elif not args.target or len(args.words) < len(form.replace(PAIRS, "").split()):
-        raise UsageError(f"as in: mcp_lite {args.verb} {form} TARGET")
+    words, given = read_options(argv[:end])
+    if "--version" in given:
+        print(f"mcp_lite {__version__}")
+        raise SystemExit(0)
+    if not words or "--help" in given:
+        out = sys.stdout if "--help" in given else sys.stderr
+        print(help_text(words[0] if words else "", Screen(out)), file=out)
+        raise SystemExit(0 if "--help" in given else 2)
+    verb, *words = words
+    row = pick("verb", verb, VERBS)
+    takes = options_of(verb)
+    for name in given.keys() - {option.name for option in takes}:
+        raise UsageError(f"{verb} does not take {name}", verb, "--help")
+    values = {option.name: option.default for option in OPTIONS} | given
+    args = types.SimpleNamespace(verb=verb, words=words)
+    for name, value in values.items():
+        setattr(args, name[2:].replace("-", "_"), value)
+    find_target(args, row, list(argv[end + 1 :]))
     return args
 
 
-def take_target(words: list[str], verb: str) -> Any:
+def find_target(args: Any, row: Verb, command: list[str]) -> None:
+    """Set the target, as it was typed and as the Client takes it; UsageError if there is none."""
+    form = f"as in: mcp_lite {args.verb} {row.form + ' ' * bool(row.form)}{row.target}"
+    if command:
+        import shlex
+
+        args.typed = f"-- {' '.join(map(shlex.quote, command))}"
+        args.target = command
+    else:
+        args.typed = take_target(args.words) or ""
+        args.target = args.typed
+    if row.talks and re.search(r"\.py:\w+$", args.typed):
+        args.target = [*own_command(), "serve", args.typed]
+    if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
+        raise UsageError(form, args.verb, "--help")
+    needed = len(re.sub(r"\[.*?\]", "", row.form).split())
+    few = len(args.words) < needed or not (args.target or args.all)
+    many = len(args.words) > needed and "..." not in row.form
+    if few or many or row.target.startswith("FILE") and command:
+        raise UsageError(form, args.verb, "--help")
+
+
+def take_target(words: list[str]) -> str | None:
     """Take the target out of the words: the last, or the first if only that looks like one."""
     if not words:
         return None
     looks = re.compile(r"https?://|[^=]*\.py(:\w+)?$")
-    word = words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
-    if verb != "serve" and re.search(r"\.py:\w+$", word):
-        return [*own_command(), "serve", word]
-    return word
+    return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
 
 
 def own_command() -> list[str]:
@@ -18264,10 +18444,68 @@ def own_command() -> list[str]:
     code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
     return [sys.executable, "-c", code]
 
+
+ABOUT = "Talk to an MCP server, or be one."
+TARGETS = "TARGET is a URL, FILE.py, FILE.py:APP or, at the very end, -- COMMAND [ARGUMENT ...]."
+STATUSES = ("Exit status: 0 done; 1 the tool failed; 2 wrong command line; "
+            "3 connection or protocol; 130 interrupted.")  # fmt: skip
+
+
+def program() -> str:
+    """Return how this command line is begun: as it was typed, where that is known."""
+    import shlex
+
+    name = sys.argv[0] if sys.argv else ""
+    if os.path.basename(name) in ("mcp-lite", "mcp-lite.exe"):
+        return "mcp-lite"
+    here = os.path.basename(name) == os.path.basename(globals().get("__file__") or "")
+    return f"python3 {shlex.quote(name)}" if here else "python3 mcp_lite.py"
+
+
+def help_text(verb: str, screen: Screen) -> str:
+    """Return the help of a verb, or of all if it is ""."""
+    row = pick("verb", verb, VERBS) if verb else Verb(None, "... [options]", ABOUT, "", "TARGET")
+    usage = f"{program()} {verb or 'VERB'} {row.form} {'[options] ' * bool(verb)}{row.target}"
+    lines = [*screen.wrap(row.about), "", f"usage: {' '.join(usage.split())}"]
+
+    def add(title: str, rows: list[tuple[str, str]]) -> None:
+        lines.extend(["", screen.paint(screen.BOLD, title), *screen.columns(rows)])
+
+    if verb:
+        lines += ["", screen.paint(screen.BOLD, "examples")]
+        lines += [f"  {program()} {example}" for example in row.example.split("\n")]
+        add("options", [(f"{it.name} {it.value}".strip(), it.about) for it in options_of(verb)])
+    else:
+        add("verbs", [(f"{name} {it.form}".strip(), it.about) for name, it in VERBS.items()])
+        lines += ["", f"{program()} VERB --help shows the options of a verb, and examples."]
+    return "\n".join([*lines, "", *screen.wrap(TARGETS), *screen.wrap(STATUSES)])
+
+
+def advice(exc: MCPError, args: Any) -> str:
+    """Return the command to type after an error; "" where its message has one."""
+    if args is None or isinstance(exc, UsageError) and exc.words[1:] == ("--help",):
+        return f"{program()} {' '.join(getattr(exc, 'words', ())) or '--help'}"
+    if isinstance(exc, AuthError):
+        return "" if " login " in str(exc) else f"{program()} login {args.typed}"
+    if isinstance(exc, RequestTimeout):
+        more = "--max-time" if args.max_time else "--timeout"
+        limit = args.max_time or args.timeout
+        return typed(args, args.verb, *args.words, more, f"{10 * limit:g}")
+    if isinstance(exc, UsageError):
+        return typed(args, *exc.words) if exc.words else f"{program()} {args.verb} --help"
+    return typed(args, args.verb, *args.words, "--trace")
+
+
+def typed(args: Any, *words: str) -> str:
+    """Return a command line about the target of this one."""
+    import shlex
+
+    return f"{program()} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
+
 ###############################################################################
 # 56. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 49, 50 and 52.
+# Uses sections 1, 2, 9, 16, 49, 50 and 52.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
@@ -18307,18 +18545,37 @@ async def interruptible(work: Awaitable[int]) -> int:
         return 128 + caught[0] if caught else 130  # the shells' convention
 
 
+def tell(exc: MCPError, args: Any, as_json: bool) -> int:
+    """Write what went wrong, in one line, and what to type next; return the exit status."""
+    status = 2 if isinstance(exc, UsageError) else 3
+    message, step = one_line(exc), one_line(advice(exc, args))
+    if as_json:
+        kind = type(exc).__name__
+        code = exc.code if isinstance(exc, (RemoteError, ProtocolError, RPCError)) else None
+        problem = {"kind": kind, "code": code, "message": message, "status": status, "next": step}
+        text = json.dumps({"error": without_none(**problem)})
+    else:
+        screen = Screen(sys.stderr)
+        message += "." * (bool(step) and message[-1:] not in ".?!")
+        text = f"{screen.paint(screen.RED, 'error')}: {message}{' Try: ' * bool(step)}{step}"
+    with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+        sys.stderr.write(text + "\n")
+    return status
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     former, handlers = _trace, [(number, signal.getsignal(number)) for number in ENDING]
+    words, args = spell_out(sys.argv[1:] if argv is None else argv), None
     try:
-        args = parse_command_line(sys.argv[1:] if argv is None else argv)
+        args = parse_command_line(words)
         if args.trace:
             start_trace("1")
-        if args.verb not in ("serve", "logout"):
+        if VERBS[args.verb].talks:
             return asyncio.run(interruptible(CommandLine(args).run()))
         VERBS[args.verb].method(args)
         return 0
-    except SystemExit as exc:  # argparse has said what there is to say
+    except SystemExit as exc:  # the help has been shown
         return exc.code if isinstance(exc.code, int) else 2
     except KeyboardInterrupt:
         return 130
@@ -18326,9 +18583,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MCPError as exc:
-        with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-            sys.stderr.write(f"error: {plain(exc)}\n")
-        return 2 if isinstance(exc, UsageError) else 3
+        return tell(exc, args, "--json" in words)
     finally:
         set_trace(former)
         with contextlib.suppress(ValueError, TypeError):  # another thread; not one of Python's own

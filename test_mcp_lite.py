@@ -35,6 +35,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import signal
 import socket
 import struct
@@ -17978,6 +17979,12 @@ async def copy(ctx: Context, password: str = "") -> str:
     return "done"
 
 @app.tool
+async def copy_slowly(ctx: Context) -> str:
+    for done in range(3600):
+        await ctx.report_progress(done, None, "copying")
+        await asyncio.sleep(0.1)
+
+@app.tool
 def fail() -> str:
     raise ToolError("out of \\x1b]0;x\\x07stock")
 
@@ -18631,7 +18638,7 @@ class TestTargets:
     @pytest.mark.parametrize(
         "argv, problem",
         [
-            ([], "usage: mcp_lite VERB"),
+            ([], "usage: python3 mcp_lite.py VERB"),
             (["tols", "x.py"], "did you mean tools?"),
             (["tools"], "as in: mcp_lite tools"),
             (["read", "x.py"], "as in: mcp_lite read URI TARGET"),
@@ -18703,6 +18710,106 @@ class TestTargets:
         status, out, err = cli("--help")
         assert status == 0
         assert all(f"\n  {verb}" in out for verb in m.VERBS)
+
+
+class TestCommandLineOptions:
+    """Options: what they are, and what is said about wrong ones. Nothing is started for these."""
+
+    @pytest.mark.parametrize(
+        "argv, line",
+        [
+            (["cal", "x.py"], "no verb 'cal'; did you mean call? Try: PROGRAM --help"),
+            (["--help", "cal"], "no verb 'cal'; did you mean call? Try: PROGRAM --help"),
+            (["tools", "--jsn", "x.py"], "no option '--jsn'; did you mean --json? Try: PROGRAM --help"),
+            (["tools", "--all", "x.py"], "tools does not take --all. Try: PROGRAM tools --help"),
+            (["serve", "--json", "x.py"], "serve does not take --json. Try: PROGRAM serve --help"),
+            (["tools", "--cwd"], "--cwd FOLDER: the value is missing. Try: PROGRAM --help"),
+            (["tools", "--cwd", "--json", "x.py"], "--cwd FOLDER: the value is missing. Try: PROGRAM --help"),
+            (["ping", "--cwd", "a", "--cwd=b", "x.py"], "--cwd is given twice. Try: PROGRAM --help"),
+            (["ping", "--timeout", "soon", "x.py"], "--timeout: 'soon' is no SECONDS. Try: PROGRAM --help"),
+            (["ping", "--timeout=0", "x.py"], "--timeout: '0' is no SECONDS. Try: PROGRAM --help"),
+            (["ping", "--max-time", "nan", "x.py"], "--max-time: 'nan' is no SECONDS. Try: PROGRAM --help"),
+            (["ping", "--log", "loud", "x.py"], "--log: 'loud' is not one of debug, info, notice, warning, error, critical, alert, emergency. Try: PROGRAM --help"),
+            (["ping", "a", "x.py"], "as in: mcp_lite ping TARGET. Try: PROGRAM ping --help"),
+            (["serve", "--http", "1", "--", "x"], "as in: mcp_lite serve FILE.py[:APP]. Try: PROGRAM serve --help"),
+            (["call", "--json", "@/nowhere/at/all", "x.py"], "--json: [Errno 2] No such file or directory: '/nowhere/at/all'. Try: PROGRAM --help"),
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_a_wrong_one_is_one_line_that_ends_with_what_to_type(self, cli, argv, line):
+        status, out, err = cli(*argv)
+        assert (status, out) == (2, "")
+        assert err == "error: " + line.replace("PROGRAM", m.program()) + "\n"
+
+    @pytest.mark.parametrize(
+        "argv, problem",
+        [
+            (["tools", "--json"], {"kind": "UsageError", "status": 2}),
+            (["tools", "--json", "--", "no-such-program-anywhere"],
+             {"kind": "ConnectionClosed", "status": 3,
+              "next": "PROGRAM tools --trace -- no-such-program-anywhere"}),
+            (["cal", "--json", "x.py"],
+             {"message": "no verb 'cal'; did you mean call?", "next": "PROGRAM --help"}),
+        ],
+    )  # fmt: skip
+    def test_errors_are_one_line_of_json_where_json_is_wanted(self, cli, argv, problem):
+        status, out, err = cli(*argv)
+        (line,) = err.splitlines()
+        told = json.loads(line)["error"]
+        wanted = json.loads(json.dumps(problem).replace("PROGRAM", m.program()))
+        assert told.items() >= wanted.items() and status == told["status"]
+
+    @pytest.mark.parametrize("verb", list(m.VERBS))
+    def test_each_verb_has_a_help_with_its_options_and_examples_that_can_be_typed(self, cli, verb):
+        status, out, err = cli(verb, "--help")
+        assert (status, err) == (0, "")
+        assert out.startswith(m.VERBS[verb].about)
+        assert f"usage: {m.program()} {verb}" in out and "Exit status: 0 done" in out
+        for option in m.options_of(verb):
+            assert f"\n  {option.name}" in out
+        examples = re.findall(f"^  {re.escape(m.program())} (.+)", out, re.M)
+        assert examples
+        for example in examples:
+            args = m.parse_command_line(m.spell_out(shlex.split(example.split(" >")[0])))
+            assert args.verb == verb and (args.target or args.all)
+
+    def test_help_keeps_to_the_width_of_the_screen(self):
+        for verb in ["", *m.VERBS]:
+            for width in (60, 80, 200):
+                text = m.help_text(verb, m.Screen(None, width))
+                words = [w for line in text.splitlines() for w in [line] if not line.startswith("  python3")]
+                assert max(map(len, words)) <= width, (verb, width)
+
+    def test_an_option_is_what_it_was_anywhere_and_in_either_spelling(self):
+        def parse(*argv):
+            args = m.parse_command_line(m.spell_out(argv))
+            return args.verb, args.words, args.typed, args.timeout, args.json, args.arguments
+
+        wanted = ("call", ["add", "b=-1"], "x.py", 5.0, True, {"a": 1})
+        assert parse("--timeout", "5", "call", "add", "--json", "b=-1", "--json", '{"a": 1}', "x.py") == wanted
+        assert parse("call", "--json", '{"a": 1}', "add", "b=-1", "x.py", "--json", "--timeout=5") == wanted
+
+    def test_what_stands_after_two_dashes_is_the_server_s(self):
+        args = m.parse_command_line(["tools", "--", "server", "--help", "--json", "a b"])
+        assert args.target == ["server", "--help", "--json", "a b"]
+        assert (args.typed, args.json) == ("-- server --help --json 'a b'", None)
+
+    def test_arguments_come_from_a_file_or_from_standard_input(self, tmp_path, monkeypatch):
+        (tmp_path / "a.json").write_text('{"a": "\u00e4"}', "utf-8")
+        assert m.json_argument(f"@{tmp_path / 'a.json'}") == {"a": "\u00e4"}
+        monkeypatch.setattr(sys, "stdin", io.StringIO('{"b": 2}'))
+        assert m.json_argument("-") == {"b": 2}
+        with pytest.raises(ValueError, match="nested deeper|not JSON"):
+            m.json_argument("-")
+
+    def test_the_longest_time_is_hard(self, cli, shop):
+        """--timeout is renewed by progress; --max-time is not."""
+        status, out, err = cli("call", "copy_slowly", "--timeout", "20", "--max-time", "1.5", shop)
+        assert (status, out) == (3, "")
+        assert err.splitlines()[-1] == (
+            "error: not done within 1.5 seconds (--max-time). "
+            f"Try: {m.program()} call copy_slowly --max-time 15 {shop}"
+        )
 
 
 class TestLogins:
@@ -18950,10 +19057,10 @@ class TestEnds:
         )  # fmt: skip
         assert (said.returncode, said.stdout) == (0, b"3\n"), said.stderr.decode()
 
-    def test_without_a_file_of_its_own_the_command_line_says_what_to_give(self, shop, monkeypatch):
+    def test_without_a_file_of_its_own_the_command_line_says_what_to_give(self, cli, monkeypatch):
         monkeypatch.delattr(m, "__file__")
-        with pytest.raises(m.UsageError, match="give `-- COMMAND"):
-            m.take_target(["x.py:app"], "tools")
+        status, out, err = cli("tools", "x.py:app")
+        assert status == 2 and "give `-- COMMAND" in err
 
     def test_reader_that_goes_away_is_no_error(self, shop):
         ours, theirs = os.pipe()
@@ -19051,8 +19158,7 @@ class TestReadme:
     def test_every_verb_and_option_is_mentioned(self, cli):
         for verb in m.VERBS:
             assert re.search(f"`{verb}[ `]", self.TEXT), verb
-        options = set(re.findall("--[a-z]+", cli("--help")[1]))
-        for option in options - {"--help", "--arguments", "--version"}:
+        for option in {row.name for row in m.OPTIONS} - {"--arguments"}:
             assert option in self.TEXT, option
 
     def test_limits_are_the_ones_in_the_file(self):
