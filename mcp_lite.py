@@ -18477,7 +18477,8 @@ def help_text(verb: str, screen: Screen) -> str:
         add("options", [(f"{it.name} {it.value}".strip(), it.about) for it in options_of(verb)])
     else:
         add("verbs", [(f"{name} {it.form}".strip(), it.about) for name, it in VERBS.items()])
-        lines += ["", f"{program()} VERB --help shows the options of a verb, and examples."]
+        about = "VERB --help shows the options of a verb, and examples."
+        lines += ["", *screen.wrap(about)]
     return "\n".join([*lines, "", *screen.wrap(TARGETS), *screen.wrap(STATUSES)])
 
 
