@@ -142,6 +142,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     Part IX   The command line
     49  Showing
     50  Verbs
+    51  Applications
     52  Options
     56  Main
 
@@ -16041,7 +16042,7 @@ class FileStore(TokenStore):
         return None
 
     async def save(self, key: tuple[str, ...], value: Msg | None) -> None:
-        """Write beside the file and replace it, so that there is a whole one at any time."""
+        """Keep or forget one login."""
         path = self.file(key)
         await super().save(key, None)
         try:
@@ -16050,15 +16051,7 @@ class FileStore(TokenStore):
                     os.unlink(path)
                 return
             self.make_folder()
-            beside = f"{path}.{os.getpid()}-{threading.get_ident()}"
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(beside)
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(encode({"key": list(key), "value": value}))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
+            write_whole(path, encode({"key": list(key), "value": value}))
         except OSError as exc:
             problem = "logins cannot be kept in %s (%s): see %s"
             logger.warning(problem, self.path, exc, STORE_VARIABLE)
@@ -16103,6 +16096,25 @@ def lock_file(descriptor: int) -> None:
         import msvcrt
 
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+
+
+def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Write beside a file and put that in its place: there is a whole one at any time; OSError."""
+    beside = f"{path}.{os.getpid()}-{threading.get_ident()}"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(beside)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(beside, flags, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, mode)  # which os.open() gives only as far as the umask lets it
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
 
 
 def default_folder() -> str:
@@ -17913,16 +17925,21 @@ LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTempl
 Shown = tuple[Any, Union[str, bytes]]
 
 
+def given_to(args: Any) -> tuple[Msg, Msg]:
+    """Return the environment and the headers that options give to a server."""
+    pairs = [word.partition(":") for word in args.header]
+    headers = {name.strip(): value.strip() for name, _, value in pairs}
+    return dict(word.partition("=")[::2] for word in args.env), headers
+
+
 class CommandLine:
     """A command line at work: a method for each verb, and one for all that the server may ask."""
 
     def __init__(self, args: Any) -> None:
         self.args, self.words, self.tenths = args, args.words, -1
-        options: Msg = {"stderr": self.line, "cwd": args.cwd,
-                        "env": dict(word.partition("=")[::2] for word in args.env)}  # fmt: skip
+        env, headers = given_to(args)
+        options: Msg = {"stderr": self.line, "cwd": args.cwd, "env": env}
         if isinstance(args.target, str) and re.match(r"\w+://", args.target):
-            pairs = [word.partition(":") for word in args.header]
-            headers = {name.strip(): value.strip() for name, _, value in pairs}
             options = {"headers": headers, "auth": auth_of(args, headers)}
         try:
             connector_of(args.target)
@@ -18286,18 +18303,18 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 OPTIONS = [
     Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
-    Option("--json", "", "+", "print the result, and an error, as JSON"),
+    Option("--json", "", "+ config", "print the result, and an error, as JSON"),
     Option("--timeout", "SECONDS", "+", "how long an answer may take; progress grants more",
            seconds, REQUEST_SECONDS),
     Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
-    Option("--env", "KEY=VALUE", "+", "for the server's process", str, []),
+    Option("--env", "KEY=VALUE", "+ config", "for the server's process", str, []),
     Option("--cwd", "FOLDER", "+", "where to start the server"),
     Option("--root", "FOLDER", "+", "a folder to tell the server about", str, []),
     Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
            one_of(*LOG_LEVELS)),
     Option("--revision", "DATE", "+", f"the one to speak: {', '.join(REVISIONS)}",
            one_of(*REVISIONS)),
-    Option("--header", "'NAME: VALUE'", "+", "for a URL, with every request", str, []),
+    Option("--header", "'NAME: VALUE'", "+ config", "for a URL, with every request", str, []),
     Option("--token", "TEXT", "+ serve",
            f"a bearer token for a URL, or ${TOKEN_VARIABLE}; serve --http asks for it"),
     Option("--auth", "oauth|none|TOKEN", "+", "how to log in to a URL"),
@@ -18308,6 +18325,364 @@ OPTIONS = [
     Option("--all", "", "logout", "forget all logins"),
     Option("--http", "[HOST:]PORT", "serve", "serve there, not on standard input and output"),
     Option("--trace", "", "*", "show every message on stderr"),
+]
+
+###############################################################################
+# 51. Applications
+###############################################################################
+# Uses sections 1 to 3, 29, 41, 44, 49 and 50.
+#
+# Problem.  An application that starts servers reads in a file of its own how to start them. Each
+#           has another file and another form, and starts them where little is found.
+# Rules.    1. What is written is absolute: an application may have no PATH, and work in any folder.
+#           2. Such a file belongs to somebody else. One entry is put into its text, and every other
+#              character stays: comments, order, settings of all kinds. A copy of the file is kept.
+#           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
+#              name), nothing is written.
+# Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
+# Not here. How a client uses such files.
+
+class Application(NamedTuple):
+    """A program that starts MCP servers, and the file that tells it which."""
+
+    title: str
+    #: by sys.platform, "" for all others; the first without an unset variable counts, and every
+    #: folder that a pattern with `*` finds
+    files: dict[str, tuple[str, ...]]
+    project: str = ""  #: the file for one folder of work
+    key: str = "mcpServers"  #: the member that has the servers
+    url: str = "url"  #: the member of an entry that has the URL; "" if it takes commands only
+    typed: bool = False  #: whether an entry says "stdio" or "http"
+    command: str = ""  #: the application's own command that adds {name} with {entry}
+
+
+def _in_config(folder: str, base: str = "") -> dict[str, tuple[str, ...]]:
+    """Return where Electron applications keep a file."""
+    mac = f"~/Library/Application Support/{folder}"
+    linux = f"$XDG_CONFIG_HOME/{folder}", f"~/.config/{folder}"
+    return {"darwin": (mac,), "win32": (f"$APPDATA/{folder}",), "": linux}
+
+
+CLAUDE_FILE = "claude_desktop_config.json"
+#: As their manuals, sources and users had it in November 2026.
+APPLICATIONS = {
+    "claude-desktop": Application("Claude Desktop", {
+        **_in_config(f"Claude/{CLAUDE_FILE}"),
+        "win32": (  # one from the Microsoft Store sees folders of its own
+            f"$APPDATA/Claude/{CLAUDE_FILE}",
+            f"$LOCALAPPDATA/Packages/Claude_*/LocalCache/Roaming/Claude/{CLAUDE_FILE}",
+            f"$LOCALAPPDATA/Claude-Data/claude_*/{CLAUDE_FILE}",
+        ),
+    }, url=""),
+    "claude-code": Application("Claude Code", {"": ("~/.claude.json",)}, ".mcp.json", typed=True,
+                               command="claude mcp add-json {name} {entry}"),
+    "cursor": Application("Cursor", {"": ("~/.cursor/mcp.json",)}, ".cursor/mcp.json"),
+    "vscode": Application("VS Code", _in_config("Code/User/mcp.json"), ".vscode/mcp.json",
+                          "servers", typed=True, command="code --add-mcp {named}"),
+    "devin": Application("Devin Desktop", {"": ("~/.codeium/windsurf/mcp_config.json",)},
+                         url="serverUrl"),
+    "zed": Application("Zed", {
+        "": ("$XDG_CONFIG_HOME/zed/settings.json", "~/.config/zed/settings.json"),
+        "darwin": ("~/.config/zed/settings.json",), "win32": ("$APPDATA/Zed/settings.json",),
+    }, ".zed/settings.json", "context_servers"),
+    "gemini": Application("Gemini CLI", {"": ("~/.gemini/settings.json",)},
+                          ".gemini/settings.json", url="httpUrl"),
+    "codex": Application("Codex CLI", {"": ("$CODEX_HOME/config.toml", "~/.codex/config.toml")},
+                         ".codex/config.toml", "mcp_servers"),
+}  # fmt: skip
+APPLICATIONS["windsurf"] = APPLICATIONS["devin"]  # its former name
+
+
+def files_of(app: Application, platform: str = sys.platform) -> list[str]:
+    """Return the files in which an application looks on a platform; only the first may be new."""
+    import glob
+
+    plain_file, found = "", []
+    for pattern in app.files.get(platform) or app.files[""]:
+        path = os.path.normpath(os.path.expanduser(os.path.expandvars(pattern)))
+        if "*" in pattern:
+            folder, name = os.path.split(path)
+            found += [os.path.join(each, name) for each in sorted(glob.glob(folder))]
+        elif "$" not in path and not plain_file:
+            plain_file = path
+    if plain_file and (os.path.exists(plain_file) or not found):
+        found.insert(0, plain_file)
+    return found
+
+
+# Entries.
+
+#: Programs that start a server which is named by one of their arguments.
+STARTERS = r"(python[\d.]*|py|node|npx|npm|bunx|uvx?|deno|docker|cmd)(\.\w+)?"
+RUN_WORDS = ("run", "exec", "serve", "tool", "/c")
+
+
+def name_for(target: Any) -> str:
+    """Return a short name for a server, of letters, digits and hyphens: all applications take it.
+
+    >>> name_for(["npx", "-y", "@scope/server-files@1.2", "/tmp"]), name_for("https://a.b.com/mcp")
+    ('server-files', 'a-b-com')
+    """
+    if is_url(target):
+        words = [parse_url(target).host]
+    else:
+        words = [target] if isinstance(target, str) else target
+        words = [w for w in words if ".py:" in w] or words
+        words = [w for w in words if w[:1] != "-" and w not in RUN_WORDS]
+        words = [w for w in words if not re.fullmatch(STARTERS, os.path.basename(w))] or words
+        words = [re.sub(r"(\.py(:\w+)?|\.\w{1,4}|(?<=.)[@=].*)$", "", os.path.basename(word))
+                 for word in words[:1]]  # fmt: skip
+    return re.sub("[^a-z0-9]+", "-", "".join(words).lower()).strip("-")[:20].strip("-") or "server"
+
+
+def absolute(word: str) -> str:
+    """Return a word of a command; one that names what is in this folder, from the root.
+
+    A mere word, without a slash, is the name of a file here, but never that of a folder.
+    """
+    path, colon, app = word.rpartition(":") if re.search(r"\.py:\w+$", word) else (word, "", "")
+    slash = os.path.dirname(path) or path in (".", "..")
+    if os.path.isfile(path) or (slash and os.path.exists(path)):
+        return os.path.abspath(path) + colon + app
+    return word
+
+
+def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
+    """Return how `app` is told of a target; UsageError where it cannot be."""
+    if is_url(target):
+        if not app.url:
+            raise UsageError(f"{app.title} starts commands only, and {target} is a URL")
+        entry: Msg = {"type": "http"} if app.typed else {}
+        entry[app.url] = target
+        if headers:
+            entry["http_headers" if app.key == "mcp_servers" else "headers"] = headers
+        return entry
+    if isinstance(target, str) and not os.path.isfile(target):
+        raise UsageError(f"{target}: no such file; give a command after `--`")
+    try:
+        words = [target] if isinstance(target, str) else [*target]
+        argv = command_line([*map(absolute, words)], None, os.environ.get("PATH"))
+    except (ConnectionClosed, ValueError) as exc:
+        raise UsageError(str(exc)) from None
+    if argv[0].lower().endswith((".cmd", ".bat")):  # no program, but a text for cmd.exe
+        argv = ["cmd", "/c", *argv]
+    entry = {"type": "stdio"} if app.typed else {}
+    return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
+
+
+def as_toml(table: str, entry: Msg) -> str:
+    """Return an entry as a table of TOML.
+
+    >>> print(as_toml("mcp_servers.a", {"command": "x", "args": ["1"], "env": {"K": "v"}}))
+    [mcp_servers.a]
+    command = "x"
+    args = ["1"]
+    env = { "K" = "v" }
+    """
+    lines = [f"[{table}]"]
+    for key, value in entry.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict):
+            pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in value.items())
+            text = f"{{ {pairs} }}"
+        lines.append(f"{key} = {text}")
+    return "\n".join(lines)
+
+
+# Text with one entry more.
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+
+
+def blanked(text: str) -> str:
+    """Return JSON with comments as JSON: blanks for comments, and for commas before a bracket.
+
+    Every character that is left stands where it stood.
+
+    >>> blanked('{"a//": [1, /* 2 */ ], } // end')
+    '{"a//": [1          ]  }       '
+    """
+    for other in (r"//[^\r\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
+        keep = re.compile(f"(?s){_STRING}|{other}")
+        text = keep.sub(
+            lambda hit: hit[0] if hit[0][0] == '"' else re.sub(r"[^\r\n]", " ", hit[0]), text
+        )
+    return text
+
+
+def members_of(text: str, at: int) -> dict[str, tuple[int, int]]:
+    """Return where the value of each member of the object at `at` begins and ends in JSON text.
+
+    >>> members_of('{"a": 1, "b": {}}', 0)
+    {'a': (6, 7), 'b': (14, 16)}
+    """
+    read, blank, found = json.JSONDecoder().raw_decode, re.compile(r"[\s:,]*"), {}
+    at = blank.match(text, at + 1).end()  # type: ignore[union-attr]
+    while text[at] != "}":
+        key, at = read(text, at)
+        start = blank.match(text, at).end()  # type: ignore[union-attr]
+        _, end = read(text, start)
+        found[key] = (start, end)
+        at = blank.match(text, end).end()  # type: ignore[union-attr]
+    return found
+
+
+def read_settings(text: str) -> Msg:
+    """Return the object in JSON with comments; ProtocolError if there is none, {} in a blank."""
+    bare = blanked(text)
+    settings = decode(bare.encode("utf-8", "replace")) if bare.strip() else {}
+    if not isinstance(settings, dict):
+        raise ProtocolError("it is no JSON object")
+    return settings
+
+
+def put_member(text: str, path: Sequence[str], value: JSON) -> str:
+    """Return the text of a JSON object in which `path` leads to `value`; all else is as it was.
+
+    >>> put_member('{"a": 1.50} // mine', ["b", "c"], [])
+    '{\\n  "b": {\\n    "c": []\\n  },\\n  "a": 1.50} // mine'
+    """
+    bare, at, depth = blanked(text), 0, 1
+    if not bare.strip():
+        text, bare = text + "{}\n", bare + "{}\n"
+    at = bare.index("{")
+    while path[0] in (there := members_of(bare, at)) and len(path) > 1:
+        (at, _), path, depth = there[path[0]], path[1:], depth + 1
+        if bare[at] != "{":
+            raise ProtocolError(f"its {path[0]!r} stands in what is no object")
+    eol = "\r\n" if "\r\n" in text else "\n"
+    indent = re.match(r"\s*\{[^\S\n]*\n([ \t]+)", bare)
+    unit = indent[1] if indent else "  "
+    for key in reversed(path[1:]):
+        value = {key: value}
+    lines = json.dumps({path[0]: value}, indent=unit, ensure_ascii=False).split("\n")[1:-1]
+    new = "".join(f"{eol}{unit * (depth - 1)}{line}" for line in lines)
+    if path[0] in there:
+        (start, end), label = there[path[0]], json.dumps(path[0], ensure_ascii=False)
+        return text[:start] + new.lstrip()[len(label) + 2 :] + text[end:]
+    rest = text[at + 1 :]
+    if "\n" not in bare[at + 1 :][: len(bare[at + 1 :]) - len(bare[at + 1 :].lstrip())]:
+        rest = f"{eol}{unit * (depth - (not there))}{rest.lstrip(' ')}"
+    return text[: at + 1] + new + "," * bool(there) + rest
+
+
+def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
+    """Put an entry into a file of settings, and return what was done; UsageError: nothing was."""
+    before, mode = b"", 0o600  # of a new file: an entry may hold a secret
+    if os.path.islink(path):
+        raise UsageError(f"{path} is a link to {os.path.realpath(path)}: change that by hand")
+    try:
+        with open(path, "r+b") as file:  # as one that we may write
+            before, mode = file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    try:
+        text = before.decode("utf-8")
+        mark, text = text[: text.startswith("\ufeff")], text.lstrip("\ufeff")
+        settings = read_settings(text)
+        there = settings.get(key, {})
+        if there.get(name) == entry:
+            return f"{path} has {name} as it is"
+        if name in there and not force:
+            raise UsageError(f"{path} has another {name!r}: give --name, or --force to replace it")
+        text = put_member(text, [key, name], entry)
+        if read_settings(text) != {**settings, key: {**there, name: entry}}:
+            raise ProtocolError("the entry does not fit into its text")
+    except (ProtocolError, ValueError, AttributeError) as exc:
+        raise UsageError(f"{path} is left alone: {exc}") from exc
+    if before:
+        write_whole(path + ".bak", before, mode)
+        with open(path, "rb") as file:
+            if file.read() != before:  # the application has written meanwhile
+                raise UsageError(f"{path} is changing: close the application and try again")
+    write_whole(path, (mark + text).encode(), mode)
+    return f"{path} has {name} now" + f"; as it was: {path}.bak" * bool(before)
+
+
+# The verb.
+
+
+def servers_in(path: str, key: str) -> Msg:
+    """Return the servers that a file of settings names; OSError or ValueError if it cannot be."""
+    with open(path, encoding="utf-8-sig") as file:
+        text = file.read()
+    if path.endswith(".toml"):
+        if sys.version_info < (3, 11):
+            raise ValueError("Python has no parser of TOML before 3.11")
+        import importlib
+
+        settings: Any = importlib.import_module("tomllib").loads(text)
+    else:
+        settings = read_settings(text)
+    return object_of(settings, key)
+
+
+def list_configured(args: Any) -> None:
+    """Show which servers are configured for which application, here and for this user."""
+    found = []
+    for app in {id(app): app for app in APPLICATIONS.values()}.values():
+        for path in [*files_of(app), *([app.project] if app.project else [])]:
+            if not os.path.exists(path):
+                continue
+            row: Msg = {"application": app.title, "file": os.path.abspath(path)}
+            try:
+                servers = servers_in(path, app.key)
+                row["servers"] = {name: redact(servers[name]) for name in servers}
+            except (OSError, ValueError, ProtocolError) as exc:
+                row["error"] = str(exc)
+            found.append(row)
+    if args.json:
+        print(json.dumps(found, indent=2))
+        return
+    for row in found:
+        print(one_line(f"{row['application']}: {row['file']}"))  # a name may be hostile
+        for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
+            entry = entry if isinstance(entry, dict) else {}
+            words = [entry.get("command", ""), *entry.get("args", ())]
+            url = [entry[key] for key in ("url", "serverUrl", "httpUrl") if key in entry]
+            print("   ", one_line(f"{name}: {' '.join(map(str, url or words))}"))
+
+
+def configure(args: Any) -> None:
+    """Show the entry of a server for an application, or write it; or list all that there are."""
+    if args.list:
+        return list_configured(args)
+    app: Application = pick("application", args.words[0], APPLICATIONS)
+    name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
+    paths = [app.project] if args.project else files_of(app)
+    if not paths or not paths[0]:
+        raise UsageError(f"{app.title} has no such file here")
+    toml = app.key == "mcp_servers"
+    if args.write and toml:
+        raise UsageError(f"add it to {paths[0]} by hand: only JSON can be written")
+    if args.write:
+        for path in paths:
+            try:
+                print(write_entry(path, app.key, name, entry, args.force))
+            except OSError as exc:
+                raise UsageError(f"{path} is left alone: {exc}") from exc
+        return
+    import shlex
+
+    text = json.dumps({app.key: {name: entry}}, indent=2)
+    print(as_toml(f"{app.key}.{name}", entry) if toml else text)
+    hints = f"in {' and '.join(paths)}" + ("" if toml else "; --write puts it there")
+    if app.command and not args.project:
+        own = {"entry": json.dumps(entry), "named": json.dumps({"name": name, **entry})}
+        hints += "; or: " + app.command.format(name=name, **{k: shlex.quote(own[k]) for k in own})
+    sys.stderr.write(one_line(hints) + "\n")
+
+
+VERBS["config"] = Verb(
+    configure, "APP", "Show how an application is told of a server, or tell it.",
+    f"config cursor {FILE}\nconfig claude-desktop {FILE} --write\nconfig --list", talks=False,
+)
+OPTIONS += [
+    Option("--write", "", "config", "put it into the application's file"),
+    Option("--project", "", "config", "for this folder, not for all that I do"),
+    Option("--name", "NAME", "config", "how the application calls the server"),
+    Option("--force", "", "config", "replace what has that name"),
+    Option("--list", "", "config", "show what is configured, and where"),
 ]
 
 ###############################################################################
@@ -18414,12 +18789,13 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     else:
         args.typed = take_target(args.words) or ""
         args.target = args.typed
-    if row.talks and re.search(r"\.py:\w+$", args.typed):
+    if row.target == "TARGET" and re.search(r"\.py:\w+$", args.typed):
         args.target = [*own_command(), "serve", args.typed]
     if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
         raise UsageError(form, args.verb, "--help")
     needed = len(re.sub(r"\[.*?\]", "", row.form).split())
     few = len(args.words) < needed or not (args.target or args.all)
+    few = few and not (args.list and not args.typed)
     many = len(args.words) > needed and "..." not in row.form
     if few or many or row.target.startswith("FILE") and command:
         raise UsageError(form, args.verb, "--help")

@@ -21,6 +21,7 @@ import dataclasses
 import datetime
 import doctest
 import enum
+import errno
 import functools
 import gc
 import gzip
@@ -38,6 +39,7 @@ import re
 import shlex
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import symtable
@@ -19164,6 +19166,414 @@ class TestReadme:
     def test_limits_are_the_ones_in_the_file(self):
         for limit in (m.MAX_ELEMENTS, m.MAX_DEPTH, m.MAX_IN_FLIGHT, m.MAX_MESSAGE_BYTES >> 20):
             assert f"{limit:,}" in self.TEXT
+
+
+###############################################################################
+# T51. Applications
+###############################################################################
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Give a home folder that has nothing, and stand in an empty folder."""
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "home"
+
+
+class TestEntries:
+    """The entry of a server, in the form of each application."""
+
+    COMMAND = {"command": sys.executable, "args": ["/s.py"], "env": {"K": "v"}}
+    URL, HEADERS = "https://h/mcp", {"Authorization": "Bearer ${TOKEN}"}
+
+    @pytest.mark.parametrize(
+        "app, command, url",
+        [
+            ("claude-code", {"type": "stdio"}, {"type": "http", "url": URL, "headers": HEADERS}),
+            ("cursor", {}, {"url": URL, "headers": HEADERS}),
+            ("vscode", {"type": "stdio"}, {"type": "http", "url": URL, "headers": HEADERS}),
+            ("devin", {}, {"serverUrl": URL, "headers": HEADERS}),
+            ("windsurf", {}, {"serverUrl": URL, "headers": HEADERS}),
+            ("zed", {}, {"url": URL, "headers": HEADERS}),
+            ("gemini", {}, {"httpUrl": URL, "headers": HEADERS}),
+            ("codex", {}, {"url": URL, "http_headers": HEADERS}),
+        ],
+    )
+    def test_each_application_has_a_form_of_its_own(self, app, command, url):
+        row = m.APPLICATIONS[app]
+        made = m.entry_of(row, [sys.executable, "/s.py"], {"K": "v"}, {})
+        assert made == {**command, **self.COMMAND}
+        assert m.entry_of(row, self.URL, {}, self.HEADERS) == url
+
+    def test_claude_desktop_starts_commands_only(self):
+        with pytest.raises(m.UsageError, match="Claude Desktop starts commands only"):
+            m.entry_of(m.APPLICATIONS["claude-desktop"], self.URL, {}, {})
+
+    def test_an_entry_is_absolute_for_an_application_has_no_path(self, home):
+        pathlib.Path("my server.py").write_text("")
+        pathlib.Path("data").mkdir()
+        here = os.getcwd()
+        zed = m.APPLICATIONS["zed"]
+        entry = m.entry_of(zed, "my server.py", {}, {})
+        assert entry == {"command": sys.executable, "args": [os.path.join(here, "my server.py")]}
+        python = os.path.basename(sys.executable)
+        words = [python, "my server.py:app", "data", "./data", ".", "--x=./data", "none.py"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", os.path.dirname(sys.executable))
+            entry = m.entry_of(zed, words, {}, {})
+        assert entry["command"] == sys.executable
+        served = os.path.join(here, "my server.py:app")
+        data = os.path.join(here, "data")
+        assert entry["args"] == [served, "data", data, here, "--x=./data", "none.py"]
+
+    @pytest.mark.parametrize("target", ["none.py", ["no-such-program-anywhere"]])
+    def test_a_command_that_is_not_there_is_no_entry(self, home, target):
+        with pytest.raises(m.UsageError, match="none.py|no-such-program-anywhere"):
+            m.entry_of(m.APPLICATIONS["zed"], target, {}, {})
+
+    @pytest.mark.parametrize(
+        "target, name",
+        [
+            ("server.py", "server"),
+            ("/x/My_Notes.v2.py", "my-notes-v2"),
+            (["python3", "/m.py", "serve", "/x/shop.py:app"], "shop"),
+            (["/usr/bin/python3.9", "-u", "tools.py"], "tools"),
+            (["npx", "-y", "@scope/server-files@1.2", "/tmp"], "server-files"),
+            (["uvx", "mcp-server-git"], "mcp-server-git"),
+            (["docker", "run", "-i", "ghcr.io/some/thing"], "thing"),
+            (["python3"], "python3"),
+            (["-"], "server"),
+            (["a" * 30], "a" * 20),
+            ("https://mcp.example.com:8000/mcp", "mcp-example-com"),
+        ],
+    )
+    def test_a_server_is_named_as_all_applications_take_it(self, target, name):
+        assert m.name_for(target) == name
+
+    def test_toml_is_what_its_parser_reads(self):
+        tomllib = pytest.importorskip("tomllib", reason="Python has it since 3.11")
+        entry = {"command": "C:\\x", "args": ['"', "ä\n"], "env": {"A.b": "c = '", "D": ""}}
+        read = tomllib.loads(m.as_toml("mcp_servers.my-server", entry))
+        assert read == {"mcp_servers": {"my-server": entry}}
+
+
+class TestFiles:
+    """Where an application looks."""
+
+    @pytest.mark.parametrize(
+        "app, platform, path",
+        [
+            ("claude-desktop", "linux", "~/.config/Claude/claude_desktop_config.json"),
+            ("claude-desktop", "darwin",
+             "~/Library/Application Support/Claude/claude_desktop_config.json"),
+            ("claude-desktop", "win32", "/roaming/Claude/claude_desktop_config.json"),
+            ("claude-code", "win32", "~/.claude.json"),
+            ("cursor", "darwin", "~/.cursor/mcp.json"),
+            ("vscode", "linux", "~/.config/Code/User/mcp.json"),
+            ("vscode", "darwin", "~/Library/Application Support/Code/User/mcp.json"),
+            ("vscode", "win32", "/roaming/Code/User/mcp.json"),
+            ("devin", "linux", "~/.codeium/windsurf/mcp_config.json"),
+            ("zed", "linux", "~/.config/zed/settings.json"),
+            ("zed", "darwin", "~/.config/zed/settings.json"),
+            ("zed", "win32", "/roaming/Zed/settings.json"),
+            ("gemini", "linux", "~/.gemini/settings.json"),
+            ("codex", "linux", "~/.codex/config.toml"),
+        ],
+    )  # fmt: skip
+    def test_each_platform_has_its_own(self, home, monkeypatch, app, platform, path):
+        monkeypatch.setenv("APPDATA", "/roaming")
+        assert m.files_of(m.APPLICATIONS[app], platform) == [os.path.expanduser(path)]
+
+    def test_variables_lead_elsewhere_and_unset_ones_nowhere(self, home, monkeypatch):
+        assert m.files_of(m.APPLICATIONS["vscode"], "win32") == []
+        monkeypatch.setenv("XDG_CONFIG_HOME", "/xdg")
+        assert m.files_of(m.APPLICATIONS["vscode"], "linux") == ["/xdg/Code/User/mcp.json"]
+        monkeypatch.setenv("CODEX_HOME", "/codex")
+        assert m.files_of(m.APPLICATIONS["codex"], "linux") == ["/codex/config.toml"]
+
+    def test_claude_desktop_from_the_store_has_files_of_its_own(self, home, monkeypatch):
+        monkeypatch.setenv("LOCALAPPDATA", str(home))
+        monkeypatch.setenv("APPDATA", str(home / "Roaming"))
+        store = home / "Packages" / "Claude_pzs8" / "LocalCache" / "Roaming" / "Claude"
+        store.mkdir(parents=True)
+        app, name = m.APPLICATIONS["claude-desktop"], "claude_desktop_config.json"
+        assert m.files_of(app, "win32") == [str(store / name)]
+        plain = home / "Roaming" / "Claude" / name
+        plain.parent.mkdir(parents=True)
+        plain.write_text("{}")
+        newest = home / "Claude-Data" / "claude_1"
+        newest.mkdir(parents=True)
+        assert m.files_of(app, "win32") == [str(plain), str(store / name), str(newest / name)]
+
+
+class TestPuttingIn:
+    """One entry more, in a text that belongs to somebody else."""
+
+    @pytest.mark.parametrize(
+        "before, after",
+        [
+            ("", '{\n  "s": {\n    "a": 1\n  }\n}\n'),
+            ("{}", '{\n  "s": {\n    "a": 1\n  }\n}'),
+            ("// mine\n", '// mine\n{\n  "s": {\n    "a": 1\n  }\n}\n'),
+            ('{"x": 1.0}', '{\n  "s": {\n    "a": 1\n  },\n  "x": 1.0}'),
+            ('{\n\t"s": {}\n}\n', '{\n\t"s": {\n\t\t"a": 1\n\t}\n}\n'),
+            (
+                '{\r\n    "s": {\r\n        "b": 2, // two\r\n    },\r\n}',
+                '{\r\n    "s": {\r\n        "a": 1,\r\n        "b": 2, // two\r\n    },\r\n}',
+            ),
+            ('{"s": {"b": 2}}', '{"s": {\n    "a": 1,\n    "b": 2}}'),
+            ('{"s": {"a": [2] /* old */, "b": 2}}', '{"s": {"a": 1 /* old */, "b": 2}}'),
+            ('{/* s */ "s": /* "s": {} */ {/**/}}', '{/* s */ "s": /* "s": {} */ {\n    "a": 1\n  /**/}}'),
+            (
+                '{"//": "/*", "t": {"s": {}}, "s": {}}',
+                '{"//": "/*", "t": {"s": {}}, "s": {\n    "a": 1\n  }}',
+            ),
+        ],
+    )  # fmt: skip
+    def test_text_stays_as_it_was_but_for_the_entry(self, before, after):
+        made = m.put_member(before, ["s", "a"], 1)
+        assert made == after
+        assert m.read_settings(made)["s"]["a"] == 1
+
+    def test_whatever_stands_there_stays(self):
+        dice = rng("settings")
+
+        def gap():
+            return dice.choice(["", "", " ", "\n  ", "/* } */", "// {\n", "\t", '/*"*/\n'])
+
+        def value(depth):
+            kind = dice.randint(0, 4)
+            if kind == 0 or not depth:
+                return dice.choice(["1.50", "null", '"a\\"//"', '"/*"', "-0", '",}"', "1e3"])
+            inner = [value(depth - 1) for _ in range(dice.randint(0, 3))]
+            if kind == 1:
+                return "[" + ",".join(gap() + each + gap() for each in inner) + "]"
+            keys = dice.sample(["s", "a", "b", "c{", "d//"], len(inner))
+            members = [f'{gap()}"{k}"{gap()}:{gap()}{v}{gap()}' for k, v in zip(keys, inner)]
+            trailing = "," if members and dice.random() < 0.3 else ""
+            return "{" + ",".join(members) + trailing + gap() + "}"
+
+        done = 0
+        for _ in range(2000):
+            text = gap() + value(3) + gap()
+            try:
+                before = m.read_settings(text)
+                made = m.put_member(text, ["s", "new"], {"x": []})
+            except m.ProtocolError:  # no object, or "s" is none
+                continue
+            assert m.read_settings(made) == {**before, "s": {**before.get("s", {}), "new": {"x": []}}}
+            rest = iter(made)
+            assert all(char in rest for char in text if char != " "), "a character is lost"
+            done += 1
+        assert done > 300
+
+
+class TestConfig:
+    """`config APP TARGET`"""
+
+    @pytest.fixture
+    def server(self, home):
+        pathlib.Path("shop.py").write_text(CLI_SERVER)
+        return os.path.abspath("shop.py")
+
+    def test_it_prints_the_entry_and_says_where_it_goes(self, cli, server, home):
+        status, out, err = cli("config", "claude-desktop", "shop.py", "--env", "K=v")
+        entry = {"command": sys.executable, "args": [server], "env": {"K": "v"}}
+        assert (status, json.loads(out)) == (0, {"mcpServers": {"shop": entry}})
+        assert str(home) in err and "--write" in err
+        assert not home.exists(), "nothing is written"
+
+    def test_it_offers_the_command_of_the_application(self, cli, server):
+        status, out, err = cli("config", "claude-code", "shop.py")
+        words = shlex.split(err.partition("; or: ")[2])
+        assert words[:4] == ["claude", "mcp", "add-json", "shop"]
+        assert {"shop": json.loads(words[4])} == json.loads(out)["mcpServers"]
+        status, out, err = cli("config", "vscode", "shop.py")
+        words = shlex.split(err.partition("; or: ")[2])
+        assert words[:2] == ["code", "--add-mcp"]
+        assert json.loads(words[2]) == {"name": "shop", **json.loads(out)["servers"]["shop"]}
+
+    def test_codex_reads_toml_and_gets_it_printed_only(self, cli, server):
+        status, out, err = cli("config", "codex", "shop.py")
+        assert out.startswith("[mcp_servers.shop]\ncommand = ")
+        status, out, err = cli("config", "codex", "shop.py", "--write")
+        assert (status, out) == (2, "")
+        assert "by hand" in err
+
+    @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+    def test_written_into_a_file_the_rest_stays_with_its_mode_and_a_copy(self, cli, server, home):
+        path = home / ".config" / "zed" / "settings.json"
+        path.parent.mkdir(parents=True)
+        before = '// mine\n{\n  "theme": "dark", // nice\n  "context_servers": {"x": {}},\n}\n'
+        path.write_text(before)
+        path.chmod(0o644)
+        status, out, err = cli("config", "zed", "shop.py", "--write")
+        assert (status, err) == (0, "")
+        assert out == f"{path} has shop now; as it was: {path}.bak\n"
+        text = path.read_text()
+        assert text.startswith('// mine\n{\n  "theme": "dark", // nice\n  "context_servers": {')
+        assert m.read_settings(text)["context_servers"]["shop"]["args"] == [server]
+        assert m.read_settings(text)["context_servers"]["x"] == {}
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+        assert pathlib.Path(f"{path}.bak").read_text() == before
+        assert sorted(os.listdir(path.parent)) == ["settings.json", "settings.json.bak"]
+        assert cli("config", "zed", "shop.py", "--write")[1] == f"{path} has shop as it is\n"
+
+    @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+    def test_a_new_file_is_for_its_owner_alone(self, cli, server, home):
+        assert cli("config", "cursor", "shop.py", "--write")[0] == 0
+        path = home / ".cursor" / "mcp.json"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert [*json.loads(path.read_text())["mcpServers"]] == ["shop"]
+        assert os.listdir(path.parent) == ["mcp.json"]
+
+    def test_an_entry_of_that_name_is_replaced_only_by_force(self, cli, server, home):
+        def servers():
+            return json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]
+
+        cli("config", "cursor", "shop.py", "--write")
+        again = ("config", "cursor", "shop.py", "--write", "--env", "A=b")
+        status, out, err = cli(*again)
+        assert (status, out) == (2, "")
+        assert "has another 'shop': give --name, or --force to replace it" in err
+        assert "env" not in servers()["shop"]
+        assert cli(*again, "--name", "second")[0] == 0
+        assert [*servers()] == ["second", "shop"]
+        assert cli(*again, "--force")[0] == 0
+        assert servers()["shop"]["env"] == {"A": "b"} == servers()["second"]["env"]
+
+    @pytest.mark.parametrize(
+        "text, why",
+        [
+            ('{"a": 1, "a": 2}', "occurs twice"),
+            ("[]", "no JSON object"),
+            ('{"mcpServers": []}', "left alone"),
+            ('{"mcpServers": null}', "left alone"),
+            ('{"mcpServers": {}', "not JSON"),
+            ('{"mcpServers": {}} x', "not JSON"),
+            (b"\xff\xfe{\0}\0", "left alone"),
+            ('{"a": ' + "[" * 10_000, "nested deeper"),
+        ],
+    )  # fmt: skip
+    def test_a_file_that_makes_no_sense_is_left_alone(self, cli, server, home, text, why):
+        path = home / ".cursor" / "mcp.json"
+        path.parent.mkdir(parents=True)
+        before = text if isinstance(text, bytes) else text.encode()
+        path.write_bytes(before)
+        status, out, err = cli("config", "cursor", "shop.py", "--write")
+        assert (status, out) == (2, "")
+        assert why in err and "Traceback" not in err
+        assert path.read_bytes() == before
+        assert os.listdir(path.parent) == ["mcp.json"]
+
+    def test_a_byte_order_mark_stays(self, cli, server, home):
+        path = home / ".cursor" / "mcp.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"\xef\xbb\xbf{}")
+        assert cli("config", "cursor", "shop.py", "--write")[0] == 0
+        assert path.read_bytes().startswith(b'\xef\xbb\xbf{\n  "mcpServers"')
+
+    @pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="links of POSIX")
+    def test_a_link_is_refused(self, cli, server, home):
+        path = home / ".cursor" / "mcp.json"
+        path.parent.mkdir(parents=True)
+        (home / "dotfiles.json").write_text("{}")
+        path.symlink_to(home / "dotfiles.json")
+        status, out, err = cli("config", "cursor", "shop.py", "--write")
+        assert status == 2
+        assert f"is a link to {os.path.realpath(home / 'dotfiles.json')}" in err
+        assert (home / "dotfiles.json").read_text() == "{}" and path.is_symlink()
+
+    def test_an_application_that_writes_meanwhile_wins(self, cli, server, home, monkeypatch):
+        path = home / ".claude.json"
+        home.mkdir()
+        path.write_text('{"n": 1}')
+        sync = os.fsync
+
+        def slow_disk(descriptor):
+            path.write_text('{"n": 2}')
+            sync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", slow_disk)
+        status, out, err = cli("config", "claude-code", "shop.py", "--write")
+        assert (status, out) == (2, "")
+        assert "is changing" in err
+        assert path.read_text() == '{"n": 2}'
+
+    def test_a_disk_that_is_full_leaves_the_file_as_it_was(self, cli, server, home, monkeypatch):
+        path = home / ".claude.json"
+        home.mkdir()
+        path.write_text('{"n": 1}')
+
+        def full(descriptor):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        status, out, err = cli("config", "claude-code", "shop.py", "--write")
+        assert (status, out) == (2, "")
+        assert "No space left on device" in err
+        assert os.listdir(home) == [".claude.json"] and path.read_text() == '{"n": 1}'
+
+    def test_a_project_has_a_file_of_its_own(self, cli, server, home):
+        for app, path in (("claude-code", ".mcp.json"), ("vscode", ".vscode/mcp.json")):
+            assert cli("config", app, "shop.py", "--write", "--project")[0] == 0
+            assert server in pathlib.Path(path).read_text()
+        status, out, err = cli("config", "devin", "shop.py", "--project")
+        assert status == 2 and "no such file" in err
+
+    def test_the_list_shows_what_is_configured_where_and_no_secret(self, cli, server, home):
+        assert cli("config", "--list")[:2] == (0, "")
+        cli("config", "cursor", "shop.py", "--write", "--env", "API_KEY=hunter2")
+        url = "https://h/mcp?token=hunter2"
+        cli("config", "vscode", url, "--write", "--project", "--header", "Authorization: hunter2")
+        (home / ".gemini").mkdir()
+        (home / ".gemini" / "settings.json").write_text("{")
+        status, out, err = cli("config", "--list")
+        lines = out.splitlines()
+        assert (status, err) == (0, "")
+        assert lines[0] == f"Cursor: {home / '.cursor' / 'mcp.json'}"
+        assert lines[1] == f"    shop: {sys.executable} {server}"
+        assert lines[2] == f"VS Code: {os.path.abspath('.vscode/mcp.json')}"
+        assert lines[3] == "    h: https://h/mcp?token=[redacted]"
+        assert lines[4].startswith("Gemini CLI: ") and "not JSON" in lines[5]
+        status, out, err = cli("config", "--list", "--json")
+        assert "hunter2" not in out
+        assert [row["application"] for row in json.loads(out)] == ["Cursor", "VS Code", "Gemini CLI"]
+
+    def test_hostile_names_in_a_file_cannot_move_the_cursor(self, cli, home):
+        pathlib.Path(".mcp.json").write_text('{"mcpServers": {"\\u001b[2Jx": {"command": "y\\r"}}}')
+        assert cli("config", "--list")[1].endswith("\n    x: y\n")
+
+    @pytest.mark.parametrize(
+        "words, problem",
+        [
+            (["emacs", "shop.py"], "no application 'emacs'"),
+            (["cursr", "shop.py"], "did you mean cursor?"),
+            (["cursor"], "as in: mcp_lite config APP TARGET"),
+            (["cursor", "none.py"], "none.py: no such file"),
+        ],
+    )
+    def test_a_wrong_command_line_says_what_is_right(self, cli, server, words, problem):
+        status, out, err = cli("config", *words)
+        assert (status, out) == (2, "")
+        assert problem in err
+
+    @pytest.mark.parametrize("target", ["shop.py", "shop.py:app"])
+    def test_an_application_without_path_or_folder_can_start_what_is_written(self, cli, server, target):
+        entry = json.loads(cli("config", "cursor", target)[1])["mcpServers"]["shop"]
+
+        async def main():
+            command = [entry["command"], *entry["args"]]
+            env = {"PYTHONPATH": str(HERE)} if target == "shop.py" else {}
+            async with m.Client(command, cwd="/", env=env, env_replace=True) as client:
+                assert await client.call("add", {"a": 1}) == 1
+
+        run(main())
 
 
 ###############################################################################
