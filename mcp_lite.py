@@ -18330,7 +18330,7 @@ OPTIONS = [
 ###############################################################################
 # 51. Applications
 ###############################################################################
-# Uses sections 1 to 3, 29, 41, 44, 49 and 50.
+# Uses sections 1 to 3, 26, 29, 31, 41, 44, 49 and 50.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
