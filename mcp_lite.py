@@ -140,11 +140,11 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     Part VIII Forwarding
     47  Forwarding
     Part IX   The command line
-    49  Showing
-    50  Verbs
-    51  Applications
-    52  Options
-    56  Main
+    51  Showing
+    52  Verbs
+    53  Applications
+    54  Options
+    58  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -17314,7 +17314,7 @@ class Guard(Entrance):
 #             await forwarder.reach(conversation, facts, caller)  the FarEnd of a client, opened
 #             await forwarder.relay(ctx, params=None)             a request's result, cut to measure
 #             async with forwarder.hold(): ...                    all connections end with the block
-# Not here. Several servers as one: section 48.
+# Not here. Several servers as one: section 50.
 
 __all__ += ["Forwarder", "ProxyServer"]
 
@@ -17500,7 +17500,7 @@ class ProxyServer(Server):
 # =============================================================================
 
 ###############################################################################
-# 49. Showing
+# 51. Showing
 ###############################################################################
 # Uses sections 1, 2, 9 and 10.
 #
@@ -17508,7 +17508,7 @@ class ProxyServer(Server):
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
 #           2. A trace shows whole messages, but neither secrets nor pages of base64.
 # Plan.     Text for terminals; lists and results as text; the trace.
-# Not here. What is asked for: section 50.
+# Not here. What is asked for: section 52.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -17833,16 +17833,16 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 50. Verbs
+# 52. Verbs
 ###############################################################################
-# Uses sections 1 to 7, 16, 21, 26 to 28, 31, 33, 44, 45 and 49.
+# Uses sections 1 to 7, 16, 21, 26 to 28, 31, 33, 44, 45 and 51.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
 # Plan.     Values from words; CommandLine, with a method for each verb; what to serve; VERBS.
-# Not here. How a command line is read: section 52. How it ends: 54.
+# Not here. How a command line is read: section 54. How it ends: 54.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -18328,9 +18328,9 @@ OPTIONS = [
 ]
 
 ###############################################################################
-# 51. Applications
+# 53. Applications
 ###############################################################################
-# Uses sections 1 to 3, 26, 29, 31, 41, 44, 49 and 50.
+# Uses sections 1 to 3, 26, 29, 31, 41, 44, 51 and 52.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -18686,9 +18686,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 52. Options
+# 54. Options
 ###############################################################################
-# Uses sections 1, 2, 41, 49 and 50.
+# Uses sections 1, 2, 41, 51 and 52.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -18696,7 +18696,7 @@ OPTIONS += [
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
 # Plan.     read_options(); parse_command_line(); the target among the words; our own command;
 #           the help, and the next command to type after an error.
-# Not here. What the verbs do: section 50.
+# Not here. What the verbs do: section 52.
 
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output"}
 
@@ -18880,16 +18880,16 @@ def typed(args: Any, *words: str) -> str:
     return f"{program()} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
 
 ###############################################################################
-# 56. Main
+# 58. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 16, 49, 50 and 52.
+# Uses sections 1, 2, 9, 16, 51, 52 and 54.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     interruptible(); main().
-# Not here. What the verbs do: section 50.
+# Not here. What the verbs do: section 52.
 
 #: Signals that end the command line; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
