@@ -11908,6 +11908,7 @@ BODY_SECONDS = 60.0  # for a request's body
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
 MAX_LINGER_BYTES = 4 * MAX_MESSAGE_BYTES  # ... which is read and thrown away
+MAX_SPARED_BYTES = 64 * 1024  # a refused body up to this is read, and the connection goes on
 MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
 
 TOO_MANY_BODIES = "too many requests are being sent: try again later"
@@ -11923,6 +11924,7 @@ class HTTPRequest(NamedTuple):
     body: bytes
     address: str
     root: str = ""  # the path before ours, where we are mounted
+    who: Any = None  # what the engine's look at the head has found out
 
 
 # The states of a response.
@@ -12090,19 +12092,21 @@ class SocketResponse(Response):
 
 
 @types.coroutine
-def isolated(coro: Coroutine[Any, Any, Any]) -> Generator[Any, Any, None]:
-    """Run a coroutine in this task, but with context variables of its own.
+def isolated(
+    coro: Coroutine[Any, Any, Any], context: contextvars.Context
+) -> Generator[Any, Any, Any]:
+    """Run a coroutine in this task, but with these context variables; return its result.
 
     A connection's task serves many requests, perhaps of many users behind one proxy: what a
     handler sets for one of them, the next must not see. It costs 1 us, a task of its own 15 us.
     """
-    step = contextvars.copy_context().run
+    step = context.run
     resume, value = coro.send, None
     while True:
         try:
             awaited = step(resume, value)
-        except StopIteration:
-            return
+        except StopIteration as exc:
+            return exc.value
         try:
             value, resume = (yield awaited), coro.send
         except BaseException as exc:
@@ -12139,7 +12143,7 @@ class Connection:
 
     __slots__ = ("listener", "reader", "writer", "transport", "decoder", "address", "response",
                  "deadline", "waiting_for", "turn", "unsent", "discard_left", "ended",
-                 "held", "task")  # fmt: skip
+                 "held", "task", "context", "who", "refused")  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -12154,6 +12158,11 @@ class Connection:
         #: bytes that are still thrown away after a refused request, once there was one
         self.discard_left: int | None = None
         self.ended = False  # the client will send no more
+        #: of a request whose head was looked at before its body came: where that was done, what it
+        #: found out, and whether it was the answer, so that the body is thrown away
+        self.context: contextvars.Context | None = None
+        self.who: Any = None
+        self.refused = False
 
     def begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Begin to serve a client, if there is room for another connection."""
@@ -12201,7 +12210,10 @@ class Connection:
                 request = await self._next()
                 if request is None:
                     break
-                await self._answer(*request)
+                if self.refused:  # that was its body
+                    self.refused = False
+                else:
+                    await self._answer(*request)
         except ProtocolError as exc:
             self.refuse(exc)
         # Closing with input unread would reset the connection, and the answer be lost: what still
@@ -12229,9 +12241,10 @@ class Connection:
             what = "body" if head is not None else "head" if decoder.buffer else "request"
             if what != self.waiting_for:
                 self.waiting_for, self.unsent = what, -1
-                self.deadline = self.listener.now + PATIENCE[what]
                 if head is not None:
-                    self._expect_body(head)
+                    await self._expect_body(head)
+                patience = LINGER_SECONDS if self.refused else PATIENCE[what]
+                self.deadline = self.listener.now + patience
             data = await self.reader.read(READ_BYTES)
             if not data or self.discard_left is not None:  # the latter: its time was up
                 return None
@@ -12241,9 +12254,23 @@ class Connection:
         self.waiting_for = ""
         return items[0]  # type: ignore[no-any-return]
 
-    def _expect_body(self, head: RequestHead) -> None:
+    async def _expect_body(self, head: RequestHead) -> None:
         """Let the rest of a request come, unless its head is reason enough to refuse it."""
-        self.listener.screen(head.method, head.path, head.headers)
+        self.deadline = float("inf")  # who asks others about a token has a deadline of its own
+        self.context = contextvars.copy_context()
+        look = self.listener.screen(head.method, head.path, head.query, head.headers)
+        try:
+            self.who = await isolated(look, self.context)
+        except ProtocolError as exc:
+            # RFC 9112 §9.3 -- the connection can go on if the whole body is read; a short one is
+            # on its way already, unless the client waits to be told
+            if not head.keep_alive or wants_continue(head) or self.listener.stopping:
+                raise
+            if not 0 <= head.size <= MAX_SPARED_BYTES:
+                raise
+            self._write_refusal(exc)
+            self.refused, self.context = True, None
+            return
         self._hold(len(self.decoder.buffer))
         if wants_continue(head) and not self.decoder.buffer:
             self.writer.write(CONTINUE)
@@ -12261,11 +12288,13 @@ class Connection:
         self.response = response = SocketResponse(self, head)
         self.deadline = float("inf")
         began = listener.loop.time() if logger.isEnabledFor(logging.INFO) else 0
-        request = HTTPRequest(head.method, head.path, head.query, head.headers, body, self.address)
+        request = HTTPRequest(head.method, head.path, head.query, head.headers, body, self.address,
+                              "", self.who)  # fmt: skip
+        context, self.context, self.who = self.context or contextvars.copy_context(), None, None
         if self.transport.is_closing():
             response.lose()
         try:
-            await isolated(listener.handle(request, response))
+            await isolated(listener.handle(request, response), context)
             if not response.done:
                 await response.finished()
         except ProtocolError:
@@ -12289,17 +12318,20 @@ class Connection:
 
     def refuse(self, exc: ProtocolError) -> None:
         """Answer what cannot be understood, and serve nothing more. RFC 9112 §6.3"""
-        logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
-        body = encode(error(None, wire_error(exc)))
-        fields = (*refusal_headers(exc).items(), ("connection", "close"))
-        head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
-        self.writer.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
+        self._write_refusal(exc, ("connection", "close"))
         self.waiting_for, self.discard_left = "", MAX_LINGER_BYTES
         self.decoder.buffer.clear()
         self._hold(0)
         self.deadline = self.listener.loop.time() + LINGER_SECONDS
         if self.writer.can_write_eof():
             self.writer.write_eof()
+
+    def _write_refusal(self, exc: ProtocolError, *more: tuple[str, str]) -> None:
+        logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
+        body = encode(error(None, wire_error(exc)))
+        fields = (*refusal_headers(exc).items(), *more)
+        head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
+        self.writer.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
 
     # Time.
 
@@ -12325,7 +12357,7 @@ class Connection:
     def expire(self, now: float) -> None:
         """Close after a deadline: with 408 if a request was on its way, else without a word."""
         unsent = self.transport.get_write_buffer_size()
-        if self.waiting_for in ("head", "body"):
+        if self.waiting_for in ("head", "body") and not self.refused:
             self.refuse(ProtocolError("the request did not come in time", http_status=408))
         elif unsent and unsent != self.unsent:  # slow, but not dead
             self.unsent, self.deadline = unsent, now + STALL_SECONDS
@@ -12357,7 +12389,7 @@ SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
 
 
 
-def _pass(*_: Any) -> None:
+async def _pass(*_: Any) -> None:
     """Let every request come."""
 
 
@@ -12365,10 +12397,12 @@ class Listener:
     """Listening sockets and their connections."""
 
     def __init__(
-        self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES, screen: Callable[..., Any] = _pass
-    ) -> None:
+        self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES,
+        screen: Callable[..., Coroutine[Any, Any, Any]] = _pass,
+    ) -> None:  # fmt: skip
         self.handle, self.max_body = handle, max_body
-        #: screen(method, path, headers) may refuse a request before its body is there
+        #: screen(method, path, query, headers) may refuse a request before its body is there; what
+        #: it returns is the request's `who`. It is not asked where head and body come as one.
         self.screen = screen
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
@@ -13006,8 +13040,8 @@ def counted_as(caller: Caller) -> str:
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
-#           2. Host, Origin and token are checked in this order, before anything else is looked at;
-#              known tokens even before the body is read.
+#           2. Host, Origin and token are checked in this order, before anything else is looked at,
+#              and before the body is read.
 #           3. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
 #              idle, and are bounded in number: in all, and for each owner.
 # Plan.     Guard, who may come in; SessionTable; Endpoint; PairRoutes, HTTP+SSE.
@@ -13025,6 +13059,9 @@ class Identity(NamedTuple):
 
     principal: Any = None
     owner: str = ""  # the stable key of the principal
+
+
+ANYBODY = Identity()
 
 
 class Entrance:
@@ -13049,8 +13086,8 @@ class Entrance:
         for principal in self.tokens.values():
             owner_of(principal, key)  # one without a stable key is an error at the start
 
-    def known(self, headers: Mapping[str, str]) -> Identity | None:
-        """Return whose token a request has, None if verify() must say; ProtocolError 401."""
+    async def identify(self, headers: Mapping[str, str], query: str) -> Identity:
+        """Return whose token a request has; ProtocolError 401 without a right one."""
         from hmac import compare_digest
 
         token = bearer_of(headers)
@@ -13058,22 +13095,12 @@ class Entrance:
             # All are compared, each in constant time: how long it takes says nothing.
             same = [who for known, who in self.tokens.items()
                     if compare_digest(known.encode(), token.encode())]  # fmt: skip
+            if not same and self.verify is not None:
+                principal = await _maybe_await(self.verify(token))
+                same = [] if principal is None else [principal]
             if same:
                 return Identity(same[0], owner_of(same[0], self.key))
-            if self.verify is not None:
-                return None
         raise ProtocolError("a valid bearer token is needed", http_status=401)
-
-    async def identify(self, headers: Mapping[str, str], query: str) -> Identity:
-        """Return whose token a request has; ProtocolError 401 without a right one."""
-        who = self.known(headers)
-        if who is None and self.verify is not None:
-            principal = await _maybe_await(self.verify(bearer_of(headers) or ""))
-            if principal is not None:
-                who = Identity(principal, owner_of(principal, self.key))
-        if who is None:
-            raise ProtocolError("a valid bearer token is needed", http_status=401)
-        return who
 
     def wants(self, scope: str) -> dict[str, str]:
         """Return the header that tells of a missing scope. RFC 6750 §3.1"""
@@ -13200,22 +13227,22 @@ class Endpoint:
         if self._sweeper is None:
             self.now = self.loop.time()
             self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
-        method, headers, where = request.method, request.headers, request.path.rstrip("/")
+        method, headers = request.method, request.headers
         try:
-            self.check_host(method, where, headers)
+            who = request.who
+            if who is None:
+                who = await self.screen(method, request.path, request.query, headers)
             if "origin" in headers:
                 response.headers = cors_headers(headers["origin"])
-            methods = self.methods_at(where)
+            methods = self.routes[request.path.rstrip("/")]
             if method not in methods:
                 await self._other(method, methods, request, response)
                 return
-            principal, owner = None, ""
-            if self.entrance.closed and (method, where) not in self.public:
-                principal, owner = await self.entrance.identify(headers, request.query)
+            if who is not ANYBODY:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
                 headers = {key: headers[key] for key in headers if key != "authorization"}
-            caller = Caller(headers, principal, owner, request.address)
+            caller = Caller(headers, who.principal, who.owner, request.address)
             await methods[method](request, response, caller)
         except ProtocolError as exc:
             await self.refuse(response, exc)
@@ -13225,13 +13252,25 @@ class Endpoint:
         if not self.any_host or (method, where) not in self.any_host:
             self.gate.check(headers)
 
-    def screen(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Raise ProtocolError for a request that is refused, whatever its body will be."""
+    async def screen(
+        self, method: str, path: str, query: str, headers: Mapping[str, str]
+    ) -> Identity:
+        """Return who sends a request; ProtocolError if it is refused, whatever its body will be."""
         where = path.rstrip("/")
         self.check_host(method, where, headers)
-        self.methods_at(where)
-        if self.entrance.closed and (method, where) not in self.public:
-            self.entrance.known(headers)
+        try:
+            known = method in self.methods_at(where)  # who only asks what there is, is not asked
+            if known and self.entrance.closed and (method, where) not in self.public:
+                return await self.entrance.identify(headers, query)
+            return ANYBODY
+        except ProtocolError as exc:
+            if "origin" in headers:  # a page must be able to read why
+                exc.headers = {**exc.headers, **cors_headers(headers["origin"])}
+            raise
+        except Exception as exc:
+            logger.error("whose token it is cannot be found out", exc_info=exc)
+            problem = "whose token it is cannot be found out"
+            raise ProtocolError(problem, INTERNAL_ERROR, http_status=500) from exc
 
     def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
         """Return what serves a path, by method."""
@@ -13809,7 +13848,8 @@ class ASGIApp:
         request = self._request(scope, endpoint.path)
         self._warn(scope, endpoint)
         try:
-            endpoint.screen(request.method, request.path, request.headers)
+            head = (request.method, request.path, request.query, request.headers)
+            who = await endpoint.screen(*head)
             body = await self._body(receive)
         except ProtocolError as exc:
             await endpoint.refuse(response, exc)
@@ -13817,7 +13857,8 @@ class ASGIApp:
         if body is None:
             return
         # In tasks of their own: whatever becomes of this connection, the request goes on.
-        endpoint.tasks.spawn(self._answer(endpoint, request._replace(body=body), response))
+        request = request._replace(body=body, who=who)
+        endpoint.tasks.spawn(self._answer(endpoint, request, response))
         if response.done:
             return
         watch = asyncio.ensure_future(self._watch(receive, response))
@@ -16972,7 +17013,7 @@ MAX_CACHED_TOKENS = 10_000  # that were found right; about 1 KiB each
 CACHE_SECONDS = 60.0  # for which a token is right without a second look, even if it is revoked
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
-ANYBODY = "(anybody)"  # the audience of tokens that are for no server in particular
+ANY_SERVER = "(any server)"  # the audience of tokens that are for no server in particular
 RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
 
 
@@ -17155,8 +17196,8 @@ def introspection(
             named = issuer or doc.get("iss") or origin_of(url)
             told = {"iss": named, "exp": now + CACHE_SECONDS, **doc}
             if meant is None:
-                told["aud"] = ANYBODY
-            check_claims(told, named, meant or [ANYBODY], now)
+                told["aud"] = ANY_SERVER
+            check_claims(told, named, meant or [ANY_SERVER], now)
             return principal_of(doc, named)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)

@@ -12468,21 +12468,180 @@ class TestOwnersOverHTTP:
 
         run(main())
 
+
+class TestBeforeTheBody:
+    """A token is judged when the head is there: whoever has none makes us read no body."""
+
+    JUDGED = contextvars.ContextVar("judged", default="nobody")
+
+    def app(self):
+        app = demo()
+
+        @app.tool
+        async def judged() -> str:
+            return self.JUDGED.get()
+
+        return app
+
+    def verifier(self, seen):
+        async def verify(token):
+            await asyncio.sleep(0)
+            seen.append(token)
+            self.JUDGED.set(token)
+            return {"ann": "ann", "bob": "bob"}.get(token)
+
+        return verify
+
+    @staticmethod
+    def head(token, *more, size=None):
+        lines = ["POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json",
+                 f"Authorization: Bearer {token}", *more]  # fmt: skip
+        lines += [] if size is None else [f"Content-Length: {size}"]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    MODERN = ("MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: judged")
+
+    @pytest.mark.parametrize("how", ["token", "verify"])
     @pytest.mark.parametrize("asgi", [False, True])
-    def test_a_wrong_token_is_refused_before_its_body_is_read(self, asgi):
+    def test_a_wrong_token_is_refused_before_its_body_is_read(self, asgi, how):
         async def main():
+            options = {how: "right" if how == "token" else self.verifier([])}
             if asgi:
-                async with asgi_app(demo(), token="right") as app:
+                async with asgi_app(demo(), **options) as app:
                     call = ASGI(app, body=b"x" * 100, pieces=50, authorization="Bearer wrong")
                     assert (await call.answer())[0] == 401 and len(call.todo) == 50
                 return
+            async with demo().http(port=0, **options) as server:
+                async with await Wire.open(server.url) as wire:
+                    wire.send(self.head("wrong", size=15_000_000))
+                    status, fields, _ = await wire.answer()
+                    assert status == 401 and fields["connection"] == "close"
+                    assert await wire.everything() == b""
+
+        run(main())
+
+    def test_a_short_body_that_is_refused_is_read_and_the_connection_goes_on(self):
+        seen = []
+
+        async def main():
+            msg, _ = modern_call("judged")
+            body = json.dumps(msg).encode()
+            async with self.app().http(port=0, verify=self.verifier(seen)) as server:
+                async with await Wire.open(server.url) as wire:
+                    for token in ("eve", "ann", "eve", "bob"):
+                        wire.send(self.head(token, *self.MODERN, size=len(body)))
+                        await until(lambda: seen[-1:] == [token])
+                        if token == "eve":
+                            status, fields, _ = await wire.answer()
+                            assert status == 401 and "connection" not in fields
+                            wire.send(body)
+                        else:
+                            wire.send(body)
+                            status, _, answer = await wire.answer()
+                            text = json.loads(answer)["result"]["content"][0]["text"]
+                            assert (status, text) == (200, token)
+            assert seen == ["eve", "ann", "eve", "bob"], "each was judged once"
+
+        run(main())
+
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_a_body_of_64_kib_is_the_longest_that_is_spared(self, more):
+        async def main():
+            size = m.MAX_SPARED_BYTES + more
             async with demo().http(port=0, token="right") as server:
                 async with await Wire.open(server.url) as wire:
-                    wire.send(
-                        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
-                        b"Content-Length: 15000000\r\n\r\n"
-                    )
+                    wire.send(self.head("wrong", size=size))
+                    fields = (await wire.answer())[1]
+                    assert ("connection" in fields) == bool(more)
+                    wire.send(b"x" * size)
+                    if not more:
+                        wire.send(self.head("wrong", size=1))
+                        assert (await wire.answer())[0] == 401
+
+        run(main())
+
+    def test_a_body_that_nobody_can_measure_or_that_waits_is_refused_with_the_connection(self):
+        async def main():
+            async with demo().http(port=0, token="right") as server:
+                for more in (["Transfer-Encoding: chunked"],
+                             ["Expect: 100-continue", "Content-Length: 5"],
+                             ["Connection: close", "Content-Length: 5"]):  # fmt: skip
+                    async with await Wire.open(server.url) as wire:
+                        wire.send(self.head("wrong", *more))
+                        status, fields, _ = await wire.answer()
+                        assert status == 401 and fields["connection"] == "close"
+                        assert await wire.everything() == b"", "no 100, and no second answer"
+
+        run(main())
+
+    def test_who_waits_for_100_hears_it_when_the_token_is_right(self):
+        seen = []
+
+        async def main():
+            async with demo().http(port=0, verify=self.verifier(seen)) as server:
+                async with await Wire.open(server.url) as wire:
+                    body = json.dumps(hello()).encode()
+                    wire.send(self.head("ann", "Expect: 100-continue", size=len(body)))
+                    assert await wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+                    await wire.reader.readline()
+                    wire.send(body)
+                    assert (await wire.answer())[0] == 200 and seen == ["ann"]
+
+        run(main())
+
+    def test_a_refused_body_that_does_not_come_gets_no_second_answer(self, monkeypatch):
+        monkeypatch.setattr(m, "LINGER_SECONDS", -1.0)
+        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
+
+        async def main():
+            async with demo().http(port=0, token="right") as server:
+                async with await Wire.open(server.url) as wire:
+                    wire.send(self.head("wrong", size=9) + b"x")
                     assert (await wire.answer())[0] == 401
+                    assert await wire.everything() == b""
+
+        run(main())
+
+    def test_a_judge_that_fails_answers_500_before_the_body_and_one_that_hangs_can_be_left(self, caplog):
+        async def main():
+            asked = asyncio.Event()
+
+            async def verify(token):
+                if token == "fail":
+                    raise ConnectionError("secret")
+                asked.set()
+                await asyncio.get_running_loop().create_future()
+
+            async with demo().http(port=0, verify=verify, grace=0.01) as server:
+                async with await Wire.open(server.url) as wire:
+                    wire.send(self.head("fail", size=15_000_000))
+                    status, _, body = await wire.answer()
+                    assert status == 500 and b"secret" not in body
+                wire = await Wire.open(server.url)
+                wire.send(self.head("hang", size=5))
+                await asked.wait()
+            wire.drop()
+
+        run(main())
+        assert "ConnectionError: secret" in caplog.text
+
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_a_page_can_read_why_and_a_preflight_needs_no_token(self, asgi):
+        async def main():
+            origin = "http://localhost:3000"
+            if asgi:
+                async with asgi_app(demo(), token="right") as app:
+                    call = ASGI(app, body=b"x", origin=origin)
+                    status, fields, _ = await call.answer()
+                    asked = ASGI(app, "OPTIONS", origin=origin, access_control_request_method="POST")
+                    assert (await asked.answer())[0] == 204
+            else:
+                async with demo().http(port=0, token="right") as server:
+                    async with await Wire.open(server.url) as wire:
+                        wire.send(self.head("wrong", f"Origin: {origin}", size=5))
+                        status, fields, _ = await wire.answer()
+            assert (status, fields["access-control-allow-origin"]) == (401, origin)
+            assert "WWW-Authenticate" in fields["access-control-expose-headers"]
 
         run(main())
 
