@@ -12530,7 +12530,7 @@ class TestBeforeTheBody:
                 async with await Wire.open(server.url) as wire:
                     for token in ("eve", "ann", "eve", "bob"):
                         wire.send(self.head(token, *self.MODERN, size=len(body)))
-                        await until(lambda: seen[-1:] == [token])
+                        await until(lambda token=token: seen[-1:] == [token])
                         if token == "eve":
                             status, fields, _ = await wire.answer()
                             assert status == 401 and "connection" not in fields
