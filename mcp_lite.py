@@ -144,6 +144,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     52  Verbs
     53  Applications
     54  Options
+    55  Rules for servers
+    56  Checks
     58  Main
 
 
@@ -9761,6 +9763,8 @@ class Client:
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
+        #: why the server was started a second time: some end at a first message that is new to them
+        self.started_again = ""
 
     # The connection.
 
@@ -9883,6 +9887,7 @@ class Client:
         if self.pinned or isinstance(self.target, (Server, Transport)):
             raise ConnectionClosed(str(lost))
         logger.info("%s; it is started again", lost)
+        self.started_again = str(lost)
         self.peer = Peer("the server", self._serve, self._on_notification)
         await self._open()
 
@@ -18296,12 +18301,12 @@ def one_of(*known: str) -> Callable[[str], str]:
 class Verb(NamedTuple):
     """A word of the command line."""
 
-    method: Any  #: the function that does it: of a CommandLine, or of the arguments if not `talks`
+    method: Any  #: the function that does it: of what `talks`, or of the arguments
     form: str  #: the words that it takes, besides the target
     about: str
     example: str  #: command lines, less the program; they end with a target
     target: str = "TARGET"
-    talks: bool = True  #: whether it talks to the target as a client
+    talks: Any = CommandLine  #: the class of what talks to the target as a client, if it does
 
 
 class Option(NamedTuple):
@@ -18338,9 +18343,9 @@ VERBS: dict[str, Verb] = {
     "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered.",
                   f"login {REMOTE}", "URL"),
     "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all.",
-                   f"logout {REMOTE}\nlogout --all", "URL", False),
+                   f"logout {REMOTE}\nlogout --all", "URL", None),
     "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
-                  f"serve {FILE}\nserve {FILE}:app --http 8000", "FILE.py[:APP]", False),
+                  f"serve {FILE}\nserve {FILE}:app --http 8000", "FILE.py[:APP]", None),
 }  # fmt: skip
 OPTIONS = [
     Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
@@ -18716,7 +18721,7 @@ def configure(args: Any) -> None:
 
 VERBS["config"] = Verb(
     configure, "APP", "Show how an application is told of a server, or tell it.",
-    f"config cursor {FILE}\nconfig claude-desktop {FILE} --write\nconfig --list", talks=False,
+    f"config cursor {FILE}\nconfig claude-desktop {FILE} --write\nconfig --list", talks=None,
 )
 OPTIONS += [
     Option("--write", "", "config", "put it into the application's file"),
@@ -18921,6 +18926,836 @@ def typed(args: Any, *words: str) -> str:
     return f"{program()} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
 
 ###############################################################################
+# 55. Rules for servers
+###############################################################################
+# Pure. Uses sections 1 to 4, 12, 26 and 34.
+#
+# Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
+#           application. Its author finds out late, from users, and one application at a time.
+# Rules.    1. All that is known stands in one table, with the day on which it was read, and the
+#              place where it was read: applications change without notice.
+#           2. A finding says what is wrong, where, for whom, and what to do about it.
+#           3. What a server has sent may be anything; a judgement of it raises nothing.
+# Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
+#           and annotations; findings_of(), which makes them all.
+# Not here. Faults that only show while a server is at work: section 56.
+
+RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
+
+ERROR, WARNING, NOTE = "error", "warning", "note"  # a note is nobody's fault
+PROFILES = ("claude", "openai", "gemini", "cursor", "vscode")
+
+MAX_INSTRUCTIONS_CHARS = 2048  # of which an application shows its model anything
+MAX_DESCRIPTION_CHARS = 1024  # that a provider takes for a tool
+MAX_CURSOR_NAME_CHARS = 60  # of the server's name and the tool's together
+
+#: What a tool may be called.
+NAME_PATTERNS = {
+    "claude": "[a-zA-Z0-9_-]{1,64}", "openai": "[a-zA-Z0-9_-]{1,64}",
+    "gemini": "[a-zA-Z_][a-zA-Z0-9_.:-]{0,62}", "vscode": ".{1,64}",
+}  # fmt: skip
+#: How many tools there may be, of all servers together.
+MOST_TOOLS = {"cursor": 40, "openai": 128, "vscode": 128}
+#: Keywords that a declaration of a function cannot have, for Gemini.
+NOT_FOR_GEMINI = frozenset(
+    "$ref $defs const oneOf not if propertyNames patternProperties exclusiveMinimum"
+    " exclusiveMaximum dependentSchemas".split()
+)
+GEMINI_FORMATS = frozenset("enum date-time int32 int64 float double".split())
+
+
+class Rule(NamedTuple):
+    """One thing that can be wrong, or unwise."""
+
+    name: str
+    level: str
+    text: str
+    remedy: str
+    #: a page of the specification, or "owner/repository#number", or a name
+    source: str
+    #: who suffers, of PROFILES; everybody, if it is empty
+    breaks: tuple[str, ...] = ()
+
+
+RULES: dict[str, Rule] = {
+    row.name: row
+    for row in (
+        # What the lists say.
+        Rule("same-name", ERROR, "two have one name: only one can be reached",
+             "rename one", "spec: server/tools#tool-names"),
+        Rule("tool-name", WARNING, "the name of a tool has other characters, or is too long",
+             "1 to 128 of A-Z a-z 0-9 _ - .", "spec: server/tools#tool-names"),
+        Rule("refused-name", WARNING, "applications refuse the name, or all tools because of it",
+             "at most 60 of a-z 0-9 _ -, and a letter first", "openai/codex#8694",
+             tuple(NAME_PATTERNS)),
+        Rule("long-name", WARNING, "the server's and the tool's name are too long together: the "
+             "tool vanishes", "shorten one of them", "sparfenyuk/mcp-proxy#45", ("cursor",)),
+        Rule("many-tools", WARNING, "there are more tools than an application takes",
+             "join tools that belong together, or split the server",
+             "microsoft/vscode-copilot-release#11653", tuple(MOST_TOOLS)),
+        Rule("no-description", WARNING, "there is no description: the model has the name alone",
+             "say when to use it, and what comes back", "7shep/mcp-linter"),
+        Rule("silent-arguments", NOTE, "arguments have no description",
+             "describe each: its meaning, its form, an example", "7shep/mcp-linter"),
+        Rule("long-description", WARNING, "the description is longer than a provider takes",
+             f"at most {MAX_DESCRIPTION_CHARS:,} characters", "cejor6/mcpconform", ("openai",)),
+        Rule("long-instructions", WARNING, "the instructions are cut off",
+             f"at most {MAX_INSTRUCTIONS_CHARS:,} characters", "measured with Claude Code 2.1.285",
+             ("claude",)),
+        Rule("contradiction", WARNING, "the annotations contradict each other",
+             "destructiveHint and idempotentHint are for tools that change something",
+             "spec: server/tools#tool"),
+        Rule("no-uri", ERROR, "this is no URI", "scheme:path", "spec: server/resources#resource"),
+        # Schemas.
+        Rule("bad-schema", ERROR, "this is no usable JSON Schema", "JSON Schema 2020-12",
+             "spec: basic/index#json-schema-usage"),
+        Rule("no-object", ERROR, "an inputSchema is a schema of an object",
+             '{"type": "object", "additionalProperties": false} for no arguments',
+             "spec: server/tools#tool"),
+        Rule("required-unknown", ERROR, "an argument is required that the schema does not have",
+             "add it to properties, or take it out of required", "cejor6/mcpconform"),
+        Rule("choice-on-top", ERROR, "oneOf, anyOf or allOf at the top of an inputSchema: all "
+             "tools are refused, or this one vanishes", "put the choice into a property",
+             "anthropics/claude-code#95504", ("claude", "openai")),
+        Rule("no-items", WARNING, "an array without items: the tool is refused",
+             "say what the array holds", "microsoft/vscode#246119",
+             ("gemini", "openai", "vscode")),
+        Rule("any-value", WARNING, "an argument without a type: models guess",
+             "give it a type, an enum, or a choice of types", "7shep/mcp-linter"),
+        Rule("bad-default", WARNING, "the default does not fit its own schema",
+             "correct one of them", "JSON Schema 2020-12 §9.2"),
+        Rule("not-for-gemini", WARNING, "keywords that a declaration of a function has not",
+             "say it in simpler ones, or in the description",
+             "taylorwilsdon/google_workspace_mcp#1099", ("gemini",)),
+        Rule("bad-header", ERROR, "x-mcp-header is used wrongly: clients must drop the tool",
+             "a header name, unique, on a string, an integer or a boolean",
+             "spec: server/tools#x-mcp-header"),
+        Rule("output-not-object", WARNING, "the outputSchema is not of an object: clients before "
+             "the newest revision may drop all tools", '{"type": "object", ...}',
+             "opentokenz/mcpx#28"),
+        Rule("unseen", NOTE, "older revisions do not have it: it is left out there",
+             "let the descriptions stand without it", "spec: basic/versioning"),
+        # What a server does.
+        Rule("stdout", ERROR, "it prints to standard output, which is the protocol's",
+             "print to standard error", "spec: basic/transports/stdio"),
+        Rule("slow-start", WARNING, "it is slow to start: applications give up after 10 s or so",
+             "import and connect when the first call needs it", "openai/codex"),
+        Rule("ends-early", WARNING, "it ends when the first message is not `initialize`; newer "
+             "clients begin with server/discover", "answer with an error",
+             "spec: basic/transports/stdio#backward-compatibility"),
+        Rule("no-list", ERROR, "a list that was declared cannot be read",
+             "answer it, or do not declare it", "spec: server/tools#capabilities"),
+        Rule("endless", ERROR, "the pages of a list do not end",
+             "no nextCursor on the last page", "spec: server/utilities/pagination"),
+        Rule("order", WARNING, "a list comes in another order when it is read again",
+             "sort it: caches of clients and models depend on it",
+             "spec: server/tools#capabilities"),
+        Rule("bad-hint", WARNING, "ttlMs or cacheScope makes no sense",
+             "a number from 0 on; public or private", "spec: server/utilities/caching"),
+        Rule("wrong-code", WARNING, "what cannot be is not refused as it should be",
+             "answer with the error code that is due", "spec: server/tools#error-handling"),
+        Rule("silence", ERROR, "a request that makes no sense gets no answer",
+             "answer every request", "JSON-RPC 2.0 §5"),
+        Rule("death", ERROR, "it ended", "a request must not end a server", "JSON-RPC 2.0 §5"),
+        Rule("blocks", WARNING, "it answers nothing else meanwhile: it blocks its event loop",
+             "make the handler a plain `def`, or await what it waits for",
+             "modelcontextprotocol/python-sdk#1839"),
+        Rule("failed-call", WARNING, "a call without arguments failed", "see its message",
+             "spec: server/tools#error-handling"),
+        Rule("bad-output", ERROR, "structuredContent does not fit the outputSchema",
+             "correct one of them", "spec: server/tools#output-schema"),
+        Rule("no-text", WARNING, "there is structuredContent, and no text for older clients",
+             "add it as JSON in a text block", "spec: server/tools#structured-content"),
+        Rule("long-result", WARNING, "the result is longer than an application takes",
+             "give less, and pages", "measured with Claude Code 2.1.285", ("claude",)),
+        Rule("origin", ERROR, "any web page may call it: a foreign Origin is let in",
+             "answer 403 to an Origin that is not yours",
+             "spec: basic/transports/streamable-http"),
+        Rule("host", ERROR, "any web page may call it: a foreign Host is let in on loopback",
+             "check Host, too: DNS can be rebound",
+             "spec: basic/transports/streamable-http"),
+        Rule("open-door", WARNING, "it is not on loopback, and wants no login",
+             "ask for a token", "spec: basic/transports/streamable-http"),
+        Rule("headers", ERROR, "headers that contradict the body are let in",
+             "answer 400", "spec: basic/transports/streamable-http#server-validation"),
+        Rule("no-metadata", ERROR, "a 401 does not lead to the resource metadata",
+             "WWW-Authenticate: Bearer resource_metadata=...",
+             "spec: basic/authorization/authorization-server-discovery"),
+    )
+}  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """A rule that is broken somewhere."""
+
+    rule: Rule
+    #: as in "tool 'add'"
+    place: str
+    #: what it is there, in a few words
+    detail: str
+    #: who suffers here; everybody, if it is empty
+    breaks: tuple[str, ...]
+
+    def as_json(self) -> Msg:
+        """Return the finding as one object."""
+        rule = self.rule
+        return {"rule": rule.name, "level": rule.level, "place": self.place, "text": rule.text,
+                "detail": self.detail, "breaks": list(self.breaks), "remedy": rule.remedy,
+                "source": link(rule.source)}  # fmt: skip
+
+
+def finding(
+    name: str, place: str, detail: object = "", breaks: Sequence[str] | None = None
+) -> Finding:
+    """Return that a rule is broken at a place.
+
+    >>> finding("many-tools", "tools", 200).rule.level
+    'warning'
+    """
+    rule = RULES[name]
+    return Finding(rule, place, str(detail), rule.breaks if breaks is None else tuple(breaks))
+
+
+def link(source: str) -> str:
+    """Return the source of a rule as the address of a page, where it is one.
+
+    >>> link("openai/codex#8694"), link("RFC 9110 §5.5")
+    ('https://github.com/openai/codex/issues/8694', 'RFC 9110 §5.5')
+    """
+    page = source.partition("spec: ")[2]
+    if page:
+        return f"https://modelcontextprotocol.io/specification/{NEWEST.name}/{page}"
+    found = re.fullmatch(r"([\w-]+/[\w.-]+)(?:#(\d+))?", source)
+    if found is None:
+        return source
+    return f"https://github.com/{found[1]}" + (f"/issues/{found[2]}" if found[2] else "")
+
+
+def schemas_in(schema: JSON) -> list[tuple[str, Msg]]:
+    """Return all schemas in a schema, each with its place; itself first.
+
+    >>> schemas_in({"properties": {"a": {"items": {"type": "string"}}}})[1:]
+    [('a', {'items': {'type': 'string'}}), ('a[]', {'type': 'string'})]
+    """
+    todo = [("", schema)]
+    for place, node in todo:  # which grows meanwhile
+        if not isinstance(node, dict):
+            continue
+        for key in ("properties", "$defs", "definitions", "patternProperties"):
+            for name, field in object_of(node, key).items():
+                todo.append((f"{place}.{name}".lstrip("."), field))
+        for key in ("items", "additionalProperties", "not", "if", "then", "else", "contains"):
+            todo.append((place + "[]" * (key == "items"), node.get(key)))
+        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            options = node.get(key)
+            todo += [(place, option) for option in options] if isinstance(options, list) else []
+    return [(place, node) for place, node in todo if isinstance(node, dict)]
+
+
+def findings_of(offer: Msg) -> list[Finding]:
+    """Return what is wrong or unwise in what a server offers.
+
+    `offer` has "tools", "resources", "resourceTemplates" and "prompts" as they were listed, and
+    "instructions" and "serverInfo" as the server gave them; what is absent is not judged.
+
+    >>> add = {"name": "add.2", "inputSchema": {"type": "object"}}
+    >>> [found.rule.name for found in findings_of({"tools": [add]})]
+    ['refused-name', 'no-description']
+    """
+    found = list(same_names(offer))
+    server = str(object_of(offer, "serverInfo").get("name") or "")
+    for tool in offer.get("tools", ()):
+        place = f"tool {tool['name']!r}"
+        found += judge_name(place, server, tool["name"])
+        found += judge_words(place, tool, arguments_of(tool.get("inputSchema")))
+        found += judge_input(place, tool.get("inputSchema"))
+        found += judge_output(place, tool.get("outputSchema"))
+        found += judge_annotations(place, tool.get("annotations"))
+    for prompt in offer.get("prompts", ()):
+        fields = prompt.get("arguments")
+        named = {str(field.get("name")): field for field in fields if isinstance(field, dict)
+                 } if isinstance(fields, list) else {}  # fmt: skip
+        found += judge_words(f"prompt {prompt['name']!r}", prompt, named)
+    for resource in offer.get("resources", ()):
+        if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", resource["uri"]):
+            found.append(finding("no-uri", f"resource {resource['uri']!r}"))
+    found += judge_whole(offer)
+    return [*found, *unseen(offer)]
+
+
+def same_names(offer: Msg) -> Iterable[Finding]:
+    """Find what is listed twice.
+
+    >>> [found.place for found in same_names({"tools": [{"name": "a"}, {"name": "a"}]})]
+    ["tool 'a'"]
+    """
+    kinds = {"tools": ("tool", "name"), "prompts": ("prompt", "name"),
+             "resources": ("resource", "uri"), "resourceTemplates": ("template", "uriTemplate")}
+    for key, (what, has) in kinds.items():
+        seen: dict[str, int] = {}
+        for item in offer.get(key, ()):
+            seen[item[has]] = seen.get(item[has], 0) + 1
+        for name, count in seen.items():
+            if count > 1:
+                yield finding("same-name", f"{what} {name!r}", f"{count} times")
+
+
+def judge_name(place: str, server: str, name: str) -> Iterable[Finding]:
+    """Judge the name of a tool.
+
+    >>> [found.detail for found in judge_name("here", "", "a b")][0]
+    'a b'
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name):
+        yield finding("tool-name", place, name)
+    refused: dict[str, list[str]] = {}
+    for profile, pattern in NAME_PATTERNS.items():
+        if not re.fullmatch(pattern, name):
+            refused.setdefault(pattern, []).append(profile)
+    for pattern, who in refused.items():
+        yield finding("refused-name", place, f"it is not {pattern}", who)
+    length = len(server) + len(name)
+    if length > MAX_CURSOR_NAME_CHARS:
+        yield finding("long-name", place, f"{length} characters with {server!r}")
+
+
+def arguments_of(schema: JSON) -> dict[str, Any]:
+    """Return the arguments that an inputSchema names.
+
+    >>> arguments_of({"properties": {"a": {}}}), arguments_of(None)
+    ({'a': {}}, {})
+    """
+    return object_of(schema, "properties") if isinstance(schema, dict) else {}
+
+
+def judge_words(place: str, item: Msg, arguments: Mapping[str, Any]) -> Iterable[Finding]:
+    """Judge how a tool or a prompt, and its arguments, are described.
+
+    >>> [found.rule.name for found in judge_words("here", {}, {"a": {}})]
+    ['no-description', 'silent-arguments']
+    """
+    text = item.get("description")
+    if not isinstance(text, str) or not text.strip():
+        yield finding("no-description", place)
+    elif len(text) > MAX_DESCRIPTION_CHARS and "inputSchema" in item:
+        yield finding("long-description", place, f"{len(text):,} characters")
+    silent = [name for name, field in arguments.items()
+              if isinstance(field, dict) and not field.get("description")]  # fmt: skip
+    if silent:
+        yield finding("silent-arguments", place, ", ".join(silent))
+
+
+def judge_input(place: str, schema: JSON) -> Iterable[Finding]:
+    """Judge an inputSchema.
+
+    >>> [found.rule.name for found in judge_input("here", {"type": "array"})]
+    ['no-object', 'no-items']
+    """
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        yield finding("no-object", place)
+    if not isinstance(schema, dict):
+        return
+    try:
+        compile_schema(schema)
+    except SchemaError as exc:
+        yield finding("bad-schema", place, f"inputSchema: {exc}")
+        return
+    try:
+        mirrors_of(schema)
+    except SchemaError as exc:
+        yield finding("bad-header", place, exc)
+    on_top = [key for key in ("oneOf", "anyOf", "allOf") if key in schema]
+    if on_top:
+        yield finding("choice-on-top", place, ", ".join(on_top))
+    odd: dict[str, None] = {}
+    for where, node in schemas_in(schema):
+        yield from judge_schema(f"{place}, {where}" if where else place, node)
+        odd.update(dict.fromkeys(f"{where}: {word}".lstrip(": ") for word in odd_for_gemini(node)))
+    if odd:
+        yield finding("not-for-gemini", place, ", ".join(odd))
+    for name, field in arguments_of(schema).items():
+        typed = "type enum const anyOf oneOf allOf $ref not if".split()
+        if not isinstance(field, dict) or not any(key in field for key in typed):
+            yield finding("any-value", f"{place}, {name}")
+
+
+def judge_schema(place: str, node: Msg) -> Iterable[Finding]:
+    """Judge one of the schemas in a schema.
+
+    >>> [found.detail for found in judge_schema("here", {"type": "integer", "default": "a"})]
+    ["'a': expected integer, got string"]
+    """
+    kinds = node.get("type")
+    if "array" in (kinds if isinstance(kinds, list) else [kinds]):
+        if "items" not in node and "prefixItems" not in node:
+            yield finding("no-items", place)
+    required = node.get("required")
+    if isinstance(required, list) and "patternProperties" not in node:
+        unknown = [str(name) for name in required if name not in object_of(node, "properties")]
+        if unknown and ("properties" in node or node.get("type") == "object"):
+            yield finding("required-unknown", place, ", ".join(unknown))
+    if "default" in node and "$ref" not in node:
+        try:
+            compile_schema(node).check(node["default"])
+        except SchemaError as exc:
+            yield finding("bad-default", place, f"{node['default']!r:.40}: {exc}")
+
+
+def odd_for_gemini(node: Msg) -> list[str]:
+    """Return what a schema has that a declaration of a function for Gemini cannot have.
+
+    >>> odd_for_gemini({"type": ["string", "null"], "format": "uri"})
+    ['a list of types', 'format uri']
+    """
+    odd = sorted(NOT_FOR_GEMINI & node.keys())
+    if isinstance(node.get("type"), list):
+        odd.append("a list of types")
+    if isinstance(node.get("format"), str) and node["format"] not in GEMINI_FORMATS:
+        odd.append(f"format {node['format']}")
+    choices = node.get("enum")
+    if isinstance(choices, list) and not all(isinstance(each, str) for each in choices):
+        odd.append("an enum of other values than strings")
+    return odd
+
+
+def judge_output(place: str, schema: JSON) -> Iterable[Finding]:
+    """Judge an outputSchema, or None.
+
+    >>> [found.rule.name for found in judge_output("here", {"type": "array"})]
+    ['output-not-object']
+    """
+    if schema is None:
+        return
+    try:
+        compile_schema(schema)
+    except SchemaError as exc:
+        yield finding("bad-schema", place, f"outputSchema: {exc}")
+        return
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        yield finding("output-not-object", place)
+
+
+def judge_annotations(place: str, hints: JSON) -> Iterable[Finding]:
+    """Judge the annotations of a tool, or None.
+
+    >>> hints = {"readOnlyHint": True, "destructiveHint": True}
+    >>> [found.detail for found in judge_annotations("here", hints)]
+    ['readOnlyHint and destructiveHint']
+    """
+    hints = hints if isinstance(hints, dict) else {}
+    for name, value in hints.items():
+        if name.endswith("Hint") and not isinstance(value, bool):
+            yield finding("contradiction", place, f"{name} is {value!r:.40}, not a boolean")
+    if hints.get("readOnlyHint") is True and hints.get("destructiveHint") is True:
+        yield finding("contradiction", place, "readOnlyHint and destructiveHint")
+
+
+def judge_whole(offer: Msg) -> Iterable[Finding]:
+    """Judge what is said once, and how much there is.
+
+    >>> [found.breaks for found in judge_whole({"tools": [{}] * 41})]
+    [('cursor',)]
+    """
+    count, text = len(offer.get("tools", ())), offer.get("instructions")
+    few = [profile for profile, most in MOST_TOOLS.items() if count > most]
+    if few:
+        most = ", ".join(f"{who} {MOST_TOOLS[who]}" for who in few)
+        yield finding("many-tools", f"{count} tools", f"at most: {most}", few)
+    if isinstance(text, str) and len(text) > MAX_INSTRUCTIONS_CHARS:
+        yield finding("long-instructions", "instructions", f"{len(text):,} characters")
+
+
+def unseen(offer: Msg) -> Iterable[Finding]:
+    """Find what older revisions leave out.
+
+    >>> [found.place for found in unseen({"tools": [{"title": "A"}, {"title": "B"}]})]
+    ['title of 2 tools']
+    """
+    kinds = {"tools": "Tool", "prompts": "Prompt", "resources": "Resource",
+             "resourceTemplates": "Resource"}  # fmt: skip
+    for key, kind in kinds.items():
+        for field, since in FIELDS[kind].items():
+            count = sum(field in item for item in offer.get(key, ()))
+            if count:
+                words = re.sub(r"([A-Z])", r" \1", key).lower()
+                yield finding("unseen", f"{field} of {count} {words}", f"before {since}")
+
+###############################################################################
+# 56. Checks
+###############################################################################
+# Uses sections 1 to 4, 7.
+#
+# Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
+#           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
+#           it wants to know first, at a terminal, and in the CI of the project.
+# Rules.    1. Nothing is called that may change something: only tools that say so themselves, and
+#              only if that is asked for.
+#           2. Nobody is asked anything: where a server asks, it hears no.
+#           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
+# Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
+#           report, and the verb.
+# Not here. What is judged by the lists alone: section 55.
+
+SLOW_START_SECONDS = 5.0  # half of what some applications wait for
+PING_SECONDS = 0.1  # between two pings, while a tool is at work
+REFUSAL_SECONDS = 10.0  # for an answer to what makes no sense
+MAX_RESULT_CHARS = 50_000  # of text, that an application shows to its model
+MAX_ALIKE = 12  # findings of one rule that are shown; the others are counted
+
+#: What makes no sense: what it is, method, parameters, and the error codes that may answer it.
+NONSENSE: tuple[tuple[str, str, Msg, tuple[int, ...]], ...] = (
+    ("an unknown method", "check/nothing", {}, (METHOD_NOT_FOUND,)),
+    ("an unknown tool", "tools/call", {"name": "check-nothing", "arguments": {}},
+     (INVALID_PARAMS,)),
+    ("a call without a name", "tools/call", {"arguments": {}}, (INVALID_PARAMS,)),
+    ("an unknown cursor", "tools/list", {"cursor": "check-nothing"}, (INVALID_PARAMS,)),
+    ("an unknown prompt", "prompts/get", {"name": "check-nothing"}, (INVALID_PARAMS,)),
+    ("an unknown resource", "resources/read", {"uri": "check://nothing"},
+     (INVALID_PARAMS, RESOURCE_NOT_FOUND)),
+)  # fmt: skip
+FOREIGN = "check.invalid"  # a name that nobody can have. RFC 6761 §6.4
+
+
+def read_profiles(text: str) -> list[str]:
+    """Return the applications that --for names; ValueError says which there are.
+
+    >>> read_profiles("claude,gemini"), read_profiles("protocol")
+    (['claude', 'gemini'], [])
+    """
+    known = dict.fromkeys((*PROFILES, "protocol"))
+    names = [str(pick("application", name.strip(), {name: name for name in known}))
+             for name in text.split(",")]  # fmt: skip
+    return [name for name in names if name != "protocol"]
+
+
+class Checkup:
+    """A look at one server, through a Client that is not connected yet.
+
+    With `call`, the tools that only read, and need no arguments, are called.
+    """
+
+    def __init__(self, client: Client, call: bool = False) -> None:
+        self.c, self.call = client, call
+        self.found: list[Finding] = []
+        #: how many there were of what was looked at
+        self.seen: dict[str, int] = {}
+
+    def find(self, name: str, place: str, detail: object = "") -> None:
+        """Note that a rule is broken."""
+        self.found.append(finding(name, place, detail))
+
+    async def run(self) -> None:
+        """Connect, look at everything, and disconnect; AuthError without a login."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            await self.c.connect()
+            seconds = clock() - began
+            if seconds > SLOW_START_SECONDS:
+                self.find("slow-start", "the server", f"{seconds:.1f} s")
+            if self.c.started_again:
+                self.find("ends-early", "the server", self.c.started_again)
+            await self.look()
+        except AuthError:
+            await self.knock_unknown(self.c.transport)
+            raise
+        finally:
+            await self.c.close()
+        garbage = getattr(self.c.transport, "garbage", "")
+        if garbage:
+            self.find("stdout", "the server", repr(garbage))
+
+    async def look(self) -> None:
+        """Look at a server that is connected, for as long as it lives."""
+        place = "the lists"
+        try:
+            offer = await self.read_offer()
+            self.found += findings_of(offer)
+            for tool in filter(is_harmless, offer["tools"] if self.call else ()):
+                place = f"tool {tool['name']!r}"
+                await self.try_tool(place, tool)
+            for row in NONSENSE:
+                place = row[0]
+                await self.refuse(*row)
+            place = "over HTTP"
+            if isinstance(self.c.transport, HTTPTransport):
+                await self.knock(self.c.transport)
+                await self.knock_unknown(self.c.transport)
+        except ConnectionClosed as exc:
+            self.find("death", place, exc)
+        except MCPError as exc:
+            self.find("silence", place, exc)
+
+    # The lists.
+
+    async def read_offer(self) -> Msg:
+        """Return all that the server offers, as findings_of() judges it."""
+        offer: Msg = {"tools": [], "serverInfo": self.c.server_info,
+                      "instructions": self.c.instructions}  # fmt: skip
+        rev = self.c.peer.session.rev
+        for row in METHODS.values():
+            lists = row.lists.registry and rev.name in row.revisions
+            if lists and declares(self.c.server_capabilities, row.capability):
+                offer[row.lists.key] = items = await self.read_list(row)
+                self.seen[row.lists.registry] = len(items)
+        return offer
+
+    async def read_list(self, row: Method) -> list[Msg]:
+        """Return all pages of a list, and look at them as pages."""
+        key, place, items = row.lists.key, row.name, []
+        seen: set[str] = set()
+        params: Msg | None = None
+        try:
+            while True:
+                answer = await self.c.request(row.name, params)
+                items += answer[key]
+                self.judge_hints(place, answer)
+                if params is None:
+                    await self.read_again(row, answer)
+                cursor = answer.get("nextCursor")
+                if cursor is None:
+                    return items
+                if not isinstance(cursor, str) or cursor in seen or len(seen) >= MAX_PAGES:
+                    self.find("endless", place, f"after {len(seen) + 1} pages: {cursor!r:.60}")
+                    return items
+                seen.add(cursor)
+                params = {"cursor": cursor}
+        except (RemoteError, ProtocolError) as exc:
+            self.find("no-list", place, exc)
+            return items
+
+    async def read_again(self, row: Method, first: Msg) -> None:
+        """Read the first page again, and compare the order."""
+        again = await self.c.request(row.name)
+        ours, theirs = ([item[row.lists.each_has] for item in answer[row.lists.key]]
+                        for answer in (first, again))  # fmt: skip
+        if ours != theirs and sorted(ours) == sorted(theirs):
+            self.find("order", row.name)
+
+    def judge_hints(self, place: str, answer: Msg) -> None:
+        """Judge how long, and by whom, an answer may be kept."""
+        try:
+            check_hints(answer)
+        except ValueError as exc:
+            self.find("bad-hint", place, exc)
+
+    # What the server does.
+
+    async def refuse(self, what: str, method: str, params: Msg, codes: tuple[int, ...]) -> None:
+        """Ask for what makes no sense."""
+        row = METHODS.get(method)
+        if row is not None and not declares(self.c.server_capabilities, row.capability):
+            return
+        due = f"where {' or '.join(map(str, codes))} is due"
+        try:
+            await self.c.send_request(method, params, timeout=REFUSAL_SECONDS)
+        except RemoteError as exc:
+            if exc.code not in codes:
+                self.find("wrong-code", what, f"{exc.code}, {due}")
+        except RequestTimeout as exc:
+            self.find("silence", what, exc)
+        else:
+            self.find("wrong-code", what, f"a result, {due}")
+        try:
+            await self.c.ping()
+        except RequestTimeout as exc:
+            raise ConnectionClosed(f"a ping after it was not answered: {exc}") from exc
+
+    async def try_tool(self, place: str, tool: Msg) -> None:
+        """Call a tool, and see whether the server answers others meanwhile."""
+        clock = asyncio.get_running_loop().time
+        params = {"name": tool["name"], "arguments": {}}
+        call = asyncio.ensure_future(self.c.request("tools/call", params))
+        slowest = 0.0
+        try:
+            while not call.done():
+                began = clock()
+                await self.c.ping()
+                slowest = max(slowest, clock() - began)
+                await asyncio.wait({call}, timeout=PING_SECONDS)
+            self.found += result_findings(place, tool, await call)
+            self.seen["calls"] = self.seen.get("calls", 0) + 1
+        except (RemoteError, RequestTimeout, ProtocolError) as exc:
+            self.find("failed-call", place, exc)
+        finally:
+            call.cancel()
+            await asyncio.wait({call})
+        if slowest > BLOCKED_SECONDS:
+            self.find("blocks", place, f"for {slowest:.1f} s")
+
+    # Over HTTP.
+
+    def sample_request(self) -> Msg:
+        """Return a request that every server of this revision answers."""
+        if not self.c.peer.session.rev.modern:
+            return request(1, "ping")
+        meta = {PROTOCOL_VERSION: self.c.revision, CLIENT_INFO: self.c.info,
+                CLIENT_CAPABILITIES: {}}  # fmt: skip
+        return request(1, "server/discover", {"_meta": meta})
+
+    async def knock(self, transport: HTTPTransport) -> None:
+        """Send requests that are to be refused, as the client that we are."""
+        msg, rev = self.sample_request(), self.c.peer.session.rev
+        accept = f"{JSON_TYPE}, {EVENT_TYPE}"
+        headers = await transport.fields(content_type=JSON_TYPE, accept=accept)
+        if rev.modern:
+            headers.update(mirror_headers(msg, {}))
+        odd = [("origin", {"origin": f"https://{FOREIGN}"})]
+        if is_loopback(transport.url.host):
+            odd.append(("host", {"host": FOREIGN}))
+        if rev.modern:
+            odd.append(("headers", {"mcp-method": "tools/list"}))
+        for rule, fields in odd:
+            answer = await transport.auth.send(
+                transport, "POST", transport.url.target, {**headers, **fields}, encode(msg),
+                REFUSAL_SECONDS,
+            )  # fmt: skip
+            answer.close()
+            if answer.head.status < 400:
+                self.find(rule, str(transport.url), f"status {answer.head.status}")
+
+    async def knock_unknown(self, transport: HTTPTransport) -> None:
+        """Send a request as somebody whom the server does not know."""
+        url, http = transport.url, HTTPClient(transport.url, ssl=transport.ssl)
+        fields = {"content-type": JSON_TYPE, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
+        msg = self.sample_request()
+        if self.c.peer.session.rev.modern:
+            fields.update({VERSION_HEADER: self.c.revision, **mirror_headers(msg, {})})
+        try:
+            answer = await http.send("POST", url.target, fields, encode(msg), REFUSAL_SECONDS)
+            status, headers = answer.head.status, answer.head.headers
+            answer.close()
+            challenge = our_challenge(headers.get("www-authenticate", ""))
+            if status == 401 and "resource_metadata" not in challenge.params:
+                if not await self.metadata_stands(http, url):
+                    self.find("no-metadata", str(url), "neither named nor at the usual place")
+            elif status < 400 and not is_loopback(url.host):
+                self.find("open-door", str(url))
+        finally:
+            await http.close()
+
+    async def metadata_stands(self, http: HTTPClient, url: URL) -> bool:
+        """Return whether the resource metadata stands where it is looked for."""
+        for each in resource_metadata_urls(url):
+            fields = {"accept": JSON_TYPE}
+            answer = await http.send("GET", parse_url(each).target, fields, b"", REFUSAL_SECONDS)
+            answer.close()
+            if answer.head.status == 200:
+                return True
+        return False
+
+
+def is_harmless(tool: Msg) -> bool:
+    """Return whether a tool says that it changes nothing, and needs no arguments.
+
+    >>> is_harmless({"annotations": {"readOnlyHint": True}, "inputSchema": {"required": ["a"]}})
+    False
+    """
+    schema = object_of(tool, "inputSchema")
+    return object_of(tool, "annotations").get("readOnlyHint") is True and not schema.get("required")
+
+
+def result_findings(place: str, tool: Msg, result: Msg) -> list[Finding]:
+    """Return what is wrong with the result of a call.
+
+    >>> schema = {"outputSchema": {"required": ["n"]}}
+    >>> result = {"content": [{"type": "text", "text": "{}"}], "structuredContent": {}}
+    >>> [each.detail for each in result_findings("here", schema, result)]
+    ['n: is required']
+    """
+    blocks = result.get("content")
+    texts = [str(block["text"]) for block in (blocks if isinstance(blocks, list) else ())
+             if isinstance(block, dict) and "text" in block]  # fmt: skip
+    if result.get("isError"):
+        return [finding("failed-call", place, f"{' '.join(texts)!r:.200}")]
+    found, schema = [], tool.get("outputSchema")
+    if sum(map(len, texts)) > MAX_RESULT_CHARS:
+        found.append(finding("long-result", place, f"{sum(map(len, texts)):,} characters"))
+    if "structuredContent" in result and not texts:
+        found.append(finding("no-text", place))
+    if isinstance(schema, dict):
+        try:
+            if "structuredContent" not in result:
+                raise SchemaError("", "there is no structuredContent")
+            checker_of(schema)(result["structuredContent"])
+        except SchemaError as exc:
+            found.append(finding("bad-output", place, exc))
+    return found
+
+
+def report_text(found: Sequence[Finding], seen: Mapping[str, int], screen: Screen) -> str:
+    """Return findings for a person: each rule once, with its places; then how much was seen.
+
+    >>> report_text([], {"tools": 3}, Screen(None))
+    '0 errors, 0 warnings, 0 notes; looked at tools: 3'
+    """
+    lines: list[str] = []
+    levels = (ERROR, WARNING, NOTE)
+    for rule in sorted(RULES.values(), key=lambda rule: levels.index(rule.level)):
+        places = [each for each in found if each.rule is rule]
+        if not places:
+            continue
+        who = sorted({name for each in places for name in each.breaks})
+        head = f"{rule.level}: {rule.text}" + f" ({', '.join(who)})" * bool(who)
+        lines += screen.wrap(head, 0, 2)
+        for each in places[:MAX_ALIKE]:
+            text = f"{each.place}: {each.detail}" if each.detail else each.place
+            lines += screen.wrap(one_line(text), 4, 6)
+        if len(places) > MAX_ALIKE:
+            lines.append(f"    ... and {len(places) - MAX_ALIKE} more")
+        lines += [*screen.wrap(f"-> {rule.remedy}", 2, 5), f"     {link(rule.source)}", ""]
+    counts = [sum(each.rule.level == level for each in found) for level in levels]
+    words = [f"{count} {level}{'s' * (count != 1)}" for count, level in zip(counts, levels)]
+    looked = ", ".join(f"{what}: {count}" for what, count in seen.items())
+    return "\n".join([*lines, f"{', '.join(words)}; looked at {looked or 'nothing'}"])
+
+
+class CheckLine(CommandLine):
+    """The verb `check`: a command line that asks nobody, and reports what was found."""
+
+    async def ask(self, question: str) -> str | None:
+        """Return None: nobody is asked."""
+        return None
+
+    async def work(self) -> int:
+        """Look at the server, show what was found, and return the exit status."""
+        self.turn = asyncio.Lock()
+        checkup = Checkup(self.c, self.args.call)
+        try:
+            await checkup.run()
+        except (TypeError, ValueError) as exc:
+            raise UsageError(str(exc)) from exc
+        except AuthError:
+            self.report(checkup)
+            raise
+        return self.report(checkup)
+
+    def report(self, checkup: Checkup) -> int:
+        """Show what was found for the applications that matter; return the exit status."""
+        apps = vars(self.args)["for"]
+        profiles = {*PROFILES} if apps is None else {*apps}
+        found = [each for each in checkup.found if not each.breaks or profiles & {*each.breaks}]
+        if not self.args.json:
+            self.show(report_text(found, checkup.seen, Screen(sys.stdout)))
+        for each in found if self.args.json else ():
+            self.show(json.dumps(each.as_json()))
+        bad = {ERROR, WARNING} if self.args.strict else {ERROR}
+        return int(any(each.rule.level in bad for each in found))
+
+
+VERBS["check"] = Verb(
+    CheckLine.work, "", "Tell what is wrong with a server, or unwise, and for whom.",
+    f"check {FILE}\ncheck --call --strict --for claude,vscode {REMOTE}", talks=CheckLine,
+)  # fmt: skip
+OPTIONS += [
+    Option("--for", "APP,...", "check",
+           f"whose limits matter, of {', '.join(PROFILES)}; `protocol` for nobody's",
+           read_profiles),
+    Option("--call", "", "check", "call the tools that only read and need no arguments"),
+    Option("--strict", "", "check", "end with status 1 for a warning, too"),
+]
+
+###############################################################################
 # 58. Main
 ###############################################################################
 # Uses sections 1, 2, 9, 16, 51, 52 and 54.
@@ -18989,9 +19824,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse_command_line(words)
         if args.trace:
             start_trace("1")
-        if VERBS[args.verb].talks:
-            return asyncio.run(interruptible(CommandLine(args).run()))
-        VERBS[args.verb].method(args)
+        verb = VERBS[args.verb]
+        if verb.talks is not None:
+            return asyncio.run(interruptible(verb.talks(args).run()))
+        verb.method(args)
         return 0
     except SystemExit as exc:  # the help has been shown
         return exc.code if isinstance(exc.code, int) else 2

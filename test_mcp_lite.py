@@ -19736,6 +19736,387 @@ class TestConfig:
 
 
 ###############################################################################
+# T55. Rules for servers
+###############################################################################
+
+
+def tool(name="look", schema=None, **more):
+    """Return a tool with which nothing is wrong, but for what is given."""
+    schema = {"type": "object", **(schema or {})}
+    return {"name": name, "description": "Look.", "inputSchema": schema, **more}
+
+
+def argument(**schema):
+    return tool(schema={"properties": {"a": {"description": "It.", "type": "string", **schema}}})
+
+
+class TestRulesForServers:
+    """findings_of(): what is wrong or unwise in what a server offers."""
+
+    def found(self, *tools, **offer):
+        return [
+            (each.rule.name, each.place, each.detail, each.breaks)
+            for each in m.findings_of({"tools": list(tools), **offer})
+            if each.rule.name != "unseen"
+        ]
+
+    def test_a_good_server_has_no_faults(self):
+        prompt = {"name": "p", "description": "Ask.", "arguments": [{"name": "a", "description": "b"}]}
+        found = self.found(
+            tool("other"), argument(type="integer", default=3), prompts=[prompt],
+            resources=[{"name": "r", "uri": "note:r"}], instructions="Ask nicely.",
+            serverInfo={"name": "s"},
+        )  # fmt: skip
+        assert found == self.found() == []
+
+    def test_of_two_with_one_name_only_one_can_be_reached(self):
+        assert self.found(tool(), tool()) == [("same-name", "tool 'look'", "2 times", ())]
+
+    @pytest.mark.parametrize(
+        "name, rules",
+        [
+            ("get_User-2", []), ("a" * 60, []),
+            ("a.b", [("refused-name", ("claude", "openai"))]),
+            ("2nd", [("refused-name", ("gemini",))]),
+            ("a" * 61, [("long-name", ("cursor",))]),
+            ("a" * 64, [("refused-name", ("gemini",)), ("long-name", ("cursor",))]),
+            ("a" * 65, [("refused-name", ("claude", "openai")), ("refused-name", ("gemini",)),
+                        ("refused-name", ("vscode",)), ("long-name", ("cursor",))]),
+            ("a b", [("tool-name", ()), ("refused-name", ("claude", "openai")),
+                     ("refused-name", ("gemini",))]),
+        ],
+    )  # fmt: skip
+    def test_names_that_applications_refuse(self, name, rules):
+        assert [(rule, who) for rule, _, _, who in self.found(tool(name))] == rules
+
+    def test_the_name_of_the_server_counts_for_cursor(self):
+        rules = [row[0] for row in self.found(tool("a" * 50), serverInfo={"name": "b" * 11})]
+        assert rules == ["long-name"]
+
+    @pytest.mark.parametrize(
+        "bad, rule, place, detail",
+        [
+            (tool(description=" "), "no-description", "tool 'look'", ""),
+            (tool(description="x" * 1025), "long-description", "tool 'look'", "1,025 characters"),
+            (argument(description=""), "silent-arguments", "tool 'look'", "a"),
+            (tool(inputSchema=None), "no-object", "tool 'look'", ""),
+            (tool(schema={"type": "string"}), "no-object", "tool 'look'", ""),
+            (tool(schema={"properties": 5}), "bad-schema", "tool 'look'", "inputSchema: #: properties must be an object"),
+            (tool(schema={"required": ["b"]}), "required-unknown", "tool 'look'", "b"),
+            (argument(type="object", properties={}, required=["b"]), "required-unknown", "tool 'look', a", "b"),
+            (tool(schema={"anyOf": [{}], "allOf": [{}]}), "choice-on-top", "tool 'look'", "anyOf, allOf"),
+            (argument(type=["array", "string"], items={"type": "array"}), "no-items", "tool 'look', a[]", ""),
+            (argument(default=5), "bad-default", "tool 'look', a", "5: expected string, got integer"),
+            (argument(const="x"), "not-for-gemini", "tool 'look'", "a: const"),
+            (argument(format="uri"), "not-for-gemini", "tool 'look'", "a: format uri"),
+            (argument(**{"x-mcp-header": "no name"}), "bad-header", "tool 'look'", "a: x-mcp-header is no header name"),
+            (tool(schema={"properties": {"a": {"description": "It."}}}), "any-value", "tool 'look', a", ""),
+            (tool(outputSchema={"type": "array"}), "output-not-object", "tool 'look'", ""),
+            (tool(outputSchema={"type": 5}), "bad-schema", "tool 'look'", None),
+            (tool(annotations={"readOnlyHint": True, "destructiveHint": True}), "contradiction",
+             "tool 'look'", "readOnlyHint and destructiveHint"),
+            (tool(annotations={"readOnlyHint": "yes"}), "contradiction", "tool 'look'",
+             "readOnlyHint is 'yes', not a boolean"),
+        ],
+    )  # fmt: skip
+    def test_a_tool_that_models_or_applications_cannot_use(self, bad, rule, place, detail):
+        found = [row[:3] for row in self.found(bad)]
+        assert (rule, place) in [row[:2] for row in found]
+        assert detail is None or (rule, place, detail) in found
+
+    def test_what_is_said_once_has_its_limits_too(self):
+        most = [tool(f"t{n}") for n in range(129)]
+        assert self.found(*most[:40]) == []
+        assert [row[1:] for row in self.found(*most[:41])] == [("41 tools", "at most: cursor 40", ("cursor",))]
+        assert self.found(*most)[0][3] == ("cursor", "openai", "vscode")
+        assert self.found(instructions="x" * 2048) == []
+        assert [row[0] for row in self.found(instructions="x" * 2049)] == ["long-instructions"]
+
+    def test_what_is_not_a_tool_is_judged_by_its_own_rules(self):
+        prompt = {"name": "p", "arguments": [{"name": "a"}]}
+        found = self.found(prompts=[prompt], resources=[{"name": "r", "uri": "r.txt"}])
+        assert [row[:2] for row in found] == [
+            ("no-description", "prompt 'p'"), ("silent-arguments", "prompt 'p'"), ("no-uri", "resource 'r.txt'"),
+        ]  # fmt: skip
+
+    def test_what_older_revisions_leave_out_is_noted(self):
+        offer = {"tools": [tool(title="A"), tool("b", outputSchema={"type": "object"})]}
+        noted = {each.place: each.detail for each in m.findings_of(offer)}
+        assert noted == {"title of 1 tools": "before 2025-06-18", "outputSchema of 1 tools": "before 2025-06-18"}
+
+    def test_whatever_a_server_lists_a_judgement_comes_of_it(self):
+        random = rng("lists")
+        keys = "type properties required items anyOf default enum x-mcp-header $ref format const description".split()
+
+        def anything(depth=0):
+            kind = random.randrange(7 if depth < 4 else 5)
+            if kind == 5:
+                return [anything(depth + 1) for _ in range(random.randrange(3))]
+            if kind == 6:
+                return {random.choice(keys): anything(depth + 1) for _ in range(random.randrange(4))}
+            return (None, True, 3.5, random.choice(["object", "array", "string", "a", ""]), 10**30)[kind]
+
+        for _ in range(2000):
+            item = {"inputSchema": anything(), "outputSchema": anything(), "annotations": anything(),
+                    "description": anything(), "arguments": anything()}  # fmt: skip
+            offer = {"tools": [{**item, "name": "t"}], "prompts": [{**item, "name": "p"}],
+                     "instructions": anything(), "serverInfo": {"name": anything()}}  # fmt: skip
+            for each in m.findings_of(offer):
+                json.dumps(each.as_json())
+
+    def test_every_rule_says_what_to_do_and_where_that_is_written(self):
+        for rule in m.RULES.values():
+            assert rule.text and rule.remedy and rule.source
+            assert rule.level in ("error", "warning", "note") and {*rule.breaks} <= {*m.PROFILES}
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", m.RULES_READ)
+        assert m.link("spec: server/tools#tool").endswith("/2026-07-28/server/tools#tool")
+
+
+###############################################################################
+# T56. Checks
+###############################################################################
+
+
+class TestChecks:
+    """Checkup: what shows only while a server is at work."""
+
+    def found(self, target, *, call=False, **options):
+        """Return the findings of a look at a server, less those by its lists alone."""
+        before = [*m.RULES][: [*m.RULES].index("unseen") + 1]
+
+        async def main():
+            fake = isinstance(target, functools.partial)
+            client = client_of_fake(target()) if fake else m.Client(target, **options)
+            checkup = m.Checkup(client, call)
+            await checkup.run()
+            assert client.state is m.DONE
+            return checkup
+
+        checkup = run(main())
+        return [(each.rule.name, each.place, each.detail) for each in checkup.found if each.rule.name not in before]
+
+    def fake(self, **answers):
+        """Return what makes a legacy server that refuses nonsense, and answers from a table."""
+
+        def refuse(msg):
+            known = msg["method"] in m.METHODS
+            return failing(-32602 if known else -32601, "no")(msg)
+
+        lists = {
+            method: {row.lists.key: []}
+            for method, row in m.METHODS.items() if row.lists.registry
+        }  # fmt: skip
+        for method in ("check/nothing", "tools/call", "prompts/get", "resources/read"):
+            lists[method] = refuse
+        lists["tools/list"] = lambda msg: (
+            refuse(msg) if "cursor" in msg["params"] else answering({"tools": [tool()]})(msg)
+        )
+        return functools.partial(FakeServer, {**lists, **answers})
+
+    def test_a_server_of_ours_has_no_faults_in_either_era(self):
+        app = m.Server("good")
+        app.tool(lambda: 1, name="look", description="Look.", annotations={"readOnlyHint": True})
+        app.add_resource("note:a", "text")
+        app.prompt(lambda a: a, name="p", description="Ask.")
+        for revision in m.REVISIONS:
+            assert self.found(app, call=True, revision=revision) == []
+        assert self.found(self.fake()) == []
+
+    @pytest.mark.parametrize(
+        "answers, finding",
+        [
+            ({"check/nothing": {}}, ("wrong-code", "an unknown method", "a result, where -32601 is due")),
+            ({"tools/call": failing(-32603, "oops")}, ("wrong-code", "an unknown tool", "-32603, where -32602 is due")),
+            ({"tools/call": {"content": [], "isError": True}}, ("wrong-code", "an unknown tool", "a result, where -32602 is due")),
+            ({"resources/read": failing(-32001, "no")},
+             ("wrong-code", "an unknown resource", "-32001, where -32602 or -32002 is due")),
+            ({"prompts/list": failing(-32603, "oops")}, ("no-list", "prompts/list", "oops (-32603)")),
+            ({"prompts/list": {"prompts": [{}]}}, ("no-list", "prompts/list", None)),
+            ({"prompts/list": {"prompts": [], "nextCursor": "a"}}, ("endless", "prompts/list", "after 2 pages: 'a'")),
+            ({"prompts/list": {"prompts": [], "nextCursor": 5}}, ("endless", "prompts/list", "after 1 pages: 5")),
+            ({"prompts/list": {"prompts": [], "ttlMs": -1}}, ("bad-hint", "prompts/list", None)),
+        ],
+    )  # fmt: skip
+    def test_an_answer_that_should_be_another(self, answers, finding):
+        rule, place, detail = finding
+        found = self.found(self.fake(**answers))
+        assert (rule, place) in [row[:2] for row in found]
+        assert detail is None or finding in found
+
+    def test_a_list_that_comes_in_another_order_each_time(self):
+        names = [["a", "b"], ["b", "a"]]
+
+        def tools(msg):
+            names.reverse()
+            return answering({"tools": [tool(name) for name in names[0]]})(msg)
+
+        assert ("order", "tools/list", "") in self.found(self.fake(**{"tools/list": tools}))
+
+    def test_a_server_that_dies_of_a_wrong_word(self):
+        def die(msg):
+            raise m.ConnectionClosed("exited with status 1")
+
+        found = self.found(self.fake(**{"check/nothing": die}))
+        assert [row[:2] for row in found] == [("death", "an unknown method")]
+
+    def test_a_server_that_answers_nothing_to_nonsense(self, monkeypatch):
+        monkeypatch.setattr(m, "REFUSAL_SECONDS", 0.01)
+        found = self.found(self.fake(**{"prompts/get": lambda msg: []}))
+        assert [row[:2] for row in found] == [("silence", "an unknown prompt")]
+
+    def test_results_are_judged_only_of_tools_that_change_nothing(self):
+        only_reads, called = {"readOnlyHint": True}, []
+        results = {
+            "fails": {"content": [{"type": "text", "text": "no disk"}], "isError": True},
+            "wrong": {"content": [{"type": "text", "text": "{}"}], "structuredContent": {"n": "x"}},
+            "bare": {"content": [], "structuredContent": {"n": 1}},
+            "lacks": {"content": [{"type": "text", "text": "1"}]},
+            "long": {"content": [{"type": "text", "text": "x" * 50_001}]},
+            "odd": {"content": 5},
+        }
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        tools = [tool(name, annotations=only_reads) for name in results]
+        for each in tools[1:4]:
+            each["outputSchema"] = schema
+        tools.append(tool("writes", annotations={"readOnlyHint": False}))
+        tools.append(tool("asks", {"properties": {"a": {}}, "required": ["a"]}, annotations=only_reads))
+
+        def call(msg):
+            name = msg["params"].get("name")
+            called.append(name)
+            return answering(results[name])(msg) if name in results else failing(-32602, "no")(msg)
+
+        def list_tools(msg):
+            return failing(-32602, "no")(msg) if "cursor" in msg["params"] else answering({"tools": tools})(msg)
+
+        fake = {"tools/call": call, "tools/list": list_tools}
+        assert self.found(self.fake(**fake), call=True) == [
+            ("failed-call", "tool 'fails'", "'no disk'"),
+            ("bad-output", "tool 'wrong'", "n: expected integer, got string"),
+            ("no-text", "tool 'bare'", ""),
+            ("bad-output", "tool 'lacks'", "there is no structuredContent"),
+            ("long-result", "tool 'long'", "50,001 characters"),
+        ]
+        assert called == [*results, "check-nothing", None]
+        called.clear()
+        assert self.found(self.fake(**fake)) == []
+        assert called == ["check-nothing", None]
+
+    def test_a_server_that_looks_at_no_header_is_open_to_web_pages(self):
+        async def main():
+            async with fake_http(lambda head, msg: {}) as url:
+                checkup = m.Checkup(m.Client(url))
+                await checkup.run()
+                told = [(each.rule.name, each.detail) for each in checkup.found if each.place == url]
+                assert told == [(name, "status 200") for name in ("origin", "host", "headers")]
+
+        run(main())
+
+    def test_a_server_of_ours_keeps_web_pages_out_in_either_era(self):
+        async def main():
+            app = m.Server("closed")
+            async with app.http(port=0) as server:
+                for revision in (STATELESS, SESSIONS):
+                    checkup = m.Checkup(m.Client(server.url, revision=revision))
+                    await checkup.run()
+                    assert checkup.found == []
+
+        run(main())
+
+    @pytest.mark.parametrize("stands", [True, False])
+    def test_a_refusal_leads_to_the_metadata(self, stands):
+        def serve(head, msg):
+            found = stands and head[":method"] == "GET"
+            return (200, "application/json", "{}") if found else (401, "text/plain", "who are you?")
+
+        async def main():
+            async with fake_http(serve) as url:
+                checkup = m.Checkup(m.Client(url))
+                with pytest.raises(m.AuthError):
+                    await checkup.run()
+                assert [each.rule.name for each in checkup.found] == ["no-metadata"] * (not stands)
+
+        run(main())
+
+    def test_a_tool_that_lets_the_server_answer_nobody_is_told(self, monkeypatch):
+        monkeypatch.setattr(m, "BLOCKED_SECONDS", 0.05)
+        app = m.Server("still")
+
+        @app.tool(annotations={"readOnlyHint": True})
+        async def block() -> int:
+            """Block."""
+            threading.Event().wait(0.2)
+            return 1
+
+        served = app.start_in_thread("http", port=0)
+        try:
+            found = self.found(served.url, call=True)
+        finally:
+            served.stop()
+        assert [row[:2] for row in found] == [("blocks", "tool 'block'")]
+
+    def test_a_server_that_starts_slowly_is_told(self, monkeypatch):
+        monkeypatch.setattr(m, "SLOW_START_SECONDS", -1)
+        assert [row[0] for row in self.found(self.fake())] == ["slow-start"]
+
+    def test_applications_are_named_by_commas(self):
+        assert m.read_profiles("claude, vscode") == ["claude", "vscode"]
+        assert m.read_profiles("protocol") == []
+        with pytest.raises(m.UsageError, match="no application 'gemni'; did you mean gemini"):
+            m.read_profiles("claude,gemni")
+
+    SERVER = f"""
+import sys; sys.path.insert(0, {str(HERE)!r})
+print("ready")
+from mcp_lite import Server
+app = Server("shop")
+@app.tool(name="a.b")
+def look() -> str:
+    "Look."
+app.run()
+"""
+
+    def test_the_verb_reports_at_a_terminal_and_as_json_and_ends_with_a_status(self, cli, tmp_path):
+        path = tmp_path / "shop.py"
+        path.write_text(self.SERVER)
+        status, out, err = cli("check", str(path))
+        assert status == 1
+        assert "error: it prints to standard output, which is the protocol's\n    the server: 'ready'\n" in out
+        assert "warning: applications refuse the name, or all tools because of it (claude, openai)\n" in out
+        assert out.endswith("1 error, 1 warning, 1 note; looked at tools: 1\n")
+        path.write_text(self.SERVER.replace('print("ready")', ""))
+        assert cli("check", str(path))[0] == 0
+        status, out, err = cli("check", "--strict", "--json", "--for", "openai", str(path))
+        warning, note = map(json.loads, out.splitlines())
+        assert (status, warning["rule"], warning["breaks"]) == (1, "refused-name", ["claude", "openai"])
+        assert note["level"] == "note"
+        assert cli("check", "--strict", "--for", "cursor,protocol", str(path))[0] == 0
+
+    def test_a_server_that_ends_at_a_word_that_is_new_to_it(self, cli, tmp_path):
+        path = tmp_path / "old.py"
+        path.write_text(
+            "import json, sys\nfor line in sys.stdin:\n    msg = json.loads(line)\n"
+            "    if msg['method'] == 'server/discover': sys.exit('what?')\n"
+            "    hello = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'old'}}\n"
+            "    if msg['method'] in ('initialize', 'ping'):\n"
+            "        print(json.dumps({'jsonrpc': '2.0', 'id': msg['id'], 'result': hello}), flush=True)\n"
+            "    elif 'id' in msg:\n"
+            "        print(json.dumps({'jsonrpc': '2.0', 'id': msg['id'], 'error': {'code': -32601, 'message': ''}}), flush=True)\n"
+        )
+        status, out, err = cli("check", "--strict", str(path))
+        assert status == 1
+        assert "warning: it ends when the first message is not `initialize`" in out
+        assert out.endswith("0 errors, 1 warning, 0 notes; looked at nothing\n")
+
+    @pytest.mark.parametrize("name, errors", [("quickstart", 0), ("everything_server", 1)])
+    def test_the_examples_pass(self, cli, name, errors):
+        """The one error is asked for by the official suite: a schema with everything in it."""
+        status, out, err = cli("check", "--call", str(HERE / "examples" / f"{name}.py"))
+        assert status == errors
+        assert out.count("error:") == out.count("tool 'json_schema_2020_12_tool': allOf") == errors
+
+
+###############################################################################
 # T90. Features, over every transport
 ###############################################################################
 #
@@ -29400,7 +29781,7 @@ class TestPurity:
     ASYNC = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
     def test_the_protocol_itself_is_pure(self):
-        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(30, 35), 42, 43}
+        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(30, 35), 42, 43, 55}
         assert pure == {p.number for p in NUMBERED if p.pure}
 
     @pytest.mark.parametrize("part", [p for p in NUMBERED if p.pure], ids=lambda p: f"{p.number}")

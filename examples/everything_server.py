@@ -109,7 +109,11 @@ def test_error_handling() -> str:
 
 @app.tool
 def test_x_mcp_header(region: Annotated[str, {"x-mcp-header": "Region"}] = "") -> str:
-    """Take an argument that HTTP clients repeat in a header, for routers on the way to read."""
+    """Take an argument that HTTP clients repeat in a header, for routers on the way to read.
+
+    Args:
+        region: where to go, as in eu
+    """
     return f"region: {region}"
 
 
@@ -204,13 +208,21 @@ def report(answer) -> str:
 
 @app.tool
 async def test_sampling(prompt: str, ctx: Context) -> str:
-    """Let the client's model write."""
+    """Let the client's model write.
+
+    Args:
+        prompt: what the model is asked
+    """
     return "LLM response: " + words(await ctx.sample(prompt, max_tokens=100))
 
 
 @app.tool
 async def test_elicitation(message: str, ctx: Context) -> str:
-    """Ask the person at the client to fill in a form, given as a schema."""
+    """Ask the person at the client to fill in a form, given as a schema.
+
+    Args:
+        message: what the person is asked
+    """
     text = {"type": "string"}
     answer = await ctx.elicit(message, form(username=text, email=text))
     return f"User response: {report(answer)}"
@@ -438,7 +450,11 @@ def complete_arg1(value: str, arguments: dict) -> list:
 
 @app.prompt
 def test_prompt_with_embedded_resource(resourceUri: str) -> list:
-    """A prompt that brings a resource along."""
+    """A prompt that brings a resource along.
+
+    Args:
+        resourceUri: the URI of the resource
+    """
     text = "Embedded resource content for testing."
     return [
         Message(Resource(resourceUri, text)),
@@ -484,13 +500,22 @@ async def test_trigger_prompt_change() -> str:
 
 @app.tool
 def greet(name: str) -> str:
-    """Greet somebody: a call like any other."""
+    """Greet somebody: a call like any other.
+
+    Args:
+        name: whom
+    """
     return f"Hello, {name}!"
 
 
 @app.tool(task=True)
 async def slow_compute(seconds: float = 1, label: str = "work") -> str:
-    """Take long; the client may go away and look again."""
+    """Take long; the client may go away and look again.
+
+    Args:
+        seconds: how long
+        label: what it is called
+    """
     await asyncio.sleep(seconds)
     return f"{label} is done."
 
@@ -511,7 +536,11 @@ async def protocol_error_job() -> str:
 
 @app.tool(task=True)
 async def confirm_delete(filename: str, ctx: Context) -> str:
-    """Ask, in the middle of a task."""
+    """Ask, in the middle of a task.
+
+    Args:
+        filename: of the file that is not deleted
+    """
     sure = form(confirm={"type": "boolean"})
     answer = await ctx.elicit(f"Delete {filename}?", sure, key="confirm")
     return f"{filename}: {answer.action}"

@@ -47,7 +47,13 @@ async def search(text: str, ctx: Context, files: str = "*") -> str:
 
 @app.tool(annotations={"readOnlyHint": True})
 def read_file(path: str, first: int = 1, lines: int = 200) -> str:
-    """Return some lines of a file; `first` counts from 1."""
+    """Return some lines of a file.
+
+    Args:
+        path: of the file, inside the folder
+        first: the number of the first line, from 1
+        lines: how many there may be
+    """
     if not is_inside(FOLDER / path):
         raise ToolError(f"there is no file {path!r} in this folder")
     content = (FOLDER / path).read_text("utf-8", "replace")
@@ -62,7 +68,12 @@ def file_of_the_folder(path: str) -> str:
 
 @app.prompt
 def summarize(path: str, style: Literal["brief", "detailed"] = "brief") -> str:
-    """Ask for a summary of a file."""
+    """Ask for a summary of a file.
+
+    Args:
+        path: of the file, inside the folder
+        style: how long it is to be
+    """
     return f"Write a {style} summary of {path}:\n\n{read_file(path, lines=sys.maxsize)}"
 
 
