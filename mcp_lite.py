@@ -19383,7 +19383,7 @@ def unseen(offer: Msg) -> Iterable[Finding]:
 ###############################################################################
 # 56. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7.
+# Uses sections 1 to 4, 7, 19, 26, 28, 31, 33, 34, 40 to 42, 51, 52 and 55.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
