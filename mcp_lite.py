@@ -17581,7 +17581,32 @@ PIPE_COLUMNS = 100  # where there is no screen
 LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
 MOST_LEFT_COLUMNS = 27  # of the left one of two columns: a third of a screen
+MOST_CHOICES = 9  # of an enum in a signature; more would hide the rest of it
+MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
+MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
+MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
+
+# What the words of a schema say of a value.
+BOUNDS = {
+    "minimum": ">= {}", "exclusiveMinimum": "> {}", "maximum": "<= {}", "exclusiveMaximum": "< {}",
+    "multipleOf": "a multiple of {}", "minLength": "{} characters or more",
+    "maxLength": "{} characters or fewer", "pattern": "matches {}", "format": "{}",
+    "minItems": "{} items or more", "maxItems": "{} items or fewer",
+}  # fmt: skip
+# What a tool's annotations say, if they are true and if they are false.
+HINTS = {
+    "readOnlyHint": ("only reads", "changes something"),
+    "destructiveHint": ("may destroy", "destroys nothing"),
+    "idempotentHint": ("may be called again without harm", "each call counts"),
+    "openWorldHint": ("reaches out to the world", "stays in a world of its own"),
+}
+# Values of the formats, for examples.
+EXAMPLES = {"email": "me@example.com", "uri": "https://example.com", "date": "2030-12-31",
+            "date-time": "2030-12-31T12:00:00Z"}  # fmt: skip
+# The members of an item that details() shows in words.
+DESCRIBED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations",
+             "arguments", "uri", "uriTemplate", "mimeType")  # fmt: skip
 
 
 class UsageError(MCPError):
@@ -17650,17 +17675,24 @@ class Screen:
         """Return text in a style, where there are styles."""
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style and text else text
 
+    def safe(self, text: str) -> str:
+        """Return text as a terminal can show it without harm; a pipe gets it as it is."""
+        return plain(text) if self.terminal else text
+
     def wrap(self, text: str, first: int = 0, later: int | None = None) -> list[str]:
         """Return text as lines that end at words, the first and the later ones indented so."""
         import textwrap
 
-        indents = " " * first, " " * (first if later is None else later)
-        return textwrap.wrap(text, min(self.width, READABLE_COLUMNS), initial_indent=indents[0],
-                             subsequent_indent=indents[1])  # fmt: skip
+        more = len(text) - SHOWN_ABOUT_CHARS
+        return textwrap.wrap(
+            text[:SHOWN_ABOUT_CHARS] + "..." * (more > 0), min(self.width, READABLE_COLUMNS),
+            initial_indent=" " * first, break_on_hyphens=False,
+            subsequent_indent=" " * (first if later is None else later),
+        )  # fmt: skip
 
     def columns(self, rows: Sequence[tuple[str, str]]) -> list[str]:
         """Return words and what they mean as two columns."""
-        left = min(max(len(word) for word, _ in rows), MOST_LEFT_COLUMNS)
+        left = min(max([len(word) for word, _ in rows], default=0), MOST_LEFT_COLUMNS)
         lines = []
         for word, about in rows:
             first, *later = self.wrap(about, 4 + max(left, len(word)), 4 + left) or [""]
@@ -17689,18 +17721,25 @@ def type_words(schema: JSON, depth: int = 0) -> str:
         if schema.get("properties"):
             shapes["object"] = f"{{{parameters(schema, depth + 1)}}}"
         words = [shapes.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
-    return " | ".join(dict.fromkeys(words[:9])) + " | ..." * (len(words) > 9)
+    return " | ".join(dict.fromkeys(words[:MOST_CHOICES])) + " | ..." * (len(words) > MOST_CHOICES)
+
+
+def parameter(name: str, field: JSON, required: bool, depth: int = 0) -> str:
+    """Return a property as a parameter; `?` marks what may be left out.
+
+    >>> parameter("a", {"type": "integer"}, True), parameter("b", {"default": 0}, False)
+    ('a: integer', 'b: any = 0')
+    """
+    given = isinstance(field, dict) and "default" in field
+    value = f" = {as_json(field['default'])}" if given else ""
+    return f"{name}{'' if given or required else '?'}: {type_words(field, depth)}{value}"
 
 
 def parameters(schema: Msg, depth: int = 0) -> str:
-    """Return the properties of an object as parameters; `?` marks what may be left out."""
-    words, required = [], schema.get("required") or ()
-    for name, field in (schema.get("properties") or {}).items():
-        given = isinstance(field, dict) and "default" in field
-        value = f" = {as_json(field['default'])}" if given else ""
-        mark = "" if given or name in required else "?"
-        words.append(f"{name}{mark}: {type_words(field, depth)}{value}")
-    return ", ".join(words)
+    """Return the properties of an object as parameters."""
+    required = schema.get("required") or ()
+    fields = (schema.get("properties") or {}).items()
+    return ", ".join(parameter(name, field, name in required, depth) for name, field in fields)
 
 
 def headline(item: Msg) -> str:
@@ -17722,16 +17761,134 @@ def headline(item: Msg) -> str:
     return one_line(f"{text} -> {result}" if out else text)
 
 
-def table(items: list[Msg]) -> str:
-    """Return a paragraph for each item: its headline and, indented, what it says of itself."""
-    import textwrap
+def heading(item: Msg, screen: Screen) -> list[str]:
+    """Return the headline of an item as lines, its name in bold."""
+    name = one_line(item.get("uri") or item.get("uriTemplate") or item["name"])
+    first, *later = screen.wrap(headline(item), 0, 8)
+    if first.startswith(name):
+        first = screen.paint(screen.BOLD, name) + first[len(name) :]
+    return [first, *later]
 
+
+def table(items: list[Msg], screen: Screen) -> str:
+    """Return a paragraph for each item: its headline and, indented, what it says of itself."""
     lines = []
     for item in items:
         about = (item.get("description") or item.get("title") or "").strip().partition("\n\n")[0]
-        about = one_line(about[:SHOWN_ABOUT_CHARS]) + "..." * (len(about) > SHOWN_ABOUT_CHARS)
-        lines += [headline(item), *(f"    {row}" for row in textwrap.wrap(about, 92))]
+        lines += [*heading(item, screen), *screen.wrap(one_line(about[: 2 * SHOWN_ABOUT_CHARS]), 4)]
     return "\n".join(lines) or "(none)"
+
+
+def prompt_schema(prompt: Msg) -> Msg:
+    """Return the arguments of a prompt, which are text, as the schema of a tool has them."""
+    asked = {each["name"]: each for each in prompt.get("arguments") or ()}
+    fields = {name: {**each, "type": "string"} for name, each in asked.items()}
+    required = [name for name, each in asked.items() if each.get("required")]
+    return {"properties": fields, "required": required}
+
+
+def resolved(schema: JSON, root: JSON) -> Msg:
+    """Return a schema, or the one of the same document that it refers to."""
+    for _ in range(MOST_SHOWN_DEPTH):
+        ref = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(ref, str) or not ref.startswith("#"):
+            break
+        schema = root
+        for key in filter(None, ref[1:].split("/")):
+            schema = schema.get(key) if isinstance(schema, dict) else None
+    return schema if isinstance(schema, dict) else {}
+
+
+def bounds(field: Msg) -> str:
+    """Return what a schema says of a value besides its type.
+
+    >>> bounds({"type": "integer", "minimum": 1, "maximum": 9, "description": "How many."})
+    'How many. (>= 1, <= 9)'
+    """
+    said = [words.format(as_json(field[key])) for key, words in BOUNDS.items() if key in field]
+    choices = field.get("enum")
+    if isinstance(choices, list) and len(choices) > MOST_CHOICES:
+        said.append(f"one of {', '.join(map(as_json, choices))}")
+    about = one_line(field.get("description") or field.get("title") or "")
+    return f"{about} ({', '.join(said)})".strip() if said else about
+
+
+def field_lines(schema: Msg, root: Msg, screen: Screen, depth: int = 1) -> list[str]:
+    """Return the properties of an object as lines, with those of the objects in them below."""
+    lines: list[str] = []
+    required = schema.get("required") or ()
+    for name, given in (schema.get("properties") or {}).items():
+        field = resolved(given, root)
+        text = one_line(parameter(name, given, name in required, 2))
+        first, *later = screen.wrap(text, 2 * depth, 2 * depth + 4)
+        shown = screen.paint(screen.BOLD, one_line(name))
+        lines += [first.replace(one_line(name), shown, 1), *later]
+        lines += screen.wrap(bounds(field), 2 * depth + 4)
+        inner = resolved(field.get("items"), root) if "items" in field else field
+        if depth < MOST_SHOWN_DEPTH and len(lines) < MOST_SHOWN_LINES:
+            lines += field_lines(inner, root, screen, depth + 2)
+    return lines[:MOST_SHOWN_LINES]
+
+
+def hints(annotations: Msg) -> str:
+    """Return what a tool hints at, in words.
+
+    >>> hints({"readOnlyHint": True, "openWorldHint": False})
+    'only reads; stays in a world of its own'
+    """
+    said = [HINTS[key][not value] for key, value in annotations.items() if key in HINTS]
+    said += [f"{key}: {as_json(it)}" for key, it in annotations.items() if key not in HINTS]
+    return "; ".join(said)
+
+
+def example_of(given: JSON, root: JSON, depth: int = 0) -> JSON:
+    """Return a value that a schema allows, or one that shows its shape.
+
+    >>> example_of({"type": "array", "items": {"enum": ["a", "b"]}}, {})
+    ['a']
+    """
+    schema = resolved(given, root)
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if isinstance(schema.get(key), list) and schema[key]:
+            return schema[key][0]
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list) and options and depth < MOST_SHOWN_DEPTH:
+        return example_of(options[0], root, depth + 1)
+    kinds = schema.get("type", "object" if "properties" in schema else "string")
+    kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
+    if kind == "array" and depth < MOST_SHOWN_DEPTH:
+        return [example_of(schema.get("items"), root, depth + 1)]
+    if kind == "object" and depth < MOST_SHOWN_DEPTH:
+        fields = schema.get("properties") or {}
+        return {name: example_of(fields.get(name), root, depth + 1)
+                for name in schema.get("required") or ()}  # fmt: skip
+    if kind in ("integer", "number"):
+        least = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
+        return min(max(least, 1), schema.get("maximum", least + 1))
+    usual: Msg = {"boolean": True, "null": None, "array": [], "object": {}}
+    text = EXAMPLES.get(str(schema.get("format")), "text")
+    return usual.get(str(kind), text.ljust(min(schema.get("minLength", 0), SHOWN_CHARS), "x"))
+
+
+def details(item: Msg, screen: Screen) -> str:
+    """Return all that a tool, a prompt, a resource or a template says of itself."""
+    lines = heading(item, screen)
+    if item.get("title"):
+        lines += screen.wrap(one_line(item["title"]), 4)
+    for row in plain(item.get("description") or "")[:MOST_SHOWN_CHARS].splitlines():
+        margin = 4 + len(row) - len(row.lstrip())
+        lines += screen.wrap(row.strip(), min(margin, screen.width // 2)) or [""]
+    asks = item["inputSchema"] if "inputSchema" in item else prompt_schema(item)
+    for title, schema in (("arguments", asks), ("result", item.get("outputSchema"))):
+        rows = field_lines(schema, schema, screen) if schema else []
+        lines += ["", screen.paint(screen.BOLD, title), *rows] if rows else []
+    annotations = item.get("annotations") or {}
+    told = [("hints", hints(annotations))] if annotations else []
+    told += [(key, as_json(item[key])) for key in item if key not in DESCRIBED]
+    return "\n".join([*lines, *[""] * bool(told), *screen.columns(told)])
 
 
 def content_text(block: Msg) -> str:
@@ -17964,6 +18121,42 @@ def read_arguments(
     return given
 
 
+def program() -> str:
+    """Return how this command line is begun: as it was typed, where that is known."""
+    import shlex
+
+    name = sys.argv[0] if sys.argv else ""
+    if os.path.basename(name) in ("mcp-lite", "mcp-lite.exe"):
+        return "mcp-lite"
+    here = os.path.basename(name) == os.path.basename(globals().get("__file__") or "")
+    return f"python3 {shlex.quote(name)}" if here else "python3 mcp_lite.py"
+
+
+def typed(args: Any, *words: str) -> str:
+    """Return a command line about the target of this one."""
+    import shlex
+
+    return f"{program()} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
+
+
+def example_words(schema: Msg) -> list[str]:
+    """Return the words that give the required arguments of a schema example values.
+
+    >>> tags = {"type": "array", "items": {"type": "string"}}
+    >>> example_words({"properties": {"tags": tags, "n": {}}, "required": ["tags"]})
+    ['tags=text']
+    """
+    fields = schema.get("properties") or {}
+    required = [name for name in schema.get("required") or () if name in fields]
+    values = {name: example_of(fields[name], schema) for name in required}
+    words = []
+    for key, value in values.items():
+        texts = [value] if isinstance(value, str) else [as_json(value)]
+        texts[:0] = [",".join(map(str, value))] if isinstance(value, list) else []
+        words += [f"{key}={text}" for text in texts if convert(text, fields[key]) == value][:1]
+    return words if len(words) == len(values) else ["--json", as_json(values)]
+
+
 #: Lists that a server may have, and their names in the result.
 LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
          "prompts": "prompts"}  # fmt: skip
@@ -17983,6 +18176,7 @@ class CommandLine:
 
     def __init__(self, args: Any) -> None:
         self.args, self.words, self.tenths = args, args.words, -1
+        self.out, self.err = Screen(sys.stdout), Screen(sys.stderr)
         env, headers = given_to(args)
         options: Msg = {"stderr": self.line, "cwd": args.cwd, "env": env}
         if isinstance(args.target, str) and re.match(r"\w+://", args.target):
@@ -18104,7 +18298,6 @@ class CommandLine:
             raise ConnectionClosed("standard output is closed: nobody gets the answer")
         try:
             if isinstance(text, str):
-                text = plain(text) if out.isatty() else text
                 encoding = out.encoding or "utf-8"  # which may lack some of the letters
                 print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
             else:
@@ -18115,10 +18308,35 @@ class CommandLine:
         except OSError as exc:
             raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
 
+    async def listed(self, verb: str) -> list[Msg]:
+        """Return a list of the server; an empty one if it does not even declare such things."""
+        if verb.replace("templates", "resources") not in self.c.server_capabilities:
+            return []
+        items: list[Msg] = await getattr(self.c, f"list_{verb}")()
+        return items
+
     async def list(self) -> Shown:
-        """List them; tools and prompts as signatures."""
-        items = await getattr(self.c, f"list_{self.args.verb}")()
-        return {LISTS[self.args.verb]: items}, table(items)
+        """List them as signatures; or tell all of those that are named."""
+        verb = self.args.verb
+        items = await self.listed(verb)
+        if not self.words:
+            return {LISTS[verb]: items}, table(items, self.out)
+        known = {item["name"]: item for item in items}
+        known.update({it.get("uri") or it.get("uriTemplate") or it["name"]: it for it in items})
+        items = [pick(verb[:-1], word, known, verb) for word in self.words]
+        return {LISTS[verb]: items}, "\n\n".join(map(self.about, items))
+
+    def about(self, item: Msg) -> str:
+        """Return all that an item says of itself, and a command line that uses it."""
+        if "uri" in item or "uriTemplate" in item:
+            uri = item.get("uri") or re.sub(r"{\W?(\w+)[^}]*}", r"\1", item["uriTemplate"])
+            words = ["read", uri]
+        else:
+            verb = "call" if "inputSchema" in item else "prompt"
+            schema = item["inputSchema"] if verb == "call" else prompt_schema(item)
+            words = [verb, item["name"], *example_words(schema)]
+        title = self.out.paint(self.out.BOLD, "try")
+        return f"{details(item, self.out)}\n\n{title}\n  {one_line(typed(self.args, *words))}"
 
     async def info(self) -> Shown:
         """Tell who the server is, what it speaks, and all that it offers."""
@@ -18133,13 +18351,15 @@ class CommandLine:
             text += [plain(c.instructions)]
         for verb, key in LISTS.items():
             if verb.replace("templates", "resources") in has:
-                found[key] = await getattr(self.c, f"list_{verb}")()
-                text += ["", verb.upper(), table(found[key])]
+                found[key] = await self.listed(verb)
+                title = self.out.paint(self.out.BOLD, verb.upper())
+                text += ["", title, table(found[key], self.out)]
         return found, "\n".join(text)
 
     def entry(self, what: str, items: Iterable[Msg]) -> Msg:
         """Return the tool or the prompt that was named."""
-        return pick(what, self.words[0], {item["name"]: item for item in items})  # type: ignore
+        known = {item["name"]: item for item in items}
+        return pick(what, self.words[0], known, f"{what}s")  # type: ignore
 
     def arguments(self, item: Msg, schema: Msg) -> Msg:
         """Return the arguments that were given for a tool or a prompt."""
@@ -18150,11 +18370,7 @@ class CommandLine:
 
     async def call(self) -> Shown:
         """Call a tool; its schema converts and checks the arguments."""
-        tools = await self.c.list_tools()
-        if not self.args.json:
-            names = ", ".join(tool["name"] for tool in tools[:10]) + ", ..." * (len(tools) > 10)
-            self.line(one_line(f"{self.c.server_info.get('name')} offers {names}"))
-        tool = self.entry("tool", tools)
+        tool = self.entry("tool", await self.c.list_tools())
         given = self.arguments(tool, tool["inputSchema"])
         try:
             result = await self.c.call_tool(tool["name"], given)
@@ -18163,7 +18379,7 @@ class CommandLine:
             if isinstance(exc, RemoteError) and exc.code != MISSING_CAPABILITY:
                 raise
             result = {"content": blocks_of(str(exc)), "isError": True}
-        return result, "\n".join(map(content_text, result.get("content", ())))
+        return result, self.out.safe("\n".join(map(content_text, result.get("content", ()))))
 
     async def read(self) -> Shown:
         """Read a resource; a binary one goes into a pipe as it is."""
@@ -18171,17 +18387,15 @@ class CommandLine:
         contents = result["contents"]
         if len(contents) == 1 and "blob" in contents[0] and not sys.stdout.isatty():
             return result, base64.b64decode(contents[0]["blob"])
-        return result, "\n".join(map(content_text, contents))
+        return result, self.out.safe("\n".join(map(content_text, contents)))
 
     async def prompt(self) -> Shown:
         """Show the messages of a prompt."""
         prompt = self.entry("prompt", await self.c.list_prompts())
-        asked = {each["name"]: each.get("required") for each in prompt.get("arguments") or ()}
-        schema = {"properties": {name: {"type": "string"} for name in asked},
-                  "required": [name for name in asked if asked[name]]}  # fmt: skip
-        result = await self.c.get_prompt(prompt["name"], self.arguments(prompt, schema))
+        given = self.arguments(prompt, prompt_schema(prompt))
+        result = await self.c.get_prompt(prompt["name"], given)
         lines = [f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]]
-        return result, "\n".join(lines)
+        return result, self.out.safe("\n".join(lines))
 
     async def complete(self) -> Shown:
         """Complete the first KEY=BEGUN; the others are what is known already."""
@@ -18326,10 +18540,14 @@ FILE, REMOTE = "server.py", "https://example.com/mcp"  # targets of examples
 VERBS: dict[str, Verb] = {
     "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers.",
                  f"info {FILE}\ninfo {REMOTE}"),
-    "tools": Verb(CommandLine.list, "", "List the tools, as signatures.", f"tools {FILE}"),
-    "resources": Verb(CommandLine.list, "", "List the resources.", f"resources {FILE}"),
-    "templates": Verb(CommandLine.list, "", "List the resource templates.", f"templates {FILE}"),
-    "prompts": Verb(CommandLine.list, "", "List the prompts, as signatures.", f"prompts {FILE}"),
+    "tools": Verb(CommandLine.list, "[NAME ...]", "List the tools, or tell all of some.",
+                  f"tools {FILE}\ntools add {FILE}"),
+    "resources": Verb(CommandLine.list, "[URI ...]", "List the resources, or tell all of some.",
+                      f"resources {FILE}"),
+    "templates": Verb(CommandLine.list, "[URI ...]", "List the templates, or tell all of some.",
+                      f"templates {FILE}"),
+    "prompts": Verb(CommandLine.list, "[NAME ...]", "List the prompts, or tell all of some.",
+                    f"prompts {FILE}\nprompts review {FILE}"),
     "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool.",
                  f"call add a=1 b=2 {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
     "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe.",
@@ -18873,17 +19091,6 @@ STATUSES = ("Exit status: 0 done; 1 the tool failed; 2 wrong command line; "
             "3 connection or protocol; 130 interrupted.")  # fmt: skip
 
 
-def program() -> str:
-    """Return how this command line is begun: as it was typed, where that is known."""
-    import shlex
-
-    name = sys.argv[0] if sys.argv else ""
-    if os.path.basename(name) in ("mcp-lite", "mcp-lite.exe"):
-        return "mcp-lite"
-    here = os.path.basename(name) == os.path.basename(globals().get("__file__") or "")
-    return f"python3 {shlex.quote(name)}" if here else "python3 mcp_lite.py"
-
-
 def help_text(verb: str, screen: Screen) -> str:
     """Return the help of a verb, or of all if it is ""."""
     row = pick("verb", verb, VERBS) if verb else Verb(None, "... [options]", ABOUT, "", "TARGET")
@@ -18917,13 +19124,6 @@ def advice(exc: MCPError, args: Any) -> str:
     if isinstance(exc, UsageError):
         return typed(args, *exc.words) if exc.words else f"{program()} {args.verb} --help"
     return typed(args, args.verb, *args.words, "--trace")
-
-
-def typed(args: Any, *words: str) -> str:
-    """Return a command line about the target of this one."""
-    import shlex
-
-    return f"{program()} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
 
 ###############################################################################
 # 55. Rules for servers

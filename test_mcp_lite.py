@@ -44,6 +44,7 @@ import struct
 import subprocess
 import symtable
 import sys
+import textwrap
 import threading
 import time
 import tokenize
@@ -18319,6 +18320,139 @@ class TestTextForTerminals:
         assert len(m.type_words(schema)) < 100
 
 
+class TestDetails:
+    """`tools NAME` and its kin: all that there is to say."""
+
+    TOOL = {
+        "name": "order",
+        "title": "Order \x1b[31mthings",
+        "description": "Order things.\n\n  - at once\n" + "and on and on " * 20,
+        "inputSchema": {
+            "$defs": {"To": {"properties": {"street": {"type": "string", "maxLength": 9}}}},
+            "properties": {
+                "n": {"type": "integer", "minimum": 1, "description": "How\x07 many."},
+                "to": {"$ref": "#/$defs/To"},
+                "size": {"enum": [f"s{number}" for number in range(12)], "default": "s3"},
+                "tags": {"type": "array", "items": {"properties": {"t": {"type": "boolean"}}}},
+            },
+            "required": ["n", "to"],
+        },
+        "outputSchema": {"properties": {"left": {"type": "integer", "description": "In stock."}}},
+        "annotations": {"readOnlyHint": False, "idempotentHint": True, "audience": ["user"]},
+        "_meta": {"x": 1},
+    }  # fmt: skip
+
+    def test_a_tool_tells_all(self):
+        assert m.details(self.TOOL, m.Screen(None, 60)).splitlines() == [
+            'order(n: integer, to: To, size?: "s0" | "s1" | "s2" | "s3" |'.replace("size?", "size"),
+            '        "s4" | "s5" | "s6" | "s7" | "s8" | ... = "s3",',
+            "        tags?: [{t?: boolean}]) -> {left?: integer}",
+            "    Order things",
+            "    Order things.",
+            "",
+            "      - at once",
+            *[f"    {line}" for line in textwrap.wrap("and on and on " * 20, 56)],
+            "",
+            "arguments",
+            "  n: integer",
+            "      How many. (>= 1)",
+            "  to: To",
+            "      street?: string",
+            "          (9 characters or fewer)",
+            '  size: "s0" | "s1" | "s2" | "s3" | "s4" | "s5" | "s6" |',
+            '      "s7" | "s8" | ... = "s3"',
+            '      (one of "s0", "s1", "s2", "s3", "s4", "s5", "s6",',
+            '      "s7", "s8", "s9", "s10", "s11")',
+            "  tags?: [{t?: boolean}]",
+            "      t?: boolean",
+            "",
+            "result",
+            "  left?: integer",
+            "      In stock.",
+            "",
+            "  hints  changes something; may be called again without",
+            '         harm; audience: ["user"]',
+            '  _meta  {"x": 1}',
+        ]
+
+    def test_a_schema_without_a_bottom_is_shown_to_a_limit(self):
+        schema = {"properties": {}}
+        schema["properties"] = {f"a{n}": {"$ref": "#"} for n in range(50)}
+        lines = m.field_lines(schema, schema, m.Screen(None))
+        assert len(lines) == m.MOST_SHOWN_LINES
+
+    @pytest.mark.parametrize(
+        "field",
+        [
+            {"type": "integer"}, {"type": "integer", "minimum": 5}, {"type": "number", "maximum": -2},
+            {"type": "integer", "exclusiveMinimum": 3}, {"type": "string", "minLength": 30},
+            {"type": "string", "format": "email"}, {"enum": ["a,b"]}, {"const": 4}, {}, True,
+            {"type": ["null", "integer"]}, {"type": "array", "items": {"type": "integer"}},
+            {"type": "array", "items": {"enum": ["a,b", "c"]}}, {"type": "array"},
+            {"type": "object", "properties": {"x": {"type": "boolean"}}, "required": ["x"]},
+            {"anyOf": [{"type": "integer"}, {"type": "null"}]}, {"type": "boolean"},
+            {"type": "string", "examples": ["k=v 'x'"]}, {"$ref": "#/$defs/X"}, {"type": "null"},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_the_line_to_try_is_a_right_one(self, field):
+        schema = {"properties": {"a": field}, "required": ["a"], "$defs": {"X": {"enum": [7]}}}
+        words = m.example_words(schema)
+        given = json.loads(words[1]) if words[0] == "--json" else None
+        m.read_arguments([] if given else words, schema, "USAGE", given)
+
+    def test_hostile_schemas_are_told_too(self):
+        for schema in ({"properties": {"a": {"items": {"$ref": "#/properties/a"}}}, "required": ["a"]},
+                       {"properties": {"a": {"$ref": "#/b/c"}}}, {"properties": {"\x1b[0ma\nb": 5}}):
+            shown = m.details({"name": "x", "inputSchema": schema}, m.Screen(None))
+            assert m.example_words(schema) is not None and "\x1b" not in shown
+
+    @pytest.mark.parametrize(
+        "environ, terminal, colour",
+        [
+            ({"TERM": "xterm"}, True, True), ({"TERM": "xterm"}, False, False),
+            ({"TERM": "dumb"}, True, False), ({"FORCE_COLOR": "1"}, False, True),
+            ({"FORCE_COLOR": "0"}, True, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+            ({"NO_COLOR": "", "FORCE_COLOR": ""}, True, True),
+        ],
+    )  # fmt: skip
+    def test_colour_is_for_terminals_unless_the_environment_says_otherwise(
+        self, monkeypatch, environ, terminal, colour
+    ):
+        for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        stream = io.StringIO()
+        stream.isatty = lambda: terminal
+        assert m.Screen(stream).colour == colour
+        shown = m.table([{"name": "add"}], m.Screen(stream))
+        assert shown == ("\x1b[1madd\x1b[0m()" if colour else "add()")
+
+    def test_tables_wrap_at_words_whatever_the_width(self):
+        about = "A description with words-that-are-joined and others. " * 4
+        tool = {**self.TOOL, "description": about}
+        for width in (40, 80, 200):
+            lines = m.table([tool], m.Screen(None, width)).splitlines()
+            assert max(map(len, lines)) <= width
+            words = " ".join(lines).split()
+            assert words == [*m.headline(tool).split(), *about.split()]
+
+    def test_one_item_is_told_with_a_line_to_type(self, cli, shop):
+        status, out, err = cli("tools", "add", "describe", shop)
+        assert out.startswith("add(a: integer, b: integer = 0) -> integer\n    Add two numbers.\n")
+        assert f"\ntry\n  {m.program()} call add a=1 {shop}\n" in out
+        assert f"\n  {m.program()} call describe tags=text {shop}\n" in out
+        status, out, err = cli("tools", "ad", shop)
+        assert (status, err) == (2, f"error: no tool 'ad'; did you mean add? Try: {m.program()} tools {shop}\n")
+        assert f"\n  {m.program()} prompt offer item=text {shop}\n" in cli("prompts", "offer", shop)[1]
+        assert f"\n  {m.program()} read shop://item/id {shop}\n" in cli("templates", "shop://item/{id}", shop)[1]
+        assert [it["name"] for it in json.loads(cli("tools", "--json", "add", shop)[1])["tools"]] == ["add"]
+
+    def test_a_list_that_a_server_does_not_have_is_empty(self, cli):
+        assert cli("prompts", "--", sys.executable, "-c", CLI_LIAR, "{}") == (0, "(none)\n", "")
+
+
 class TestTrace:
     """The view of the wire."""
 
@@ -18419,7 +18553,8 @@ class TestTrace:
         """To wrap one word of 8 MB took 26 s."""
         limit = m.SHOWN_ABOUT_CHARS
         for size, more in ((limit, ""), (limit + 1, "..."), (8_000_000, "...")):
-            shown = m.table([{"name": "a", "description": "x" * size}]).split("\n", 1)[1]
+            shown = m.table([{"name": "a", "description": "x" * size}], m.Screen(None))
+            shown = shown.split("\n", 1)[1]
             assert "".join(shown.split()) == "x" * limit + more
 
     def test_layout_is_still_the_same_json_and_keeps_to_its_width(self):
@@ -18578,7 +18713,7 @@ class TestVerbs:
     def test_call_converts_checks_and_prints(self, cli, shop):
         status, out, err = cli("call", "add", "a=1", "b=2", shop)
         assert (status, out) == (0, "3\n")
-        assert err.startswith("shop offers add, describe, copy")
+        assert err == ""
         status, out, err = cli("call", "describe", "tags=x,y", "note=1", shop)
         assert out == "['x', 'y'] s 1\n"
 
@@ -18838,7 +18973,7 @@ class TestTargets:
             (["tools", "--", sys.executable, "-c", CLI_REFUSER], "did not take our handshake"),
             (["tools", "--revision", "2026-07-28", "--", sys.executable, "-c", CLI_LIAR, "{}"],
              "does not speak revision 2026-07-28"),
-            (["prompts", "--", sys.executable, "-c", CLI_LIAR, "{}"], "'prompts'"),
+            (["prompt", "x", "--", sys.executable, "-c", CLI_LIAR, "{}"], "'prompts'"),
             (["tools", "http://127.0.0.1:1/mcp"], "cannot reach http://127.0.0.1:1/mcp"),
             (["read", "shop://none", "SHOP"], "Resource not found"),
         ],
