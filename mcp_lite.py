@@ -107,57 +107,57 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     18  Context
     19  Registrations
     20  Lifespans
-    21  Server
-    22  Handlers
-    23  Tasks, the extension
+    22  Server
+    23  Handlers
+    24  Tasks, the extension
     Part IV   stdio
-    24  Lines and pipes
-    25  Standard streams
+    25  Lines and pipes
+    26  Standard streams
     Part V    A client
-    26  Questions and announcements
-    27  One request
-    28  Client
-    29  Child processes
+    27  Questions and announcements
+    28  One request
+    29  Client
+    30  Child processes
     Part VI   HTTP
-    30  HTTP/1.1, heads and values
-    31  HTTP/1.1, messages
-    32  Server-sent events
-    33  HTTP rules
-    34  Mirrored headers
-    35  Connections
-    36  Listeners
-    37  Streams and sessions
-    38  The endpoint
-    39  Engines
-    40  HTTP client
-    41  Streamable HTTP, the client's end
+    31  HTTP/1.1, heads and values
+    32  HTTP/1.1, messages
+    33  Server-sent events
+    34  HTTP rules
+    35  Mirrored headers
+    36  Connections
+    37  Listeners
+    38  Streams and sessions
+    40  The endpoint
+    41  Engines
+    42  HTTP client
+    43  Streamable HTTP, the client's end
     Part VII  Authorization
-    42  OAuth rules
-    43  Keys and tokens
-    44  Keeping, listening, fetching
-    45  Logging in
-    46  Guarding a server
+    44  OAuth rules
+    45  Keys and tokens
+    46  Keeping, listening, fetching
+    47  Logging in
+    48  Guarding a server
     Part VIII Forwarding
-    47  Forwarding
+    49  Forwarding
     Part IX   The command line
-    51  Showing
-    52  Verbs
-    53  Applications
-    54  Options
-    55  Rules for servers
-    56  Checks
-    58  Main
+    53  Showing
+    54  Verbs
+    55  Applications
+    56  Options
+    57  Rules for servers
+    58  Checks
+    60  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
-    [24] A StreamReader brings bytes from a pipe, LineDecoder cuts them into lines.
+    [25] A StreamReader brings bytes from a pipe, LineDecoder cuts them into lines.
     [10] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
     [10] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
-    [21] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
-    [21] A Context (18) is made: it holds the facts of the session, or of the request itself.
-    [22] HANDLERS leads, through the author's middlewares, to call_tool().
+    [22] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
+    [22] A Context (18) is made: it holds the facts of the session, or of the request itself.
+    [23] HANDLERS leads, through the author's middlewares, to call_tool().
     [19] Tool.bind() validates (12); Signature.call_args() (14) turns JSON into Python values.
     [19] Entry.call() runs the function, on the loop or in a thread (7).
     [18] What it reports meanwhile goes out by `send`: progress, logs, questions.
@@ -312,7 +312,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. The peer never sees a traceback, nor the text of an exception not raised for it.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 33 has the table.
+# Not here. HTTP status codes of errors: section 34 has the table.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -1609,8 +1609,8 @@ class HeldMessages:
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
 # Plan.     Facts; SESSION and Session; admit(), which says whether a method may be called; the
 #           metadata of a modern request.
-# Not here. HTTP's headers and session ids: sections 33 and 37. How a client finds out which era a
-#           server speaks: section 27.
+# Not here. HTTP's headers and session ids: sections 34 and 38. How a client finds out which era a
+#           server speaks: section 28.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -2275,7 +2275,7 @@ class LoopWatch:
 #           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
 #              twice is said once. A reader who is too slow is let go.
 # Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
-# Not here. Pipes: section 24. HTTP: sections 37 and 41. What is done with a message: section 10.
+# Not here. Pipes: section 25. HTTP: sections 38 and 43. What is done with a message: section 10.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -2404,7 +2404,7 @@ class Transport:
     #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 10)
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
     #: whom to tell that announcements may have been missed, and whether the session is gone as
-    #: well; set by the Client (section 28)
+    #: well; set by the Client (section 29)
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
@@ -2694,7 +2694,7 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 #           5. Whatever a handler raises is the answer to its request, and harms nothing else.
 # Plan.     Peer: a message arrives; requests of the peer; the channel. Then answers that cannot be
 #           sent as they are.
-# Not here. What requests mean: Conversation (section 21) and Client (28) give a Peer its `serve`.
+# Not here. What requests mean: Conversation (section 22) and Client (28) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
@@ -5210,7 +5210,7 @@ class InputRequired(NamedTuple):
 #              keeps nothing, so that another process can serve the next round.
 # Plan.     A timeline; Run, one run of a handler; Rounds, the record of a call; the sealed state;
 #           Asking, the ways of a question to the client.
-# Not here. ctx.elicit() and its siblings: section 18. Questions of tasks: section 23.
+# Not here. ctx.elicit() and its siblings: section 18. Questions of tasks: section 24.
 #
 # A tool that asks twice and calls a function once:
 #
@@ -5284,10 +5284,10 @@ class Run:
         return self.over or self.exchange.state is CANCELLED
 
     def report(self, text: str) -> None:
-        """Hear how far the handler is. Only a TaskRun (section 23) shows it to somebody."""
+        """Hear how far the handler is. Only a TaskRun (section 24) shows it to somebody."""
 
     def start_task(self) -> None:
-        """Become a task of the protocol. Only a TaskRun (section 23) does."""
+        """Become a task of the protocol. Only a TaskRun (section 24) does."""
 
     def suspend_soon(self) -> None:
         """End this run, when all that is asked together has been asked."""
@@ -5632,7 +5632,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 #              without a request might be somebody else's secret.
 # Plan.     Context: the facts of the request; saying; asking; the record of the call, with once().
 #           LogHandler.
-# Not here. Who makes a Context: section 21. How a function gets one: section 19.
+# Not here. Who makes a Context: section 22. How a function gets one: section 19.
 
 __all__ += ["Context", "LogHandler"]
 
@@ -6136,7 +6136,7 @@ class LogHandler(logging.Handler):
 # Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
 #           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
 #           Registrations, the half of a server that knows what it offers.
-# Not here. The other half, which serves: section 21. The methods that list and call: section 22.
+# Not here. The other half, which serves: section 22. The methods that list and call: section 23.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
@@ -6257,7 +6257,7 @@ class Tool(Entry):
     """A registered tool."""
 
     what = "tool"
-    #: arguments that HTTP headers repeat; section 34 finds them
+    #: arguments that HTTP headers repeat; section 35 finds them
     mirrors: Sequence[Any] = ()
 
     def __init__(
@@ -6628,7 +6628,7 @@ def place_of(frame: types.FrameType | None) -> str:
 # Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
 #              opens while the old one is leaving.
 #           2. What a lifespan holds (connections, say) belongs to its loop: each has its own.
-#           3. The bus brings announcements from other processes (section 21). One loop at a time
+#           3. The bus brings announcements from other processes (section 22). One loop at a time
 #              hears it; when that loop ends, another takes over.
 # Plan.     Life, a lifespan that is open; Lives, those of a server.
 # Not here. The threads of a server: section 7.
@@ -6758,7 +6758,7 @@ class Lives:
             life.tasks.spawn(self.bus.hear())
 
 ###############################################################################
-# 21. Server
+# 22. Server
 ###############################################################################
 # Uses sections 1 to 8, 10, 16 and 18 to 20.
 #
@@ -6773,7 +6773,7 @@ class Lives:
 #           5. A server that is told to end answers what it does not finish, and ends in time.
 # Plan.     HANDLERS; Conversation, what the server keeps for one client; Bus; the options; Server,
 #           for the author; ServerThread.
-# Not here. How bytes come and go: sections 25 and 39 register themselves in RUNNERS and ENGINES.
+# Not here. How bytes come and go: sections 26 and 41 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
@@ -7361,9 +7361,9 @@ class ServerThread:
             self._thread.join(timeout)
 
 ###############################################################################
-# 22. Handlers
+# 23. Handlers
 ###############################################################################
-# Uses sections 1 to 4, 6, 8, 12, 15, 16, 19 and 21.
+# Uses sections 1 to 4, 6, 8, 12, 15, 16, 19 and 22.
 #
 # Problem.  Each method of the protocol has its answer.
 # Rules.    1. One function answers a method. Its parameters are checked before. Its result has
@@ -7373,7 +7373,7 @@ class ServerThread:
 #           3. A list is told in pages. The list may change between two pages: what stays in it is
 #              told exactly once.
 # Plan.     The handshake; pages and lists; calling, reading, completing; announcements.
-# Not here. Methods of the extension for tasks: section 23.
+# Not here. Methods of the extension for tasks: section 24.
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
 MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
@@ -7482,7 +7482,7 @@ def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
     return item
 
 
-#: From the `task=` of a tool to the function that runs it: section 23 has one for tasks. Any other
+#: From the `task=` of a tool to the function that runs it: section 24 has one for tasks. Any other
 #: tool is run by run_tool().
 TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {}
 
@@ -7765,9 +7765,9 @@ async def set_level(ctx: Context) -> Msg:
     return {}
 
 ###############################################################################
-# 23. Tasks, the extension
+# 24. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 3, 7, 16, 17, 21 and 22.
+# Uses sections 1 to 3, 7, 16, 17, 22 and 23.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
@@ -7779,7 +7779,7 @@ async def set_level(ctx: Context) -> Msg:
 #           5. One principal gets at most half of the places that the others have left over. Where
 #              results take too many bytes, the principal that holds most loses its oldest.
 # Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
-# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 22 carry them.
+# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 23 carry them.
 #
 # Two things are called tasks. The words and the wire of this section mean tasks of the protocol. In
 # the code, such a task is a Job, and `asyncio.Task` is the other thing.
@@ -8070,7 +8070,7 @@ async def serve_task(ctx: Context) -> Msg:
 # =============================================================================
 
 ###############################################################################
-# 24. Lines and pipes
+# 25. Lines and pipes
 ###############################################################################
 # Uses sections 1 to 3 and 8.
 #
@@ -8093,7 +8093,7 @@ async def serve_task(ctx: Context) -> Msg:
 #           that let a thread read or write; read_lines() and write_lines(), which choose between
 #           the loop and a thread; LineTransport. Only the last is a Transport of section 8. The
 #           others are transports in asyncio's sense: they move bytes.
-# Not here. Whose pipes they are: sections 25 and 29.
+# Not here. Whose pipes they are: sections 26 and 30.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
@@ -8546,9 +8546,9 @@ class LineTransport(Transport):
         raise NotImplementedError
 
 ###############################################################################
-# 25. Standard streams
+# 26. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 21 and 24.
+# Uses sections 1 to 3, 7, 22 and 25.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -8756,9 +8756,9 @@ RUNNERS["stdio"] = serve_stdio
 # =============================================================================
 
 ###############################################################################
-# 26. Questions and announcements
+# 27. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 8, 12, 13, 16, 18 and 22.
+# Uses sections 1 to 8, 12, 13, 16, 18 and 23.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
@@ -9325,9 +9325,9 @@ class Announcements:
             subscription.news.set()  # the iterator looks again
 
 ###############################################################################
-# 27. One request
+# 28. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 16, 17, 21, 23 and 26.
+# Uses sections 1 to 3, 5, 6, 8, 16, 17, 22, 24 and 27.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -9338,7 +9338,7 @@ class Announcements:
 #              of questions, the looks at its task.
 # Plan.     decide_era(); Connector, from a target to a Transport; Call, one request to its end;
 #           Renewal, a session begun anew.
-# Not here. The program's side of it, Client: section 28. Kinds of targets: later sections add
+# Not here. The program's side of it, Client: section 29. Kinds of targets: later sections add
 #           themselves to CONNECTORS.
 
 MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
@@ -9686,9 +9686,9 @@ class Renewal:
 
 
 ###############################################################################
-# 28. Client
+# 29. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 16, 21, 22, 26 and 27.
+# Uses sections 1 to 8, 10, 13, 16, 22, 23, 27 and 28.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -10289,9 +10289,9 @@ class Client:
         return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
 
 ###############################################################################
-# 29. Child processes
+# 30. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 24 and 27.
+# Uses sections 1 to 3, 7, 25 and 28.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -10657,7 +10657,7 @@ CONNECTORS.append(Connector("a command", is_command, StdioTransport))
 # =============================================================================
 
 ###############################################################################
-# 30. HTTP/1.1, heads and values
+# 31. HTTP/1.1, heads and values
 ###############################################################################
 # Pure. Uses sections 1 and 2.
 #
@@ -10672,7 +10672,7 @@ CONNECTORS.append(Connector("a command", is_command, StdioTransport))
 #           5. What we write must read back as exactly the fields that were meant.
 # Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
 #           decoders, which only cut; then the encoders.
-# Not here. What a header means to MCP: section 33. Sockets, deadlines, `Date`: section 35.
+# Not here. What a header means to MCP: section 34. Sockets, deadlines, `Date`: section 36.
 #           Content codings, upgrades and ranges are never offered.
 
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
@@ -10993,9 +10993,9 @@ def accepts(accept: str, *media_types: str) -> bool:
 
 
 ###############################################################################
-# 31. HTTP/1.1, messages
+# 32. HTTP/1.1, messages
 ###############################################################################
-# Pure. Uses sections 1 to 3, 24 and 30.
+# Pure. Uses sections 1 to 3, 25 and 31.
 #
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
 # Rules.    1. A body has exactly one framing. Any doubt about it is an error, and after an error
@@ -11315,9 +11315,9 @@ def parse_url(url: str) -> URL:
     return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
 
 ###############################################################################
-# 32. Server-sent events
+# 33. Server-sent events
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 24.
+# Pure. Uses sections 1 to 3 and 25.
 #
 # Problem.  A response that never ends carries messages; after a cut the client must be able to say
 #           which one it saw last.
@@ -11326,7 +11326,7 @@ def parse_url(url: str) -> URL:
 #           2. An event's id counts once its empty line has come, with data or without.
 #           3. What we write is one event, whatever is in it.
 # Plan.     Event and SSEDecoder; encode_event() and encode_comment().
-# Not here. Event numbering and replay: section 37.
+# Not here. Event numbering and replay: section 38.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
 MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
@@ -11441,9 +11441,9 @@ def encode_comment(text: str = "") -> bytes:
     return f":{text and ' ' + text}\n\n".encode()
 
 ###############################################################################
-# 33. HTTP rules
+# 34. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 13 and 30.
+# Pure. Uses sections 1, 2, 4, 13 and 31.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -11454,7 +11454,7 @@ def encode_comment(text: str = "") -> bytes:
 #           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
 #              sessions belong to a principal.
 # Plan.     Gate, for Host and Origin; what a POST and a GET must say; ids of events and sessions.
-# Not here. Sockets, sessions and streams: sections 35 and 37.
+# Not here. Sockets, sessions and streams: sections 36 and 38.
 
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
@@ -11664,9 +11664,9 @@ def parse_event_id(text: str) -> tuple[str, int]:
 
 
 ###############################################################################
-# 34. Mirrored headers
+# 35. Mirrored headers
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 19, 30 and 33.
+# Pure. Uses sections 1, 2, 4, 6, 19, 31 and 34.
 #
 # Problem.  Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #           body in headers, and a server must not be fooled by headers that say something else.
@@ -11891,9 +11891,9 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
     return headers
 
 ###############################################################################
-# 35. Connections
+# 36. Connections
 ###############################################################################
-# Uses sections 1 to 3, 7, 24, 26, 30, 31 and 33.
+# Uses sections 1 to 3, 7, 25, 27, 31, 32 and 34.
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, TLS.
@@ -11905,7 +11905,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 #           3. After a protocol error there is one answer, and the connection closes.
 # Plan.     HTTPRequest and Response, which a handler gets; ClientReader and Connection, on
 #           asyncio's streams; Listener.
-# Not here. What is served: section 38. HTTP/2, compression, cookies, Upgrade.
+# Not here. What is served: section 40. HTTP/2, compression, cookies, Upgrade.
 
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
 HEAD_SECONDS = 20.0  # for a request's head, from its first byte
@@ -12377,9 +12377,9 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 
 
 ###############################################################################
-# 36. Listeners
+# 37. Listeners
 ###############################################################################
-# Uses sections 1, 3, 7, 33 and 35.
+# Uses sections 1, 3, 7, 34 and 36.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
@@ -12549,9 +12549,9 @@ def server_ssl(ssl: Any) -> Any:
     return context
 
 ###############################################################################
-# 37. Streams and sessions
+# 38. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 18, 32 to 34 and 36.
+# Uses sections 1 to 5, 7, 18, 33 to 35 and 37.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -12564,7 +12564,7 @@ def server_ssl(ssl: Any) -> Any:
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
 #           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
 #           PairSession.
-# Not here. Who opens and ends sessions: section 38.
+# Not here. Who opens and ends sessions: section 40.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
@@ -13039,9 +13039,9 @@ def counted_as(caller: Caller) -> str:
     return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
-# 38. The endpoint
+# 40. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 13, 18, 19, 21, 26 and 30 to 37.
+# Uses sections 1 to 7, 13, 18, 19, 22, 27 and 31 to 38.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -13074,7 +13074,7 @@ class Entrance:
 
     `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
     or awaits a principal, or None to refuse. `key(principal)` is its stable key, see owner_of().
-    A Guard (section 46) is an entrance that knows who gives tokens out.
+    A Guard (section 48) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
@@ -13650,14 +13650,14 @@ async def _nowhere(msg: Msg) -> None:
     """Take what a notification or a response causes: nothing."""
 
 ###############################################################################
-# 39. Engines
+# 41. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 21, 25, 33, 35, 36 and 38.
+# Uses sections 1 to 3, 7, 22, 26, 34, 36, 37 and 40.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
 # Plan.     HTTPServer and its runner; ASGIApp.
-# Not here. What is served: section 38.
+# Not here. What is served: section 40.
 
 
 def check_options(max_body: int, options: Msg) -> None:
@@ -13936,9 +13936,9 @@ class ASGIApp:
 ENGINES["asgi"] = ASGIApp
 
 ###############################################################################
-# 40. HTTP client
+# 42. HTTP client
 ###############################################################################
-# Uses sections 1 to 3, 24, 30, 31 and 33.
+# Uses sections 1 to 3, 25, 31, 32 and 34.
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
@@ -14261,9 +14261,9 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 ###############################################################################
-# 41. Streamable HTTP, the client's end
+# 43. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 3, 7, 8, 26, 27, 30 to 35 and 40.
+# Uses sections 1 to 3, 7, 8, 27, 28, 31 to 36 and 42.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -14322,7 +14322,7 @@ class EventReader:
 class Authorizer:
     """What a server wants to see in our requests before it lets them in; here, nothing.
 
-    Section 45 derives from it what logs in.
+    Section 47 derives from it what logs in.
     """
 
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
@@ -14371,7 +14371,7 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
     made = next((each for each in found if each is not None), None)
     if auth is not None and made is None:
-        raise TypeError(f"auth={type(auth).__name__}: see section 45 for what it can be")
+        raise TypeError(f"auth={type(auth).__name__}: see section 47 for what it can be")
     return made or Authorizer()
 
 
@@ -14452,7 +14452,7 @@ class HTTPTransport(Transport):
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
     is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
-    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 45.
+    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 47.
     """
 
     outlives_server = True
@@ -14838,9 +14838,9 @@ CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 # =============================================================================
 
 ###############################################################################
-# 42. OAuth rules
+# 44. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 19, 30, 31 and 33.
+# Pure. Uses sections 1, 2, 19, 31, 32 and 34.
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
@@ -14854,8 +14854,8 @@ CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
 # Plan.     In the order of a login: the challenge and what follows from it; metadata of the
 #           resource; metadata of the authorization server; scope; registration; the request that
 #           a browser carries, and its answer; the token request, and its answer.
-# Not here. Fetching and keeping: section 44. Waiting: section 45. Signatures: section 43. The
-#           server's side: section 46.
+# Not here. Fetching and keeping: section 46. Waiting: section 47. Signatures: section 45. The
+#           server's side: section 48.
 #
 # The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
 # for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
@@ -15431,9 +15431,9 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
     return kept
 
 ###############################################################################
-# 43. Keys and tokens
+# 45. Keys and tokens
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 42.
+# Pure. Uses sections 1 to 3 and 44.
 #
 # Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
 #           hashes in the standard library.
@@ -15450,7 +15450,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
 #              secret. A server that signs for others needs a real library: pass a function to it.
 # Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
 # Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
-#           Fetching keys: section 46. RFC 7515, 7517, 7518 and 7519 give all names here.
+#           Fetching keys: section 48. RFC 7515, 7517, 7518 and 7519 give all names here.
 
 MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
 MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
@@ -15972,9 +15972,9 @@ def dpop_proof(
     return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
 
 ###############################################################################
-# 44. Keeping, listening, fetching
+# 46. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 3, 7, 9, 31, 33, 35, 40, 42 and 43.
+# Uses sections 1 to 3, 7, 9, 32, 34, 36, 42, 44 and 45.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
@@ -16388,9 +16388,9 @@ def _veiled(value: JSON) -> JSON:
     return [_veiled(item) for item in value] if isinstance(value, list) else value
 
 ###############################################################################
-# 45. Logging in
+# 47. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 26, 31, 33 and 41 to 44.
+# Uses sections 1, 2, 7, 27, 32, 34 and 43 to 46.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
@@ -16403,7 +16403,7 @@ def _veiled(value: JSON) -> JSON:
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
 # Plan.     Login, which obeys challenges; the ways to a token: OAuth with a person, three grants
 #           without; what `auth=` can be; logout().
-# Not here. Device codes, of which the specification knows nothing. Checks: section 42.
+# Not here. Device codes, of which the specification knows nothing. Checks: section 44.
 
 __all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
 
@@ -16997,9 +16997,9 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
         await transport.close()
 
 ###############################################################################
-# 46. Guarding a server
+# 48. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 16, 19, 26, 31, 33, 38 and 42 to 45.
+# Uses sections 1, 2, 16, 19, 27, 32, 34, 40 and 44 to 47.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
@@ -17342,9 +17342,9 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 47. Forwarding
+# 49. Forwarding
 ###############################################################################
-# Uses sections 1, 2, 4 to 7, 16, 18, 21, 22 and 28.
+# Uses sections 1, 2, 4 to 7, 16, 18, 22, 23 and 29.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. Or a server offers what
@@ -17360,7 +17360,7 @@ class Guard(Entrance):
 #             await forwarder.reach(conversation, facts, caller)  the FarEnd of a client, opened
 #             await forwarder.relay(ctx, params=None)             a request's result, cut to measure
 #             async with forwarder.hold(): ...                    all connections end with the block
-# Not here. Several servers as one: section 50.
+# Not here. Several servers as one: section 52.
 
 __all__ += ["Forwarder", "ProxyServer"]
 
@@ -17546,7 +17546,7 @@ class ProxyServer(Server):
 # =============================================================================
 
 ###############################################################################
-# 51. Showing
+# 53. Showing
 ###############################################################################
 # Uses sections 1, 2, 9 and 10.
 #
@@ -17554,7 +17554,7 @@ class ProxyServer(Server):
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
 #           2. A trace shows whole messages, but neither secrets nor pages of base64.
 # Plan.     Text for terminals; lists and results as text; the trace.
-# Not here. What is asked for: section 52.
+# Not here. What is asked for: section 54.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -18036,16 +18036,16 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 52. Verbs
+# 54. Verbs
 ###############################################################################
-# Uses sections 1 to 7, 16, 21, 26 to 28, 31, 33, 44, 45 and 51.
+# Uses sections 1 to 7, 16, 22, 27 to 29, 32, 34, 46, 47 and 53.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
 # Plan.     Values from words; CommandLine, with a method for each verb; what to serve; VERBS.
-# Not here. How a command line is read: section 54. How it ends: 54.
+# Not here. How a command line is read: section 56. How it ends: 54.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -18592,9 +18592,9 @@ OPTIONS = [
 ]
 
 ###############################################################################
-# 53. Applications
+# 55. Applications
 ###############################################################################
-# Uses sections 1 to 3, 26, 29, 31, 41, 44, 51 and 52.
+# Uses sections 1 to 3, 27, 30, 32, 43, 46, 53 and 54.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -18950,9 +18950,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 54. Options
+# 56. Options
 ###############################################################################
-# Uses sections 1, 2, 41, 51 and 52.
+# Uses sections 1, 2, 43, 53 and 54.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -18960,7 +18960,7 @@ OPTIONS += [
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
 # Plan.     read_options(); parse_command_line(); the target among the words; our own command;
 #           the help, and the next command to type after an error.
-# Not here. What the verbs do: section 52.
+# Not here. What the verbs do: section 54.
 
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output"}
 
@@ -19126,9 +19126,9 @@ def advice(exc: MCPError, args: Any) -> str:
     return typed(args, args.verb, *args.words, "--trace")
 
 ###############################################################################
-# 55. Rules for servers
+# 57. Rules for servers
 ###############################################################################
-# Pure. Uses sections 1 to 4, 12, 26 and 34.
+# Pure. Uses sections 1 to 4, 12, 27 and 35.
 #
 # Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
 #           application. Its author finds out late, from users, and one application at a time.
@@ -19138,7 +19138,7 @@ def advice(exc: MCPError, args: Any) -> str:
 #           3. What a server has sent may be anything; a judgement of it raises nothing.
 # Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
 #           and annotations; findings_of(), which makes them all.
-# Not here. Faults that only show while a server is at work: section 56.
+# Not here. Faults that only show while a server is at work: section 58.
 
 RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 
@@ -19581,9 +19581,9 @@ def unseen(offer: Msg) -> Iterable[Finding]:
                 yield finding("unseen", f"{field} of {count} {words}", f"before {since}")
 
 ###############################################################################
-# 56. Checks
+# 58. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 26, 28, 31, 33, 34, 40 to 42, 51, 52 and 55.
+# Uses sections 1 to 4, 7, 19, 27, 29, 32, 34, 35, 42 to 44, 53, 54 and 57.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
@@ -19594,7 +19594,7 @@ def unseen(offer: Msg) -> Iterable[Finding]:
 #           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
 # Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
 #           report, and the verb.
-# Not here. What is judged by the lists alone: section 55.
+# Not here. What is judged by the lists alone: section 57.
 
 SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 PING_SECONDS = 0.1  # between two pings, while a tool is at work
@@ -19956,16 +19956,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 58. Main
+# 60. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 16, 51, 52 and 54.
+# Uses sections 1, 2, 9, 16, 53, 54 and 56.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     interruptible(); main().
-# Not here. What the verbs do: section 52.
+# Not here. What the verbs do: section 54.
 
 #: Signals that end the command line; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
