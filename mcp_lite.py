@@ -107,6 +107,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     18  Context
     19  Registrations
     20  Lifespans
+    21  Records
     22  Server
     23  Handlers
     24  Tasks, the extension
@@ -127,6 +128,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     36  Connections
     37  Listeners
     38  Streams and sessions
+    39  Entrances
     40  The endpoint
     41  Engines
     42  HTTP client
@@ -262,13 +264,14 @@ class LastResort(logging.Handler):
     Python has such a handler, too, but its lines do not say where they come from.
     """
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    def __init__(self, level: int = logging.WARNING, form: str = "%(name)s: %(message)s") -> None:
+        super().__init__(level)
+        self.setFormatter(logging.Formatter(form))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record, if nobody else does."""
-        if sys.stderr is not None and logger.handlers == [self] and not logging.root.handlers:
+        heard = [*logging.getLogger(record.name).handlers, *logger.handlers, *logging.root.handlers]
+        if sys.stderr is not None and all(isinstance(each, LastResort) for each in heard):
             with contextlib.suppress(OSError, ValueError):  # stderr is closed
                 print(self.format(record), file=sys.stderr, flush=True)
 
@@ -281,8 +284,9 @@ JSON = Any
 Msg = dict[str, Any]
 #: A request id: int or str, never bool, float or None.
 ReqId = Union[int, str]
-#: Where everything goes that a message causes before its answer.
-Send = Callable[[Msg], Awaitable[None]]
+#: Where everything goes that a message causes before its answer. It awaits the number of bytes that
+#: were taken, 0 if nobody is there to take them, or None where nobody counts.
+Send = Callable[[Msg], Awaitable[Optional[int]]]
 
 
 PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
@@ -1308,6 +1312,8 @@ class Caller(NamedTuple):
     owner: str = ""
     #: the network address, "" where there is none
     address: str = ""
+    #: "http" or "https", "" where there is no HTTP
+    scheme: str = ""
 
 
 NOBODY = Caller()
@@ -1339,7 +1345,7 @@ class Exchange:
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
-        #: why the peer cancelled it
+        #: why the peer cancelled it, or why we have cut it off, if the peer was told so
         self.reason: str | None = None
         #: await pause(retry_ms) ends the connection but not the answer: the client comes back for
         #: it. Returns whether that was possible.
@@ -2421,8 +2427,8 @@ class Transport:
         read; [] when the channel has ended."""
         raise NotImplementedError
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
-        """Send a message or a batch; wait while the other end is slow.
+    async def write(self, msg: Msg | list[Msg]) -> int | None:
+        """Send a message or a batch; wait while the other end is slow. May return its bytes.
 
         Raises ConnectionClosed if the channel has ended, TypeError or ValueError for a message
         that JSON cannot say.
@@ -2479,7 +2485,7 @@ class MemoryTransport(Transport):
         _wake_all(self.writers)
         return items
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
+    async def write(self, msg: Msg | list[Msg]) -> int | None:
         """Put a message into the other end's inbox, when there is room."""
         data = encode(msg)
         other = self.other
@@ -2488,6 +2494,7 @@ class MemoryTransport(Transport):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
         other.inbox.append(data)
         _wake_all(other.readers)
+        return len(data)
 
     async def close(self) -> None:
         """End both directions."""
@@ -2724,8 +2731,12 @@ class Peer(Asker):
         self.many_clients = many_clients
         self.session = Session()
         self.incoming: dict[Any, Exchange] = {}
-        #: called once, when the channel has ended; int() does nothing
-        self.on_lost: Callable[[], Any] = int
+        #: called once, when the channel has ended
+        self.on_lost: Callable[[], Any] = nothing
+        #: watch(exchange) begins the record of a request (section 21), or gives None
+        self.watch: Callable[[Exchange], Any] | None = None
+        #: on_refusal(msg, caller, answer) hears of a message that was not taken on
+        self.on_refusal: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
         #: what waits until there is room for it
         self.held = HeldMessages()
@@ -2778,9 +2789,10 @@ class Peer(Asker):
         key = object() if type(msg) is list else msg["id"]
         if key in self.held or key in self.incoming:
             problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
-            self.refuse(problem, send, msg)
+            self.refuse(problem, send, msg, caller)
         elif not self.held.put(key, data, send, caller):
-            self.refuse(RPCError(TOO_BUSY, "too many requests wait for their turn"), send, msg)
+            problem = RPCError(TOO_BUSY, "too many requests wait for their turn")
+            self.refuse(problem, send, msg, caller)
 
     def _resume(self) -> None:
         """Take on what waits, oldest first, as far as there is room."""
@@ -2808,7 +2820,7 @@ class Peer(Asker):
             kind = classify(msg)
             exchange = self.accept(msg, send, caller) if kind is REQUEST else None
         except (ProtocolError, RPCError) as exc:
-            self.refuse(exc, send, msg)
+            self.refuse(exc, send, msg, caller)
             return
         if exchange is not None:
             self.tasks.spawn(self.reply(exchange))
@@ -2843,10 +2855,20 @@ class Peer(Asker):
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
                 else:
                     exchange = self.accept(msg, send, caller)
-                    running.append((exchange, self.tasks.spawn(self.handle(exchange))))
+                    running.append((exchange, self.tasks.spawn(self._handle_watched(exchange))))
             except (RPCError, ProtocolError) as exc:
                 answers.append(self.refusal(exc, msg))
         return self._send_batch(answers, running, send)
+
+    async def _handle_watched(self, exchange: Exchange) -> Msg | None:
+        """Serve a request of a batch: how many bytes its own answer has, nobody counts."""
+        answer, watch = None, self.watch and self.watch(exchange)
+        try:
+            answer = await self.handle(exchange)
+            return answer
+        finally:
+            if watch is not None:
+                watch.end(answer, None)
 
     async def _send_batch(
         self,
@@ -2870,10 +2892,13 @@ class Peer(Asker):
             batch = [error(answer.get("id"), problem) for answer in batch]
             await send(batch)  # type: ignore[arg-type]
 
-    def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> None:
+    def refuse(
+        self, exc: MCPError, send: Send, msg: JSON = None, caller: Caller = NOBODY
+    ) -> None:
         """Send the error for a message that cannot be taken, if it may be answered."""
         answer = self.refusal(exc, msg)
         if answer is not None:
+            self.on_refusal(msg, caller, answer)
             self.tasks.spawn(send(answer))
 
     def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
@@ -2938,13 +2963,20 @@ class Peer(Asker):
 
     async def reply(self, exchange: Exchange) -> None:
         """Serve a request and send the answer."""
-        answer = await self.handle(exchange)
-        if answer is None:
-            return
+        watch, answer = self.watch and self.watch(exchange), None
+        size: int | None = 0
         try:
-            await exchange.send(answer)
-        except UNSAYABLE as exc:
-            await exchange.send(error_in_place(exchange, answer, exc))
+            answer = await self.handle(exchange)
+            if answer is None:
+                return
+            try:
+                size = await exchange.send(answer)
+            except UNSAYABLE as exc:
+                answer = error_in_place(exchange, answer, exc)
+                size = await exchange.send(answer)
+        finally:
+            if watch is not None:
+                watch.end(answer, size)
 
     async def handle(self, exchange: Exchange) -> Msg | None:
         """Serve a request and return the answer, or None when it was cancelled."""
@@ -3091,23 +3123,28 @@ class Peer(Asker):
 
     async def _cut_off(self, farewell: str) -> None:
         """Answer what is still running: whoever asked need not wait for the channel's end."""
-        problem, sending = {"code": TOO_BUSY, "message": farewell}, set()
+        sending = set()
         for exchange in list(self.incoming.values()):
             if exchange.state is RUNNING and exchange.task is not None:
                 exchange.advance("answer")
-                sending.add(self.tasks.spawn(exchange.send(error(exchange.req_id, problem))))
+                sending.add(self.tasks.spawn(self._tell_end(exchange, farewell)))
         if sending:
             await asyncio.wait(sending, timeout=FAREWELL_SECONDS)
 
-    def traced(self, write: Callable[[Any], Awaitable[None]]) -> Send:
+    async def _tell_end(self, exchange: Exchange, farewell: str) -> None:
+        answer = error(exchange.req_id, {"code": TOO_BUSY, "message": farewell})
+        if await exchange.send(answer) != 0:
+            exchange.reason = farewell
+
+    def traced(self, write: Callable[[Any], Awaitable[int | None]]) -> Send:
         """Return `write`, showing what it writes to the trace if there is one."""
         if _trace is None:
             return write
 
-        async def send(msg: Any) -> None:
+        async def send(msg: Any) -> int | None:
             if _trace is not None:
                 _trace(">", self.name, msg)
-            await write(msg)
+            return await write(msg)
 
         return send
 
@@ -3137,6 +3174,10 @@ def sayable(exchange: Exchange, answer: Msg) -> Msg:
     except UNSAYABLE as exc:
         return error_in_place(exchange, answer, exc)
     return answer
+
+
+def nothing(*_: Any) -> Any:
+    """Take any news, and do nothing."""
 
 
 def _runs(task: Any) -> bool:
@@ -6628,9 +6669,9 @@ def place_of(frame: types.FrameType | None) -> str:
 # Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
 #              opens while the old one is leaving.
 #           2. What a lifespan holds (connections, say) belongs to its loop: each has its own.
-#           3. The bus brings announcements from other processes (section 22). One loop at a time
-#              hears it; when that loop ends, another takes over.
-# Plan.     Life, a lifespan that is open; Lives, those of a server.
+#           3. The bus brings announcements from other processes. One loop at a time hears it;
+#              when that loop ends, another takes over. What it raises goes to the log.
+# Plan.     Life, a lifespan that is open; Lives, those of a server; Bus.
 # Not here. The threads of a server: section 7.
 
 CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
@@ -6757,10 +6798,301 @@ class Lives:
         else:
             life.tasks.spawn(self.bus.hear())
 
+
+class Bus:
+    """The way of announcements from process to process: the author's carrier, if there is one."""
+
+    def __init__(self, carrier: Any, tell: Callable[[str, Msg], None]) -> None:
+        self.carrier, self.tell = carrier, tell
+        #: marks our own events; "" while nobody here is served, and so has been told of anything
+        self.origin = ""
+
+    def open(self) -> None:
+        """Begin to publish. Not before: processes may be forked after the server was made."""
+        self.origin = os.urandom(8).hex()
+
+    def close(self) -> None:
+        """Publish no more."""
+        self.origin = ""
+
+    def publish(self, capability: str, msg: Msg) -> None:
+        """Tell the other processes; an error of the carrier goes to the log."""
+        if self.carrier is None or not self.origin:
+            return
+        try:
+            self.carrier.publish({"from": self.origin, "capability": capability, "msg": msg})
+        except Exception:
+            logger.exception("the bus did not take %s", msg["method"])
+
+    async def hear(self) -> None:
+        """Pass on what other processes announce."""
+        async for event in self.carrier:
+            try:
+                if event["from"] != self.origin:
+                    self.tell(event["capability"], event["msg"])
+            except Exception as exc:  # another version of us may speak otherwise
+                logger.warning("the bus brought what is no event of ours: %r", exc)
+
+###############################################################################
+# 21. Records
+###############################################################################
+# Uses sections 1, 2 and 5.
+#
+# Problem.  Who runs a server wants to know what was asked, by whom, how long it took, and how it
+#           ended. A status of HTTP does not tell: a tool that failed is a 200.
+# Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
+#              has none. A request over HTTP that is refused at the door gives one, too.
+#           2. A record holds no arguments, no results, no headers and no tokens.
+#           3. What the peer has named is bounded in length, and cannot begin a line of its own in
+#              a log.
+#           4. Where nobody observes and nobody reads the log, nothing is made.
+# Plan.     Record; Watch, a request on its way to its record; AccessLog, which writes records;
+#           Observers, who get them.
+# Not here. Where requests begin and end: Peer (section 10). Metrics and spans: examples/production
+#           makes them of records.
+
+__all__ += ["Record"]
+
+MAX_NAME_CHARS = 200  # of a name in a record: of a tool, a URI, a client, a principal
+MAX_BAGGAGE_CHARS = 8192  # of `tracestate` and `baggage`: as much as W3C Baggage §3.3.2 asks for
+
+access_logger = logging.getLogger("mcp_lite.access")
+
+TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}"
+)
+
+
+class Record(NamedTuple):
+    """What became of one request. The texts are "" where there is nothing to say."""
+
+    time: float  #: when it came, in seconds since 1970
+    method: str  #: "" for a request that was refused at the door
+    target: str  #: the name of the tool or prompt, the URI; or method and path, as "POST /mcp"
+    #: "result"; "tool_error"; "error", with its `code`; "cancelled" by the client; "lost", when the
+    #: client went away before it; "input_required" or "task", as the result says; "refused", with
+    #: the status as its `code`
+    outcome: str
+    code: int | None
+    ms: float  #: from the request, when its turn came, until its answer was taken
+    bytes: int  #: of the answer; 0 where the channel does not count
+    principal: str  #: its subject, or its key
+    session: str  #: the beginning of the session's id: who reads it cannot use it
+    request_id: ReqId | None
+    client: str  #: its own words: "name/version"
+    era: str  #: "legacy" or "modern"
+    revision: str
+    address: str  #: of the client, behind trusted proxies too
+    scheme: str  #: "http" or "https" where it came over HTTP
+    #: spec: basic/index#_meta -- the W3C trace context that the client sent
+    traceparent: str
+    tracestate: str
+    baggage: str
+
+    @property
+    def trace_id(self) -> str:
+        """The id of the trace to which the request belongs: 32 hexadecimal digits, or ""."""
+        return self.traceparent[3:35]
+
+    @property
+    def parent_id(self) -> str:
+        """The id of the client's span, which caused this: 16 hexadecimal digits, or ""."""
+        return self.traceparent[36:52]
+
+    def fields(self) -> Msg:
+        """Return what a log says of it, as JSON: all that is there, but for the baggage.
+
+        >>> record = refused_record(0.0, "POST /mcp", 401, "192.0.2.1", "https")
+        >>> logfmt({**record.fields(), "time": "now"})
+        'time=now target="POST /mcp" outcome=refused code=401 ms=0.0 bytes=0 address=192.0.2.1 \
+scheme=https'
+        """
+        whole, ms = divmod(round(self.time * 1000), 1000)
+        clock = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{ms:03}Z"
+        row = {**self._asdict(), "time": clock, "ms": round(self.ms, 1), "trace": self.trace_id}
+        for name in ("era", "traceparent", "tracestate", "baggage"):
+            del row[name]
+        return {name: value for name, value in row.items() if value is not None and value != ""}
+
+
+def refused_record(when: float, target: str, status: int, address: str, scheme: str) -> Record:
+    """Return the record of a request over HTTP that was refused before its message was read."""
+    nothing = Record(when, "", _named(target), "refused", status, *(0.0, 0, "", "", None, ""),
+                     *("", "", "", "", "", "", ""))  # fmt: skip
+    return nothing._replace(address=address, scheme=scheme)
+
+
+def logfmt(fields: Msg) -> str:
+    """Return fields as one line of text. Values that could be mistaken are written as in JSON.
+
+    >>> logfmt({"method": "tools/call", "target": "a b", "ms": 1.5, "client": "x\\nmethod=y"})
+    'method=tools/call target="a b" ms=1.5 client="x\\\\nmethod=y"'
+    """
+    plain = re.compile(r"[!#-<>-\[\]-~]+")  # visible ASCII but for quotes, `=` and backslashes
+    texts = {key: str(value) for key, value in fields.items()}
+    return " ".join(
+        f"{key}={text if plain.fullmatch(text) else json.dumps(text)}"
+        for key, text in texts.items()
+    )
+
+
+def _named(value: JSON, most: int = MAX_NAME_CHARS) -> str:
+    return value[:most] if isinstance(value, str) else ""
+
+
+def target_of(params: Msg) -> str:
+    """Return what a request is about: the name of a tool or prompt, or a URI.
+
+    >>> target_of({"name": "add"}), target_of({"ref": {"type": "ref/prompt", "name": "review"}})
+    ('add', 'review')
+    """
+    ref = params.get("ref")
+    where = ref if isinstance(ref, dict) else params
+    return _named(where.get("name", where.get("uri", params.get("taskId"))))
+
+
+def principal_name(caller: Caller) -> str:
+    """Return who a principal is, for a log: a text, the subject, or the key; "" for nobody.
+
+    >>> principal_name(Caller(principal={"iss": "https://a", "sub": "alice"}, owner="subject ..."))
+    'alice'
+    """
+    principal = caller.principal
+    if isinstance(principal, Mapping):
+        subject = principal.get("sub", principal.get("subject"))
+    else:
+        subject = getattr(principal, "subject", principal)
+    return _named(subject) or _named(caller.owner)
+
+
+def outcome_of(exchange: Exchange, answer: Msg | None, delivered: bool) -> tuple[str, int | None]:
+    """Return how a request ended, and the code of its error if there is one.
+
+    >>> exchange = Exchange(request(1, "tools/call"), print)
+    >>> outcome_of(exchange, {"result": {"content": [], "isError": True}}, True)
+    ('tool_error', None)
+    >>> outcome_of(exchange, {"error": {"code": -32602, "message": "no such tool"}}, True)
+    ('error', -32602)
+    """
+    if answer is None and exchange.state is DONE and exchange.reason is not None:  # cut off
+        return "error", TOO_BUSY
+    if answer is None:
+        return ("cancelled" if exchange.state is CANCELLED else "lost"), None
+    if not delivered:
+        return "lost", None
+    if "error" in answer:
+        return "error", answer["error"]["code"]
+    kind = answer["result"].get("resultType", "complete")
+    if kind != "complete":
+        return _named(kind), None
+    failed = exchange.method == "tools/call" and answer["result"].get("isError") is True
+    return ("tool_error" if failed else "result"), None
+
+
+class Watch:
+    """A request on its way to its record."""
+
+    __slots__ = ("conversation", "exchange", "time", "began")
+
+    def __init__(self, conversation: Conversation, exchange: Exchange) -> None:
+        self.conversation, self.exchange = conversation, exchange
+        self.time, self.began = time.time(), time.perf_counter()
+
+    def end(self, answer: Msg | None, size: int | None) -> None:
+        """Make the record, of an answer of so many bytes, and give it to the observers.
+
+        `size` is 0 if nobody has taken the answer, and None if nobody knows.
+        """
+        took = (time.perf_counter() - self.began) * 1000
+        self.conversation.server.observers.tell(self._record(answer, size, took))
+
+    def _record(self, answer: Msg | None, size: int | None, took: float) -> Record:
+        exchange, caller, meta = self.exchange, self.exchange.caller, self.exchange.meta
+        outcome, code = outcome_of(exchange, answer, size != 0)
+        if outcome == "cancelled" and self.conversation.peer.lost is not None:
+            outcome = "lost"
+        modern = exchange.modern
+        facts = exchange.facts if modern else self.conversation.session.facts()
+        client = facts.client_info if facts is not None else {}
+        about = [_named(client.get(name)) for name in ("name", "version")]
+        traceparent = _named(meta.get("traceparent"))
+        traced = TRACEPARENT.fullmatch(traceparent) is not None
+        more = [_named(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
+        return Record(
+            self.time, exchange.method[:MAX_NAME_CHARS], target_of(exchange.params), outcome, code,
+            took, size or 0, principal_name(caller), self.conversation.label, exchange.req_id,
+            "/".join(filter(None, about)), "modern" if modern else "legacy",
+            facts.rev.name if facts is not None else "", caller.address, caller.scheme,
+            traceparent if traced else "", more[0] if traced else "", more[1],
+        )  # fmt: skip
+
+
+def watch_refusal(conversation: Conversation, msg: JSON, caller: Caller, answer: Msg) -> None:
+    """Make the record of a request that was not taken on."""
+    if type(msg) is dict and is_id(msg.get("id")) and isinstance(msg.get("method"), str):
+        params = msg.get("params")
+        known = {**msg, "params": params if isinstance(params, dict) else {}}
+        watch = conversation.watch(Exchange(known, nothing, caller))
+        if watch is not None:
+            watch.end(answer, None)
+
+
+class AccessLog:
+    """Writes each record as one line of the log `mcp_lite.access`, at level INFO.
+
+    `style` is True for a line of key=value pairs, "json" for one of JSON; then it is written even
+    if the program has not configured logging. With None it is written where the log `mcp_lite`
+    shows INFO, with False never. A logging.LogRecord has the fields as a dict, `record.mcp`.
+    """
+
+    def __init__(self, style: bool | str | None) -> None:
+        if style not in (None, False, True, "json"):
+            raise ValueError(f'access_log={style!r}: give True, False, "json" or None')
+        self.style = style
+        if style:
+            if access_logger.level == logging.NOTSET:
+                access_logger.setLevel(logging.INFO)
+            if not access_logger.handlers:
+                access_logger.addHandler(LastResort(logging.INFO, "%(message)s"))
+
+    def wanted(self) -> bool:
+        """Return whether anybody would read a line now."""
+        if self.style:
+            return access_logger.isEnabledFor(logging.INFO)
+        return self.style is None and logger.isEnabledFor(logging.INFO)
+
+    def write(self, record: Record) -> None:
+        """Write a record."""
+        fields = record.fields()
+        line = json.dumps(fields) if self.style == "json" else logfmt(fields)
+        access_logger.info("%s", line, extra={"mcp": fields})
+
+
+class Observers:
+    """The functions that get the records of a server, and its access log."""
+
+    def __init__(self, access_log: bool | str | None) -> None:
+        self.functions: list[Callable[[Record], Any]] = []
+        self.log = AccessLog(access_log)
+
+    def wanted(self) -> bool:
+        """Return whether anybody observes."""
+        return bool(self.functions) or self.log.wanted()
+
+    def tell(self, record: Record) -> None:
+        """Give a record to all. What one of them raises goes to the log, and harms nobody."""
+        for fn in self.functions:
+            try:
+                fn(record)
+            except Exception:
+                logger.exception("the observer %s failed", getattr(fn, "__name__", fn))
+        if self.log.wanted():
+            self.log.write(record)
+
 ###############################################################################
 # 22. Server
 ###############################################################################
-# Uses sections 1 to 8, 10, 16 and 18 to 20.
+# Uses sections 1 to 8, 10, 16 and 18 to 21.
 #
 # Problem.  What was registered is to be served: to clients of any revision, many at a time, over
 #           any transport, in a loop or a thread of the author's choice.
@@ -6769,9 +7101,8 @@ class Lives:
 #              with these parameters? All that one client asks, by whatever transport and in however
 #              many sessions, is counted together.
 #           3. Announcements may come from any thread. A reader who is too slow for them is let go.
-#           4. A bus is heard on one event loop at a time. What it raises goes to the log.
-#           5. A server that is told to end answers what it does not finish, and ends in time.
-# Plan.     HANDLERS; Conversation, what the server keeps for one client; Bus; the options; Server,
+#           4. A server that is told to end answers what it does not finish, and ends in time.
+# Plan.     HANDLERS; Conversation, what the server keeps for one client; the options; Server,
 #           for the author; ServerThread.
 # Not here. How bytes come and go: sections 26 and 41 register themselves in RUNNERS and ENGINES.
 
@@ -6828,9 +7159,11 @@ class Conversation:
         self.opener = opener
         limit = server.max_in_flight
         self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
-        self.peer.on_lost = self.leave
+        self.peer.on_lost, self.peer.watch = self.leave, self.watch
+        self.peer.on_refusal = functools.partial(watch_refusal, self)
         #: called when the client has gone
         self.farewells: list[Callable[[], Any]] = [self.end_feeds]
+        self.label = ""  # what records call it: the beginning of a session's id
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         #: what no request caused, once there is a channel for it: see listen()
@@ -6843,12 +7176,16 @@ class Conversation:
         #: the key of the client's share, where the channel does not know its client
         self.number = f"conversation {next(_serial)}"
 
+    def watch(self, exchange: Exchange) -> Watch | None:
+        """Begin the record of a request, if anybody observes."""
+        return Watch(self, exchange) if self.server.observers.wanted() else None
+
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
         server, session, method = self.server, self.session, exchange.method
         greeting = method in ("initialize", "ping")
         if exchange.modern:
-            facts = exchange.facts or check_modern_request(exchange.msg)
+            exchange.facts = facts = exchange.facts or check_modern_request(exchange.msg)
             ours = server.capabilities()
         else:
             facts = session.facts()
@@ -6992,41 +7329,6 @@ class Conversation:
             ctx.say_soon(msg, size)
 
 
-class Bus:
-    """The way of announcements from process to process: the author's carrier, if there is one."""
-
-    def __init__(self, carrier: Any, tell: Callable[[str, Msg], None]) -> None:
-        self.carrier, self.tell = carrier, tell
-        #: marks our own events; "" while nobody here is served, and so has been told of anything
-        self.origin = ""
-
-    def open(self) -> None:
-        """Begin to publish. Not before: processes may be forked after the server was made."""
-        self.origin = os.urandom(8).hex()
-
-    def close(self) -> None:
-        """Publish no more."""
-        self.origin = ""
-
-    def publish(self, capability: str, msg: Msg) -> None:
-        """Tell the other processes; an error of the carrier goes to the log."""
-        if self.carrier is None or not self.origin:
-            return
-        try:
-            self.carrier.publish({"from": self.origin, "capability": capability, "msg": msg})
-        except Exception:
-            logger.exception("the bus did not take %s", msg["method"])
-
-    async def hear(self) -> None:
-        """Pass on what other processes announce."""
-        async for event in self.carrier:
-            try:
-                if event["from"] != self.origin:
-                    self.tell(event["capability"], event["msg"])
-            except Exception as exc:  # another version of us may speak otherwise
-                logger.warning("the bus brought what is no event of ours: %r", exc)
-
-
 class StdioOptions(typing.TypedDict, total=False):
     """Options of serving on the standard streams."""
 
@@ -7088,7 +7390,7 @@ class Server(Registrations):
     announcements from process to process; replicas share both. It is an async iterable of events,
     which is iterated on one event loop at a time, and has publish(event), which is called from any
     thread and does not block. An event is a dict that JSON can say; one that comes back to the
-    server it is from is skipped.
+    server it is from is skipped. `access_log` is True, "json", None or False; see AccessLog.
     """
 
     def __init__(
@@ -7102,6 +7404,7 @@ class Server(Registrations):
         threads: int = TOOL_THREADS, capabilities: Msg | None = None,
         ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
         state_key: str | bytes | None = None, bus: Any = None,
+        access_log: bool | str | None = None,
     ) -> None:
         super().__init__(capabilities)
         self.name, self.instructions = name, instructions
@@ -7133,6 +7436,7 @@ class Server(Registrations):
         self.log_shares = Shares(LOG_RATE)
         #: whether a client was ever authenticated: then logs are nobody's but their client's
         self.guarded = False
+        self.observers = Observers(access_log)
         self.threads = Threads(threads)
         self.bus = Bus(bus, self.tell)
         self.lives = Lives(functools.partial(lifespan, self) if lifespan else None,
@@ -7185,6 +7489,16 @@ class Server(Registrations):
         all, until a client is authenticated; with `everyone` also then.
         """
         return LogHandler(self, level, everyone)
+
+    def observe(self, fn: Callable[[Record], Any]) -> Callable[[Record], Any]:
+        """Have a function called with the Record of each request, when that has ended.
+
+        It is called on the event loop, so it must be quick, and a plain function.
+        """
+        if is_async(fn):
+            raise TypeError("an observer is a plain function: it is called on the event loop")
+        self.observers.functions.append(fn)
+        return fn
 
     # Serving.
 
@@ -8525,10 +8839,12 @@ class LineTransport(Transport):
         """Return the next messages."""
         return await self.reader.read()
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
+    async def write(self, msg: Msg | list[Msg]) -> int | None:
         """Send a message, with others that are written in the same turn of the loop."""
+        data = encode(msg) + b"\n"
         try:
-            await self.writer.write(encode(msg) + b"\n")
+            await self.writer.write(data)
+            return len(data)
         except BrokenPipeError:
             await self._let_it_end()
             raise ConnectionClosed(f"{self.name} {self.explain()}") from None
@@ -11929,6 +12245,7 @@ class HTTPRequest(NamedTuple):
     body: bytes
     address: str
     root: str = ""  # the path before ours, where we are mounted
+    scheme: str = "http"
     who: Any = None  # what the engine's look at the head has found out
 
 
@@ -12263,7 +12580,7 @@ class Connection:
         """Let the rest of a request come, unless its head is reason enough to refuse it."""
         self.deadline = float("inf")  # who asks others about a token has a deadline of its own
         self.context = contextvars.copy_context()
-        look = self.listener.screen(head.method, head.path, head.query, head.headers)
+        look = self.listener.screen(self._request(head, b""))
         try:
             self.who = await isolated(look, self.context)
         except ProtocolError as exc:
@@ -12287,14 +12604,17 @@ class Connection:
         if self.listener.unfinished > MAX_UNFINISHED_BYTES and size:
             raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
 
+    def _request(self, head: RequestHead, body: bytes) -> HTTPRequest:
+        known = (head.method, head.path, head.query, head.headers, body, self.address)
+        return HTTPRequest(*known, "", self.listener.scheme, self.who)
+
     async def _answer(self, head: RequestHead, body: bytes) -> None:
         """Answer one request, and decide whether there may be another."""
         listener = self.listener
         self.response = response = SocketResponse(self, head)
         self.deadline = float("inf")
-        began = listener.loop.time() if logger.isEnabledFor(logging.INFO) else 0
-        request = HTTPRequest(head.method, head.path, head.query, head.headers, body, self.address,
-                              "", self.who)  # fmt: skip
+        began = listener.loop.time() if logger.isEnabledFor(logging.DEBUG) else 0
+        request = self._request(head, body)
         context, self.context, self.who = self.context or contextvars.copy_context(), None, None
         if self.transport.is_closing():
             response.lose()
@@ -12315,7 +12635,7 @@ class Connection:
                 took = (listener.loop.time() - began) * 1000
                 path = head.target.partition("?")[0]  # a query may hold a session's id, or a code
                 line = (self.address, head.method, path, response.status, took)
-                logger.info("%s %s %s %d %.1f ms", *line)
+                logger.debug("%s %s %s %d %.1f ms", *line)
         if response.state is not SENT:  # cut short: the client must not take it for whole
             self.transport.abort()
         elif not response.keep or listener.stopping:
@@ -12394,7 +12714,7 @@ SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
 
 
 
-async def _pass(*_: Any) -> None:
+async def _pass(request: HTTPRequest) -> None:
     """Let every request come."""
 
 
@@ -12406,9 +12726,10 @@ class Listener:
         screen: Callable[..., Coroutine[Any, Any, Any]] = _pass,
     ) -> None:  # fmt: skip
         self.handle, self.max_body = handle, max_body
-        #: screen(method, path, query, headers) may refuse a request before its body is there; what
+        #: screen(request) may refuse a request before its body is there; what
         #: it returns is the request's `who`. It is not asked where head and body come as one.
         self.screen = screen
+        self.scheme = "http"
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.addresses: dict[str, int] = {}  # how many connections from each
@@ -12428,7 +12749,7 @@ class Listener:
         options: Msg = {"backlog": 1024}
         if ssl:
             options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
-        make, scheme = self._streams, "https" if ssl else "http"
+        make, self.scheme = self._streams, "https" if ssl else "http"
         if uds is None:
             try:
                 self._server = await self.loop.create_server(make, host, port, **options)
@@ -12437,9 +12758,9 @@ class Listener:
                 hint = "; port=0 finds a free one" if exc.errno == errno.EADDRINUSE else ""
                 raise OSError(exc.errno, problem + hint) from None
             name, at = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()
-            root = f"{scheme}://{name}:{at[1]}"
+            root = f"{self.scheme}://{name}:{at[1]}"
         else:
-            sock, self._uds, root = unix_socket(uds, uds_mode), uds, f"{scheme}://localhost"
+            sock, self._uds, root = unix_socket(uds, uds_mode), uds, f"{self.scheme}://localhost"
             self._server = await self.loop.create_unix_server(make, sock=sock, **options)
         self._sweep()
         return root
@@ -12561,9 +12882,11 @@ def server_ssl(ssl: Any) -> Any:
 #              kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
 #              closing the response is the cancellation.
 #           3. What is kept has a bound per stream, per session and per server.
+#           4. Sessions have ids that cannot be guessed, and are bounded in number: in all, and for
+#              each owner.
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
 #           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
-#           PairSession.
+#           PairSession; SessionTable.
 # Not here. Who opens and ends sessions: section 40.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
@@ -12571,6 +12894,9 @@ MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
 MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
 MAX_SESSION_BYTES = 4 * 1024 * 1024  # kept events of one session, those of running streams included
 MAX_SERVER_BYTES = 64 * 1024 * 1024  # ... of all sessions of an endpoint
+MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
+MAX_OWNER_SESSIONS = 1000  # ... of one principal, or of one address of another machine
+LABEL_CHARS = 7  # of a session's id, in logs: of 22, so that nobody can guess the rest
 
 JSON_HEADERS: Mapping[str, str] = {"content-type": JSON_TYPE}
 STREAM_HEADERS = {
@@ -12621,9 +12947,12 @@ class EventStream:
         self.session.endpoint.streams.discard(self)
         return response
 
-    async def put(self, msg: Msg | list[Msg], final: bool = False) -> None:
-        """Send a message, if somebody reads."""
-        await self._write(encode_event(encode(msg)), final)
+    async def put(self, msg: Msg | list[Msg], final: bool = False) -> int:
+        """Send a message, if somebody reads; return its bytes."""
+        data = encode_event(encode(msg))
+        size = len(data) if self.response is not None else 0
+        await self._write(data, final)
+        return size
 
     async def _write(self, data: bytes, last: bool = False) -> None:
         self.written = self.session.endpoint.loop.time()
@@ -12688,10 +13017,10 @@ class KeptStream(EventStream):
         if self.complete and self.response is response:
             await self.end()
 
-    async def put(self, msg: Msg | list[Msg], final: bool = False) -> None:
-        """Number a message, keep it, and send it if somebody reads."""
+    async def put(self, msg: Msg | list[Msg], final: bool = False) -> int:
+        """Number a message, keep it, and send it if somebody reads; return its bytes."""
         if self.keeper.ended:
-            return
+            return 0
         self.last += 1
         self.complete = final
         data = encode_event(encode(msg), id=f"{self.name}-{self.last}")
@@ -12704,6 +13033,7 @@ class KeptStream(EventStream):
         self.keeper.endpoint.kept.add(self.keeper, self, len(data))
         if self is not self.keeper.listening or not self.flushing:
             await self.flush()
+        return len(data)
 
     def forget(self) -> None:
         """Forget the oldest event."""
@@ -12744,20 +13074,20 @@ class Reply:
         self.since = endpoint.now
         endpoint.waiting.add(self)
 
-    async def __call__(self, msg: Msg | list[Msg]) -> None:
-        """Send a message; one that is an answer is the last."""
+    async def __call__(self, msg: Msg | list[Msg]) -> int:
+        """Send a message; one that is an answer is the last. Return its bytes, 0 if it is lost."""
         session = self.session
         session.conversation.peer.show(">", msg)
         final = type(msg) is list or "method" not in msg
         if self.stream is not None or not final:
             stream = self.stream or await self.open()
-            await stream.put(msg, final)
-            return
+            return await stream.put(msg, final)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
         session.endpoint.waiting.discard(self)
         if session.unannounced or "error" in msg:
             status, headers = session.head_of(msg)
         await self.response.send(status, headers, body)
+        return 0 if self.response.lost else len(body)
 
     async def keep_alive(self) -> None:
         """Say something, unless that has happened by now."""
@@ -12880,6 +13210,7 @@ class KeptSession(HTTPSession):
         #: whose it is, and under which name it is counted; see SessionTable
         self.id, self.owner, self.share = id, caller.owner, counted_as(caller)
         self.headers = {SESSION_HEADER: id}
+        self.conversation.label = id[: len(endpoint.sessions.prefix) + LABEL_CHARS]
         self.unannounced = True
         #: the answers to POSTs that became streams, by name
         self.streams: dict[str, KeptStream] = {}
@@ -12946,11 +13277,10 @@ class KeptSession(HTTPSession):
         stream = self.streams.get(name, self.listening)
         return stream if isinstance(stream, KeptStream) and stream.name == name else None
 
-    async def announce(self, msg: Msg | list[Msg]) -> None:
-        """Send a message on the standalone stream."""
+    async def announce(self, msg: Msg | list[Msg]) -> int:
+        """Send a message on the standalone stream; return its bytes."""
         self.conversation.peer.show(">", msg)
-        if self.listening is not None:
-            await self.listening.put(msg)
+        return await self.listening.put(msg) if self.listening is not None else 0
 
     def make_room(self, limit: int, but: KeptStream) -> None:
         """Forget the oldest events, down to so many bytes, but not the newest of one stream."""
@@ -12987,10 +13317,10 @@ class PairSession(KeptSession):
             if self.listening is not None and self.listening.response is not None:
                 await self.listening.response.room()
 
-    async def announce(self, msg: Msg | list[Msg]) -> None:
+    async def announce(self, msg: Msg | list[Msg]) -> int:
         """Send a message on the stream."""
         async with self.turn:
-            await super().announce(msg)
+            return await super().announce(msg)
 
     def new_listening(self) -> EventStream:
         """Return a stream that ends with its connection."""
@@ -13029,6 +13359,55 @@ class KeptBytes:
             del self.sizes[session]
 
 
+class SessionTable(OrderedDict[str, KeptSession]):
+    """The sessions of an endpoint by id, the least recently used first."""
+
+    def __init__(self, most: int, prefix: str) -> None:
+        super().__init__()
+        self.most, self.prefix = most, prefix
+        self.shares: dict[str, int] = {}  # how many sessions are counted under each name
+
+    def new_id(self) -> str:
+        """Return an id that nobody can guess."""
+        from secrets import token_urlsafe
+
+        return self.prefix + token_urlsafe(16)
+
+    def add(self, session: KeptSession) -> None:
+        """Enter a session."""
+        self[session.id] = session
+        self.shares[session.share] = self.shares.get(session.share, 0) + 1
+
+    def discard(self, session: KeptSession) -> None:
+        """Take a session out, if it is there."""
+        if self.pop(session.id, None) is not None:
+            self.shares[session.share] -= 1
+            if not self.shares[session.share]:
+                del self.shares[session.share]
+
+    def victim(self, share: str) -> KeptSession | None:
+        """Return the session that must end before one of this share may begin, if one must.
+
+        It is the idle one that was unused for longest: of the owner who has used up a share, else
+        of the owner who has most. ProtocolError 503 if none is idle.
+        """
+        full = len(self) >= self.most
+        if share and self.shares.get(share, 0) >= min(MAX_OWNER_SESSIONS, self.most):
+            whose: str | None = share
+        elif full:
+            most = max(self.shares, key=self.shares.__getitem__)
+            whose = most if self.shares[most] > 1 else None
+        else:
+            return None
+        idle = (item for item in self.values() if item.idle and whose in (None, item.share))
+        found = next(idle, None)
+        if found is None and whose != share:
+            found = next((item for item in self.values() if item.idle), None)
+        if found is None:
+            raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
+        return found
+
+
 def counted_as(caller: Caller) -> str:
     """Return the name under which sessions are counted; "" for none, where many share an address.
 
@@ -13039,25 +13418,16 @@ def counted_as(caller: Caller) -> str:
     return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
-# 40. The endpoint
+# 39. Entrances
 ###############################################################################
-# Uses sections 1 to 7, 13, 18, 19, 22, 27 and 31 to 38.
+# Uses sections 1, 2, 27 and 34.
 #
-# Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
-# Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
-#           2. Host, Origin and token are checked in this order, before anything else is looked at,
-#              and before the body is read.
-#           3. Sessions have ids that cannot be guessed, belong to whoever opened them, expire when
-#              idle, and are bounded in number: in all, and for each owner.
-# Plan.     Guard, who may come in; SessionTable; Endpoint; PairRoutes, HTTP+SSE.
-# Not here. Authorization servers. Here a token is right or wrong.
-
-MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
-MAX_OWNER_SESSIONS = 1000  # ... of one principal, or of one address of another machine
-KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
-SESSION_SECONDS = 1800.0  # for which a session may be idle
-PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
-
+# Problem.  Somebody sends a request: who is it, and may they come in?
+# Rules.    1. A token is right or wrong; known ones are compared in constant time.
+#           2. All that belongs to a principal is bound to a stable key of the principal, so that a
+#              token which was refreshed changes nothing.
+# Plan.     Identity; Entrance, who may come in.
+# Not here. Tokens that an authorization server gives: section 48.
 
 class Identity(NamedTuple):
     """Who sent a request, as its token says."""
@@ -13115,54 +13485,22 @@ class Entrance:
         """Return the pages, by path, that tell everybody how to come in to the endpoint's path."""
         return {}
 
+###############################################################################
+# 40. The endpoint
+###############################################################################
+# Uses sections 1 to 7, 10, 13, 18, 19, 21, 22, 27 and 31 to 39.
+#
+# Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
+# Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
+#           2. Host, Origin and token are checked in this order, before anything else is looked at;
+#              and before the body is read.
+#           3. Sessions belong to whoever opened them, and expire when idle.
+# Plan.     Endpoint; PairRoutes, HTTP+SSE.
+# Not here. Who may come in: section 39.
 
-class SessionTable(OrderedDict[str, KeptSession]):
-    """The sessions of an endpoint by id, the least recently used first."""
-
-    def __init__(self, most: int, prefix: str) -> None:
-        super().__init__()
-        self.most, self.prefix = most, prefix
-        self.shares: dict[str, int] = {}  # how many sessions are counted under each name
-
-    def new_id(self) -> str:
-        """Return an id that nobody can guess."""
-        from secrets import token_urlsafe
-
-        return self.prefix + token_urlsafe(16)
-
-    def add(self, session: KeptSession) -> None:
-        """Enter a session."""
-        self[session.id] = session
-        self.shares[session.share] = self.shares.get(session.share, 0) + 1
-
-    def discard(self, session: KeptSession) -> None:
-        """Take a session out, if it is there."""
-        if self.pop(session.id, None) is not None:
-            self.shares[session.share] -= 1
-            if not self.shares[session.share]:
-                del self.shares[session.share]
-
-    def victim(self, share: str) -> KeptSession | None:
-        """Return the session that must end before one of this share may begin, if one must.
-
-        It is the idle one that was unused for longest: of the owner who has used up a share, else
-        of the owner who has most. ProtocolError 503 if none is idle.
-        """
-        full = len(self) >= self.most
-        if share and self.shares.get(share, 0) >= min(MAX_OWNER_SESSIONS, self.most):
-            whose: str | None = share
-        elif full:
-            most = max(self.shares, key=self.shares.__getitem__)
-            whose = most if self.shares[most] > 1 else None
-        else:
-            return None
-        idle = (item for item in self.values() if item.idle and whose in (None, item.share))
-        found = next(idle, None)
-        if found is None and whose != share:
-            found = next((item for item in self.values() if item.idle), None)
-        if found is None:
-            raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
-        return found
+KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
+SESSION_SECONDS = 1800.0  # for which a session may be idle
+PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
 
 
 class Endpoint:
@@ -13236,7 +13574,7 @@ class Endpoint:
         try:
             who = request.who
             if who is None:
-                who = await self.screen(method, request.path, request.query, headers)
+                who = await self.identify(request)
             if "origin" in headers:
                 response.headers = cors_headers(headers["origin"])
             methods = self.routes[request.path.rstrip("/")]
@@ -13247,9 +13585,10 @@ class Endpoint:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
                 headers = {key: headers[key] for key in headers if key != "authorization"}
-            caller = Caller(headers, who.principal, who.owner, request.address)
+            caller = Caller(headers, who.principal, who.owner, request.address, request.scheme)
             await methods[method](request, response, caller)
         except ProtocolError as exc:
+            self.note_refusal(request, exc)
             await self.refuse(response, exc)
 
     def check_host(self, method: str, where: str, headers: Mapping[str, str]) -> None:
@@ -13257,16 +13596,22 @@ class Endpoint:
         if not self.any_host or (method, where) not in self.any_host:
             self.gate.check(headers)
 
-    async def screen(
-        self, method: str, path: str, query: str, headers: Mapping[str, str]
-    ) -> Identity:
+    async def screen(self, request: HTTPRequest) -> Identity:
+        """Return who sends a request, for an engine that asks before the body is there."""
+        try:
+            return await self.identify(request)
+        except ProtocolError as exc:
+            self.note_refusal(request, exc)
+            raise
+
+    async def identify(self, request: HTTPRequest) -> Identity:
         """Return who sends a request; ProtocolError if it is refused, whatever its body will be."""
-        where = path.rstrip("/")
+        method, headers, where = request.method, request.headers, request.path.rstrip("/")
         self.check_host(method, where, headers)
         try:
             known = method in self.methods_at(where)  # who only asks what there is, is not asked
             if known and self.entrance.closed and (method, where) not in self.public:
-                return await self.entrance.identify(headers, query)
+                return await self.entrance.identify(headers, request.query)
             return ANYBODY
         except ProtocolError as exc:
             if "origin" in headers:  # a page must be able to read why
@@ -13276,6 +13621,14 @@ class Endpoint:
             logger.error("whose token it is cannot be found out", exc_info=exc)
             problem = "whose token it is cannot be found out"
             raise ProtocolError(problem, INTERNAL_ERROR, http_status=500) from exc
+
+    def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
+        """Let a request that is refused have its record."""
+        observers = self.server.observers
+        if observers.wanted():
+            target, status = f"{request.method[:20]} {request.path}", exc.http_status
+            known = (target, status, request.address, request.scheme)
+            observers.tell(refused_record(time.time(), *known))
 
     def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
         """Return what serves a path, by method."""
@@ -13390,7 +13743,9 @@ class Endpoint:
             exchange = peer.accept(msg, reply, reply.caller, modern)
             exchange.facts, exchange.pause, exchange.task = facts, reply.pause, response.task
         except RPCError as exc:
-            await reply(error(msg["id"], wire_error(exc)))
+            answer = error(msg["id"], wire_error(exc))
+            peer.on_refusal(msg, reply.caller, answer)
+            await reply(answer)
             return
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
@@ -13646,6 +14001,7 @@ def wants_answer(msg: JSON) -> bool:
         return True
 
 
+
 async def _nowhere(msg: Msg) -> None:
     """Take what a notification or a response causes: nothing."""
 
@@ -13853,8 +14209,7 @@ class ASGIApp:
         request = self._request(scope, endpoint.path)
         self._warn(scope, endpoint)
         try:
-            head = (request.method, request.path, request.query, request.headers)
-            who = await endpoint.screen(*head)
+            who = await endpoint.screen(request)
             body = await self._body(receive)
         except ProtocolError as exc:
             await endpoint.refuse(response, exc)
@@ -13895,7 +14250,8 @@ class ASGIApp:
             path = endpoint_path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
         query = scope.get("query_string", b"").decode("latin-1")
-        return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root)
+        return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root,
+                           scope.get("scheme", "http"))  # fmt: skip
 
     async def _answer(self, endpoint: Endpoint, request: HTTPRequest, response: Response) -> None:
         try:
@@ -16999,7 +17355,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 ###############################################################################
 # 48. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 16, 19, 27, 32, 34, 40 and 44 to 47.
+# Uses sections 1, 2, 16, 19, 27, 32, 34, 39 and 44 to 47.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their

@@ -5564,6 +5564,51 @@ class TestTheRecord:
 
 
 ###############################################################################
+# T21. Records
+###############################################################################
+
+
+def record_of(**fields):
+    """Return a record of a plain call, with some fields changed."""
+    plain = m.Record(1.0015, "tools/call", "add", "result", None, 3.44, 20, "alice", "abcdefg", 7,
+                     "me/1", "legacy", "", "192.0.2.1", "http", "", "", "")  # fmt: skip
+    return plain._replace(**fields)
+
+
+class TestRecordsAsText:
+    """A record as a line of a log."""
+
+    def test_a_line_has_what_is_known_and_leaves_out_what_is_not(self):
+        line = m.logfmt(record_of().fields())
+        assert line == (
+            "time=1970-01-01T00:00:01.002Z method=tools/call target=add outcome=result ms=3.4 "
+            "bytes=20 principal=alice session=abcdefg request_id=7 client=me/1 "
+            "address=192.0.2.1 scheme=http"
+        )
+
+    def test_a_request_id_of_0_and_0_bytes_are_told(self):
+        fields = record_of(request_id=0, bytes=0).fields()
+        assert (fields["request_id"], fields["bytes"]) == (0, 0)
+
+    @pytest.mark.parametrize("name", ["x\noutcome=result", 'say "so"', "a=b", "\x1b[2J", "Zoë", "\\"])
+    def test_names_that_the_peer_chose_cannot_look_like_something_else(self, name):
+        line = m.logfmt(record_of(client=name).fields())
+        found = re.search(r'client=("(?:[^"\\]|\\.)*") address=', line)
+        assert json.loads(found[1]) == name and line.isascii() and line.isprintable()
+
+    def test_the_trace_is_told_but_not_its_baggage(self):
+        parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        record = record_of(traceparent=parent, tracestate="a=b", baggage="user=secret")
+        assert record.trace_id == "0af7651916cd43dd8448eb211c80319c"
+        assert record.parent_id == "b7ad6b7169203331"
+        assert record.fields()["trace"] == record.trace_id and "secret" not in str(record.fields())
+
+    def test_a_style_that_is_none_is_refused_at_once(self):
+        with pytest.raises(ValueError, match='access_log=\'xml\': give True, False, "json" or None'):
+            m.AccessLog("xml")
+
+
+###############################################################################
 # T23. Handlers
 ###############################################################################
 
@@ -9827,13 +9872,13 @@ class TestServing:
 
         run(main())
 
-    def test_the_access_log_is_written_at_info(self, caplog):
+    def test_each_request_is_a_line_of_the_log_at_debug(self, caplog):
         async def main():
             async with listening() as listener, await Wire.open(listener.root) as wire:
                 wire.send(GET + b"nonsense\r\n\r\n")
                 await wire.everything()
 
-        with caplog.at_level(logging.INFO, "mcp_lite"):
+        with caplog.at_level(logging.DEBUG, "mcp_lite"):
             run(main())
         assert re.search(r"127\.0\.0\.1 GET /a 200 [0-9.]+ ms", caplog.text)
         assert "b=c" not in caplog.text, "a query may hold a session's id, or a code of OAuth"
@@ -12847,7 +12892,8 @@ class TestShutdown:
     @pytest.mark.parametrize("modern", [False, True])
     @pytest.mark.parametrize("say", [False, True])
     def test_a_request_that_is_cut_short_by_the_end_gets_an_error(self, modern, say):
-        app = demo()
+        app, records = demo(), []
+        app.observe(records.append)
 
         async def main():
             server = app.http(port=0, grace=0.05)
@@ -12871,6 +12917,7 @@ class TestShutdown:
                 assert b"the server is shutting down" in body
                 await ending
             assert app.log == ["x begins", "x cancelled"]
+            assert [(r.outcome, r.code) for r in records][-1] == ("error", m.TOO_BUSY)
 
         run(main())
 
@@ -12905,6 +12952,93 @@ class TestShutdown:
 
         run(main())
         assert ended == ["slow", "deleted"]
+
+
+class TestRecordsOverHTTP:
+    """production 11, for what only HTTP has: sessions, owners, refusals."""
+
+    def test_principal_and_session_are_told_the_latter_in_part(self):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            tokens = {"t1": "alice", "t2": {"iss": "https://a", "sub": "bob", "iat": 1}}
+            async with app.http(port=0, token=tokens, session_prefix="w1.") as server:
+                for token in tokens:
+                    async with Caller(server.url) as caller:
+                        caller.headers["authorization"] = f"Bearer {token}"
+                        await caller.open()
+                        await caller.post(call_of(1, "who"))
+                        yield_id = caller.headers["mcp-session-id"]
+                        for record in records[-2:]:  # also the one that opened it
+                            assert record.session == yield_id[:10] and len(yield_id) > 20
+
+        run(main())
+        assert [r.principal for r in records] == ["alice", "alice", "bob", "bob"]
+
+    def test_a_request_that_is_refused_at_the_door_has_a_record(self):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with http_calling(app, opened=False, token="good") as (caller, _):
+                assert await caller.status("POST", b"{}", authorization="Bearer bad") == 401
+                assert await caller.status("GET", target="/nowhere") == 404
+                assert await caller.status("POST", b"{}", host="evil.example.com") == 403
+
+        run(main())
+        assert [(r.method, r.target, r.outcome, r.code, r.address) for r in records] == [
+            ("", "POST /mcp", "refused", 401, "127.0.0.1"),
+            ("", "GET /nowhere", "refused", 404, "127.0.0.1"),
+            ("", "POST /mcp", "refused", 403, "127.0.0.1"),
+        ]
+        assert "bad" not in repr(records)
+
+    def test_a_request_is_refused_once_though_its_head_is_looked_at_before_its_body(self):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with app.http(port=0) as server, await Wire.open(server.url[:-4]) as wire:
+                wire.send(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+                assert (await wire.answer())[0] == 404
+
+        run(main())
+        assert [(r.target, r.code) for r in records] == [("POST /x", 404)]
+
+    def test_an_answer_that_no_connection_takes_is_lost(self):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with app.http(port=0, sessions=False) as server:
+                wire = await Wire.open(server.url[:-4])
+                body = m.encode(call_of(1, "wait", {"gate": "x"}))
+                wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+                          b"\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))  # fmt: skip
+                await until(lambda: "x begins" in app.log)
+                wire.reset()
+                await until(lambda: not server.listener.connections)
+                app.gate_of("x").set_result(None)
+                await until(lambda: records)
+
+        run(main())
+        assert [(r.target, r.outcome) for r in records] == [("wait", "lost")]
+
+    def test_a_header_that_contradicts_its_message_is_told_with_its_code(self):
+        app, records = demo(), []
+        app.observe(records.append)
+        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list"}
+
+        async def main():
+            async with http_calling(app, opened=False, headers=headers) as (caller, _):
+                meta = {m.PROTOCOL_VERSION: "2026-07-28", m.CLIENT_CAPABILITIES: {}}
+                await caller.post(call_of(5, "who", _meta=meta))
+
+        run(main())
+        assert [(r.request_id, r.outcome, r.code) for r in records] == [
+            (5, "error", m.HEADER_MISMATCH)
+        ]
 
 
 class TestAwkwardMoments:
@@ -20761,6 +20895,271 @@ def itself():
     value = []
     value.append(value)
     return value
+
+
+@contextlib.contextmanager
+def access_lines(level=logging.INFO):
+    """Collect what is written to the access log."""
+    lines, log = [], logging.getLogger("mcp_lite.access")
+
+    class Lines(logging.Handler):
+        def emit(self, record):
+            lines.append(record)
+
+    handler, before = Lines(), log.level
+    log.addHandler(handler)
+    log.setLevel(level)
+    try:
+        yield lines
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+class TestRecords:
+    """production 11: one record for each request, over every transport."""
+
+    PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    def observed(self, **options):
+        app, records = plain_app(**options), []
+        app.observe(records.append)
+
+        @app.tool
+        async def fail():
+            raise m.ToolError("no")
+
+        @app.tool
+        async def hang(ctx: m.Context):
+            await ctx.report_progress(1)
+            await asyncio.get_running_loop().create_future()
+
+        return app, records
+
+    def test_a_request_gives_one_record_that_says_how_it_ended(self, link):
+        app, records = self.observed()
+
+        async def main():
+            async with link.connect(app, name="me", version="7") as c:
+                await c.call("add", {"a": 1, "b": 12345})
+                with pytest.raises(m.ToolError):
+                    await c.call("fail")
+                with pytest.raises(m.RemoteError):
+                    await c.call("nothing")
+                await c.read("x://static")
+                await c.get_prompt("greet", {"name": "Bob"})
+            await until(lambda: len(records) >= 6)
+
+        run(main())
+        found = [(r.method, r.target, r.outcome, r.code) for r in records]
+        assert found[-5:] == [
+            ("tools/call", "add", "result", None),
+            ("tools/call", "fail", "tool_error", None),
+            ("tools/call", "nothing", "error", -32602),
+            ("resources/read", "x://static", "result", None),
+            ("prompts/get", "greet", "result", None),
+        ]
+        assert found[-6][0] == ("server/discover" if link.modern else "initialize")
+        for record in records:
+            assert record.client == "me/7" and 0 < record.ms < 20_000
+            assert record.era == ("modern" if link.modern else "legacy")
+            assert record.revision == link.revision and time.time() - 60 < record.time <= time.time()
+            assert (record.scheme, record.address) == (
+                ("http", "127.0.0.1") if link.over_http else ("", ""))  # fmt: skip
+            assert bool(record.bytes) == (link.transport != "socket")  # which does not count
+            assert bool(record.session) == (link.over_http and not link.modern)
+            assert "12345" not in repr(record) and "Bob" not in repr(record)
+
+    def test_the_bytes_are_those_of_the_answer(self):
+        app, records = self.observed()
+
+        async def main():
+            async with raw_client(app) as raw:
+                answer = await raw.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+                assert records[0].bytes == len(m.encode(answer))
+
+        run(main())
+
+    def test_a_call_that_is_cancelled_says_so(self, link):
+        app, records = self.observed()
+
+        async def main():
+            async with link.connect(app) as c:
+                begun = asyncio.Event()
+                call = asyncio.ensure_future(c.call("hang", progress=lambda *_: begun.set()))
+                await begun.wait()
+                call.cancel()
+                await until(lambda: [r for r in records if r.target == "hang"])
+
+        run(main())
+        assert [r.outcome for r in records if r.target == "hang"] == ["cancelled"]
+
+    def test_a_client_that_goes_away_loses_its_answer(self):
+        app, records = self.observed()
+
+        async def main():
+            ours, theirs = m.memory_transports()
+            theirs.grace = 0
+            serving = asyncio.ensure_future(app.serve(theirs))
+            raw = RawClient(ours)
+            await raw.say({"jsonrpc": "2.0", "id": "x", "method": "tools/call",
+                           "params": {"name": "hang", "_meta": {"progressToken": 1}}})  # fmt: skip
+            await raw.hear()
+            await ours.close()
+            await serving
+
+        run(main())
+        assert [(r.request_id, r.outcome) for r in records] == [("x", "lost")]
+
+    def test_a_request_that_is_not_taken_on_has_a_record_too(self):
+        app, records = self.observed(max_in_flight=1)
+
+        async def main():
+            async with raw_client(app) as raw:
+                call = {"name": "hang", "_meta": {"progressToken": 1}}
+                await raw.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+                await raw.hear()
+                for _ in range(2):  # the first waits; the second has its id
+                    await raw.say({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+                assert "still running" in (await raw.hear())["error"]["message"]
+                assert [(r.method, r.code) for r in records] == [("tools/list", -32600)]
+
+        run(main())
+
+    def test_the_members_of_a_batch_have_their_own(self):
+        app, records = self.observed()
+
+        async def main():
+            async with raw_client(app) as raw:
+                await raw.initialize("2025-03-26")
+                await raw.say([{"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                               {"jsonrpc": "2.0", "id": 2, "method": "nothing"}])  # fmt: skip
+                await raw.hear()
+
+        run(main())
+        found = [(r.method, r.outcome, r.code) for r in records[1:]]
+        assert found == [("ping", "result", None), ("nothing", "error", -32601)]
+
+    def test_a_question_of_the_modern_era_ends_a_round_and_not_the_call(self):
+        app, records = self.observed()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            return (await ctx.elicit("Really?", bool)).action
+
+        async def main():
+            async with m.Client(app, elicit=lambda message, schema: {"value": True}) as c:
+                await c.call("ask")
+
+        run(main())
+        assert [r.outcome for r in records[-2:]] == ["input_required", "result"]
+
+    def test_the_trace_context_of_the_client_is_in_it(self, link):
+        """spec: basic/index#_meta -- the W3C's keys have no prefix"""
+        app, records = self.observed()
+        meta = {"traceparent": self.PARENT, "tracestate": "a=b", "baggage": "tenant=7"}
+
+        async def main():
+            async with link.connect(app) as c:
+                await c.call_tool("add", {"a": 1}, meta=meta)
+
+        run(main())
+        record = records[-1]
+        assert (record.traceparent, record.tracestate, record.baggage) == tuple(meta.values())
+
+    @pytest.mark.parametrize("bad", [
+        PARENT.upper(), PARENT[:-1], "ff" + PARENT[2:], "00-" + "0" * 32 + PARENT[35:],
+        PARENT[:36] + "0" * 16 + "-01", PARENT + "\n", 7, None, {},
+    ])  # fmt: skip
+    def test_a_trace_context_that_is_none_is_not_believed(self, bad):
+        app, records = self.observed()
+
+        async def main():
+            async with raw_client(app) as raw:
+                await raw.ask("tools/list", {"_meta": {"traceparent": bad, "tracestate": "a=b"}})
+
+        run(main())
+        assert records[0].traceparent == records[0].tracestate == records[0].trace_id == ""
+
+    def test_names_are_bounded(self):
+        app, records = self.observed()
+
+        async def main():
+            async with raw_client(app) as raw:
+                await raw.ask("x" * 201, {"name": "y" * 201, "_meta": {"baggage": "z" * 8193}})
+                await raw.ask("tools/call", {"name": ["a"]})
+
+        run(main())
+        assert [(len(r.method), len(r.target), len(r.baggage)) for r in records] == [
+            (m.MAX_NAME_CHARS, m.MAX_NAME_CHARS, m.MAX_BAGGAGE_CHARS), (len("tools/call"), 0, 0),
+        ]  # fmt: skip
+
+    def test_an_observer_that_fails_harms_nobody_and_is_named(self, caplog):
+        app, records = plain_app(), []
+
+        @app.observe
+        def broken(record):
+            raise KeyError("oh")
+
+        app.observe(records.append)
+
+        async def main():
+            async with m.Client(app) as c:
+                assert await c.call("add", {"a": 1}) == 1
+
+        run(main())
+        assert len(records) == 2 and "the observer broken failed" in caplog.text
+
+    def test_an_observer_is_a_plain_function(self):
+        with pytest.raises(TypeError, match="an observer is a plain function"):
+
+            @m.Server().observe
+            async def late(record):
+                pass
+
+
+class TestAccessLog:
+    """production 11: the access log is one observer of the records."""
+
+    def lines(self, access_log, level=logging.INFO):
+        app = plain_app(access_log=access_log)
+
+        async def main():
+            async with m.Client(app) as c:
+                await c.call("add", {"a": 54321})
+
+        with access_lines(level) as lines:
+            run(main())
+        return lines
+
+    def test_it_is_a_line_of_key_and_value_or_of_json_with_extras(self):
+        plain, as_json = self.lines(True)[-1], self.lines("json")[-1]
+        assert re.search(r"method=tools/call target=add outcome=result ms=\d+\.\d", plain.getMessage())
+        assert json.loads(as_json.getMessage()) == as_json.mcp
+        assert plain.mcp["target"] == "add" and plain.levelname == "INFO"
+        assert "54321" not in f"{vars(plain)} {vars(as_json)}"
+
+    def test_unless_asked_for_it_follows_the_level_of_the_library(self, caplog):
+        assert self.lines(None) == []
+        with caplog.at_level(logging.INFO, "mcp_lite"):
+            assert len(self.lines(None)) == 2 and self.lines(False) == []
+
+    def test_where_nobody_looks_no_record_is_made(self, monkeypatch):
+        monkeypatch.setattr(m.Watch, "end", None)
+        assert self.lines(None) == self.lines(False) == self.lines(True, logging.WARNING) == []
+
+    @pytest.mark.parametrize("configured", [False, True])
+    def test_it_is_on_stderr_once_and_at_once(self, configured):
+        code = ENDLESS.replace('("endless")', '(access_log=True)')
+        assert code != ENDLESS
+        if configured:
+            code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
+        msg = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+        ran = subprocess.run([sys.executable, "-c", code + "app.run()"], cwd=HERE, input=msg,
+                             capture_output=True, timeout=20)  # fmt: skip
+        assert re.fullmatch(rb"(HOST )?time=\S+ method=ping outcome=result ms=\S+ bytes=\d+ request_id=1 "
+                            rb"revision=\S+\r?\n", ran.stderr), ran.stderr  # fmt: skip
+        assert ran.stderr.startswith(b"HOST ") == configured
 
 
 class TestFailures:
@@ -29916,7 +30315,7 @@ class TestPurity:
     ASYNC = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
     def test_the_protocol_itself_is_pure(self):
-        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(30, 35), 42, 43, 55}
+        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(31, 36), 44, 45, 57}
         assert pure == {p.number for p in NUMBERED if p.pure}
 
     @pytest.mark.parametrize("part", [p for p in NUMBERED if p.pure], ids=lambda p: f"{p.number}")
@@ -30027,7 +30426,7 @@ class TestWords:
         named_handler = re.findall(r"^class (\w*Handler)\b(?!\(logging\.Handler\))", SOURCE, re.M)
         assert named_handler == []
 
-    @pytest.mark.parametrize("number", [3, 4, 5, 6, 10, 17, 18, 22, 25, 26, 28, 29, 30, 34, 38])
+    @pytest.mark.parametrize("number", [3, 4, 5, 6, 10, 17, 18, 23, 26, 27, 29, 30, 31, 35, 40])
     def test_protocol_code_cites_what_it_obeys(self, number):
         """At least ten citations in a thousand lines."""
         part = next((part for part in NUMBERED if part.number == number), None)
