@@ -6836,7 +6836,7 @@ class Bus:
 ###############################################################################
 # 21. Records
 ###############################################################################
-# Uses sections 1, 2 and 5.
+# Uses sections 1 to 3, 5 and 10.
 #
 # Problem.  Who runs a server wants to know what was asked, by whom, how long it took, and how it
 #           ended. A status of HTTP does not tell: a tool that failed is a 200.
@@ -13488,7 +13488,7 @@ class Entrance:
 ###############################################################################
 # 40. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 10, 13, 18, 19, 21, 22, 27 and 31 to 39.
+# Uses sections 1 to 7, 13, 18, 19, 21, 22, 27 and 31 to 39.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
