@@ -5744,8 +5744,6 @@ class Context:
         self.principal, self.headers = exchange.caller.principal, exchange.caller.headers
         #: a stable key of the principal, "" for nobody
         self.owner = exchange.caller.owner
-        if not self.owner and self.principal is not None:
-            self.owner = repr(self.principal)
         #: how long, in ms, and by whom the result may be kept; for resources that say so
         self.cache: Msg = {}
         #: for the sections that serve: the client's conversation, the request, this run of it
@@ -5760,12 +5758,18 @@ class Context:
         Over HTTP that becomes 403, by which a client asks its user for more. Where there is no
         network between us, as over stdio, there are no scopes either.
         """
-        caller = self.exchange.caller
-        missing = set(scopes).difference(getattr(caller.principal, "scopes", ()))
-        if missing and (caller.address or caller.principal is not None):
+        missing = self.lacks(scopes)
+        if missing:
             # spec: basic/authorization/index#runtime-insufficient-scope-errors
             problem = f"this needs the scope {' '.join(sorted(missing))}"
             raise RPCError(FORBIDDEN, problem, {"scope": " ".join(scopes)})
+
+    def lacks(self, scopes: Iterable[str]) -> set[str]:
+        """Return which of these scopes whoever asks has not; see require()."""
+        caller = self.exchange.caller
+        if not caller.address and caller.principal is None:
+            return set()
+        return set(scopes).difference(getattr(caller.principal, "scopes", ()))
 
     @property
     def cancelled(self) -> bool:
@@ -7266,8 +7270,6 @@ class Conversation:
 
     def client_of(self, caller: Caller) -> str:
         """Return the key under which the client's share of everything is counted."""
-        if caller.principal is not None and not caller.owner:
-            return repr(caller.principal)
         return caller.owner or caller.address or self.number
 
     def wants_log(self, level: str, threshold: str | None, caller: Caller) -> bool:
@@ -7390,7 +7392,8 @@ class Server(Registrations):
     announcements from process to process; replicas share both. It is an async iterable of events,
     which is iterated on one event loop at a time, and has publish(event), which is called from any
     thread and does not block. An event is a dict that JSON can say; one that comes back to the
-    server it is from is skipped. `access_log` is True, "json", None or False; see AccessLog.
+    server it is from is skipped. `access_log` is True, "json", None or False; see AccessLog. With
+    `hide_forbidden`, lists show what a token may call.
     """
 
     def __init__(
@@ -7403,7 +7406,7 @@ class Server(Registrations):
         rate_limit: tuple[int, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None,
         ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
-        state_key: str | bytes | None = None, bus: Any = None,
+        state_key: str | bytes | None = None, bus: Any = None, hide_forbidden: bool = False,
         access_log: bool | str | None = None,
     ) -> None:
         super().__init__(capabilities)
@@ -7414,6 +7417,7 @@ class Server(Registrations):
         self.info = {"name": name, "version": version, **about}
         self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
         self.page_size, self.max_in_flight = page_size, max_in_flight
+        self.hide_forbidden = hide_forbidden
         #: by cacheable method, how long and by whom its results may be kept
         self.hints: dict[str, Msg] = {}
         for method in [row.name for row in METHODS.values() if row.cacheable]:
@@ -7422,6 +7426,8 @@ class Server(Registrations):
             if isinstance(scope, Mapping):
                 scope = scope.get(method, "private")
             self.hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
+        if hide_forbidden and self.hints["tools/list"]["cacheScope"] == "public":
+            raise ValueError("hide_forbidden=True: then tools/list is not the same for all")
         key = os.urandom(32) if state_key is None else state_key
         if not key:
             raise ValueError("state_key is empty: anybody could sign with it")
@@ -7779,6 +7785,8 @@ def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list
 async def list_entries(ctx: Context) -> Msg:
     lists = METHODS[ctx.method].lists
     entries = list(getattr(ctx.server, lists.registry).values())
+    if ctx.server.hide_forbidden:
+        entries = [entry for entry in entries if not ctx.lacks(getattr(entry, "scopes", ()))]
     listed = [(entry.serial, entry.definition) for entry in entries]
     items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
     items = [fit_definition(lists.kind, item, ctx.facts.rev) for item in items]

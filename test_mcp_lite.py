@@ -11120,9 +11120,9 @@ JSON_BOTH = "application/json, text/event-stream"
 NEWEST_SESSION = "2025-11-25"
 
 
-def demo():
+def demo(**options):
     """A server with a tool for everything that HTTP has to carry."""
-    app = m.Server("demo")
+    app = m.Server("demo", **options)
     app.waiting = {}
 
     def gate_of(name):
@@ -17875,8 +17875,8 @@ class TestGuard:
                 m.Server("x").tool(scopes=options["scopes"])(print)
 
 
-def guarded_app():
-    app = demo()
+def guarded_app(**options):
+    app = demo(**options)
 
     @app.tool(scopes=["write"])
     async def write(text: str, ctx: m.Context) -> str:
@@ -18050,6 +18050,42 @@ class TestGuardedServer:
                     assert (status, text) == (200, "alice None"), "the token reaches no handler"
 
         run(main())
+
+    @pytest.mark.parametrize("revision", m.REVISIONS)
+    def test_lists_show_what_a_token_may_call_and_the_rest_is_403_all_the_same(self, revision):
+        async def main():
+            app = guarded_app(hide_forbidden=True, page_size=1)
+            everything = {tool.name for tool in app.tools.values()}
+            async with app.http(port=0, auth=guard_of()) as server:
+                url = server.url.replace("/mcp", "/sse") if revision == "2024-11-05" else server.url
+                for token, hidden in (("r", {"write"}), ("rw", set())):
+                    async with m.Client(url, revision=revision, auth=token) as client:
+                        listed = [tool["name"] for tool in await client.list_tools()]
+                        assert everything - set(listed) == hidden and len(set(listed)) == len(listed)
+                        if hidden:
+                            with pytest.raises(m.MCPError, match="403|write"):
+                                await client.call("write", {"text": "x"})
+                        else:
+                            assert await client.call("write", {"text": "x"}) == "alice None"
+            assert app.log == ["x"]
+            async with m.Client(app) as client:
+                assert len(await client.list_tools()) == len(everything), "no network, no scopes"
+
+        run(main())
+
+    def test_what_a_list_hides_depends_on_what_scopes_imply_and_must_not_be_shared(self):
+        async def main():
+            app = guarded_app(hide_forbidden=True)
+            guard = guard_of(expand=lambda scopes: {"write"} if "admin" in scopes else (),
+                             verify={"a": m.Principal(*ALICE, scopes=["read", "admin"])}.get)  # fmt: skip
+            async with app.http(port=0, auth=guard) as server:
+                async with m.Client(server.url, auth="a") as client:
+                    assert "write" in {tool["name"] for tool in await client.list_tools()}
+
+        run(main())
+        for shared in ("public", {"tools/list": "public"}):
+            with pytest.raises(ValueError, match="not the same for all"):
+                m.Server("x", hide_forbidden=True, cache_scope=shared)
 
     def test_over_stdio_and_in_memory_there_are_no_scopes(self):
         async def main():
