@@ -143,12 +143,14 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     49  Forwarding
     Part IX   The command line
     53  Showing
-    54  Verbs
-    55  Applications
-    56  Options
-    57  Rules for servers
-    58  Checks
-    60  Main
+    54  The trace
+    55  The person
+    56  Verbs
+    57  Applications
+    58  Options
+    59  Rules for servers
+    60  Checks
+    62  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -17912,13 +17914,12 @@ class ProxyServer(Server):
 ###############################################################################
 # 53. Showing
 ###############################################################################
-# Uses sections 1, 2, 9 and 10.
+# Uses sections 1, 2 and 54.
 #
-# Problem.  A server's words are shown to a person at a terminal, and a trace shows every message.
+# Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
-#           2. A trace shows whole messages, but neither secrets nor pages of base64.
-# Plan.     Text for terminals; lists and results as text; the trace.
-# Not here. What is asked for: section 54.
+# Plan.     Text for terminals; Screen; lists and results as text; details().
+# Not here. What is asked for: section 56.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -17928,19 +17929,6 @@ CONTROLS = re.compile(
     "|\x1b[ -/]*[0-Z^-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-SECRET_WORDS = (
-    "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
-    r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
-)
-SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie")
-#: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
-SECRET_TEXT = re.compile(
-    rf"(?i)(\b(?:bearer|basic)\s+|(?:{SECRET_WORDS})"
-    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
-)
-REDACTED = "[redacted]"
-SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to see what the rest is like
 PIPE_COLUMNS = 100  # where there is no screen
 LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
@@ -18267,6 +18255,31 @@ def content_text(block: Msg) -> str:
     what = f"{inner.get('uri') or block.get('type')} {inner.get('mimeType', '')}"
     return one_line(f"[{what}, {size:,} bytes]")
 
+###############################################################################
+# 54. The trace
+###############################################################################
+# Uses sections 1, 9, 10 and 53.
+#
+# Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
+# Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
+#           2. What it says of the wire, it says without control characters.
+# Plan.     redact(); layout(); TraceView; start_trace().
+# Not here. Where messages pass: Peer, section 10.
+
+SECRET_WORDS = (
+    "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
+    r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
+)
+SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie")
+#: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
+SECRET_TEXT = re.compile(
+    rf"(?i)(\b(?:bearer|basic)\s+|(?:{SECRET_WORDS})"
+    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
+)
+REDACTED = "[redacted]"
+SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
+SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to see what the rest is like
+
 
 def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     """Return a copy of `value` for showing: secrets redacted, long things shortened.
@@ -18400,16 +18413,16 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 54. Verbs
+# 55. The person
 ###############################################################################
-# Uses sections 1 to 7, 16, 22, 27 to 29, 32, 34, 46, 47 and 53.
+# Uses sections 1 to 3, 7, 27 and 53.
 #
-# Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
-#           while it works; a script wants the same as JSON, with an exit status.
-# Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
-#              go to stderr.
-# Plan.     Values from words; CommandLine, with a method for each verb; what to serve; VERBS.
-# Not here. How a command line is read: section 56. How it ends: 54.
+# Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
+#           and the server may ask the person something.
+# Rules.    1. All of it goes to stderr; if that is closed, the work goes on.
+#           2. Where there is no person, a question is declined.
+# Plan.     convert(), values from words; Person.
+# Not here. The answer to the verb: section 56.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -18441,6 +18454,98 @@ def convert(text: str, schema: JSON) -> JSON:
         value = [convert(part.strip(), items) for part in text.split(",")]
     return value
 
+
+class Person:
+    """Whoever sits at the terminal: sees progress and log lines, and answers questions."""
+
+    def __init__(self) -> None:
+        self.tenths = -1
+        self.screen = Screen(sys.stderr)
+        self.turn: Any = None  # a Lock: one question at a time
+
+    def line(self, text: object, end: str = "\n") -> None:
+        """Write a line, or several, for the person, if there is anybody to read them."""
+        with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+            sys.stderr.write(plain(text).rstrip("\r\n") + end)
+            sys.stderr.flush()
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Write how far it is, for each tenth of the way where the way is known."""
+        tenths = int(10 * done / total) if total else -1
+        if tenths < 0 or tenths != self.tenths:
+            far = f"{done:g}/{total:g}" if total else f"{done:g}"
+            self.line(one_line(f"progress: {far} {message or ''}"))
+        self.tenths = tenths
+
+    def log(self, level: str, data: JSON, source: str | None) -> None:
+        """Write a log message of the server."""
+        text = data if isinstance(data, str) else as_json(data)
+        self.line(f"{level}: {source + ': ' if source else ''}{text}")
+
+    async def ask(self, question: str) -> str | None:
+        """Return the line that a person types; None after Ctrl-D, or if there is no person."""
+        if sys.stdin is None or not sys.stdin.isatty():
+            return None
+        async with self.turn:
+            self.line(question, end="")
+            # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
+            threads = Threads(1)
+            line: bytes = await threads.run(os.read, sys.stdin.fileno(), 65536)
+            threads.close()
+        return line.decode(errors="replace").strip() if line else None
+
+    async def elicit(self, message: str, schema: Msg) -> Msg | None:
+        """Let the person fill in a form; None declines."""
+        self.line(f"The server asks: {message}  (Ctrl-D declines)")
+        fields, content = schema.get("properties") or {}, {}
+        if not fields:
+            agreed = YES_NO.get((await self.ask("  Agree? [y/N] ") or "").lower())
+            return {} if agreed else None
+        for name, field in fields.items():
+            about = field.get("description") or field.get("title") or ""
+            field_alone = {**schema, "properties": {name: field}}
+            label = f"{parameters(field_alone)} {about and f'({about})'}"
+            while name not in content:
+                text = await self.ask(f"{one_line(label)} > ")
+                if text is None:
+                    return None
+                if not text and ("default" in field or name not in schema.get("required", ())):
+                    break  # a default is filled in for us
+                value = convert(text, field)
+                try:
+                    checker_of(field)(value)
+                    content[name] = value
+                except SchemaError as exc:
+                    self.line(f"  {exc}")
+        return content
+
+    async def elicit_url(self, message: str, url: str) -> Msg | None:
+        """Let the person open a page; None declines."""
+        return await self.elicit(f"{message}\n  Open {url}", {})
+
+    async def sample(self, params: Msg) -> str:
+        """Let the person answer in the place of a model."""
+        for message in params["messages"]:
+            blocks = message["content"]
+            for block in blocks if isinstance(blocks, list) else [blocks]:
+                self.line(f"{message['role']}: {content_text(block)}")
+        text = await self.ask("The server asks a model; you answer for it (Ctrl-D declines): ")
+        if text is None:
+            # spec: client/sampling#error-handling
+            raise RPCError(-1, "User rejected sampling request")
+        return text
+
+###############################################################################
+# 56. Verbs
+###############################################################################
+# Uses sections 1 to 6, 16, 22, 27 to 29, 32, 34, 46, 47, 53 and 55.
+#
+# Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
+#           while it works; a script wants the same as JSON, with an exit status.
+# Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
+#              go to stderr.
+# Plan.     Arguments from words; CommandLine, with a method for each verb; what to serve; VERBS.
+# Not here. How a command line is read: section 58. How it ends: 62.
 
 def json_argument(text: str) -> Msg:
     """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
@@ -18539,10 +18644,11 @@ class CommandLine:
     """A command line at work: a method for each verb, and one for all that the server may ask."""
 
     def __init__(self, args: Any) -> None:
-        self.args, self.words, self.tenths = args, args.words, -1
-        self.out, self.err = Screen(sys.stdout), Screen(sys.stderr)
+        self.args, self.words = args, args.words
+        self.out, self.person = Screen(sys.stdout), Person()
+        person = self.person
         env, headers = given_to(args)
-        options: Msg = {"stderr": self.line, "cwd": args.cwd, "env": env}
+        options: Msg = {"stderr": person.line, "cwd": args.cwd, "env": env}
         if isinstance(args.target, str) and re.match(r"\w+://", args.target):
             options = {"headers": headers, "auth": auth_of(args, headers)}
         try:
@@ -18551,77 +18657,9 @@ class CommandLine:
             raise UsageError(str(exc)) from None
         self.c = Client(
             args.target, revision=args.revision, roots=args.root or None, timeout=args.timeout,
-            elicit=self.elicit, elicit_url=lambda why, url: self.elicit(f"{why}\n  Open {url}", {}),
-            sample=self.sample, log=self.log, progress=self.progress, cache=False, **options,
+            elicit=person.elicit, elicit_url=person.elicit_url, sample=person.sample,
+            log=person.log, progress=person.progress, cache=False, **options,
         )  # fmt: skip
-
-    def line(self, text: object, end: str = "\n") -> None:
-        """Write a line, or several, for the person, if there is anybody to read them."""
-        with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-            sys.stderr.write(plain(text).rstrip("\r\n") + end)
-            sys.stderr.flush()
-
-    def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Write how far it is, for each tenth of the way where the way is known."""
-        tenths = int(10 * done / total) if total else -1
-        if tenths < 0 or tenths != self.tenths:
-            far = f"{done:g}/{total:g}" if total else f"{done:g}"
-            self.line(one_line(f"progress: {far} {message or ''}"))
-        self.tenths = tenths
-
-    def log(self, level: str, data: JSON, source: str | None) -> None:
-        """Write a log message of the server."""
-        text = data if isinstance(data, str) else as_json(data)
-        self.line(f"{level}: {source + ': ' if source else ''}{text}")
-
-    async def ask(self, question: str) -> str | None:
-        """Return the line that a person types; None after Ctrl-D, or if there is no person."""
-        if sys.stdin is None or not sys.stdin.isatty():
-            return None
-        async with self.turn:
-            self.line(question, end="")
-            # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
-            threads = Threads(1)
-            line: bytes = await threads.run(os.read, sys.stdin.fileno(), 65536)
-            threads.close()
-        return line.decode(errors="replace").strip() if line else None
-
-    async def elicit(self, message: str, schema: Msg) -> Msg | None:
-        """Let the person fill in a form; None declines."""
-        self.line(f"The server asks: {message}  (Ctrl-D declines)")
-        fields, content = schema.get("properties") or {}, {}
-        if not fields:
-            agreed = YES_NO.get((await self.ask("  Agree? [y/N] ") or "").lower())
-            return {} if agreed else None
-        for name, field in fields.items():
-            about = field.get("description") or field.get("title") or ""
-            field_alone = {**schema, "properties": {name: field}}
-            label = f"{parameters(field_alone)} {about and f'({about})'}"
-            while name not in content:
-                text = await self.ask(f"{one_line(label)} > ")
-                if text is None:
-                    return None
-                if not text and ("default" in field or name not in schema.get("required", ())):
-                    break  # a default is filled in for us
-                value = convert(text, field)
-                try:
-                    checker_of(field)(value)
-                    content[name] = value
-                except SchemaError as exc:
-                    self.line(f"  {exc}")
-        return content
-
-    async def sample(self, params: Msg) -> str:
-        """Let the person answer in the place of a model."""
-        for message in params["messages"]:
-            blocks = message["content"]
-            for block in blocks if isinstance(blocks, list) else [blocks]:
-                self.line(f"{message['role']}: {content_text(block)}")
-        text = await self.ask("The server asks a model; you answer for it (Ctrl-D declines): ")
-        if text is None:
-            # spec: client/sampling#error-handling
-            raise RPCError(-1, "User rejected sampling request")
-        return text
 
     async def run(self) -> int:
         """Do it within --max-time; return the exit status."""
@@ -18633,7 +18671,7 @@ class CommandLine:
 
     async def work(self) -> int:
         """Connect, do what the verb says, show what came of it; return the exit status."""
-        self.turn = asyncio.Lock()  # one question at a time; before 3.10 it belongs to this loop
+        self.person.turn = asyncio.Lock()  # here: before 3.10 it belongs to a loop
         try:
             await self.c.connect()
         except (TypeError, ValueError) as exc:
@@ -18650,7 +18688,7 @@ class CommandLine:
             await self.c.close()
         failed = self.args.verb == "call" and result.get("isError") is True
         if failed and not self.args.json:
-            self.line(f"error: {text}")
+            self.person.line(f"error: {text}")
         else:
             self.show(json.dumps(result, indent=2) if self.args.json else text)
         return int(failed)
@@ -18956,9 +18994,9 @@ OPTIONS = [
 ]
 
 ###############################################################################
-# 55. Applications
+# 57. Applications
 ###############################################################################
-# Uses sections 1 to 3, 27, 30, 32, 43, 46, 53 and 54.
+# Uses sections 1 to 3, 27, 30, 32, 43, 46, 53, 54 and 56.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -19314,9 +19352,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 56. Options
+# 58. Options
 ###############################################################################
-# Uses sections 1, 2, 43, 53 and 54.
+# Uses sections 1, 2, 43, 53 and 56.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -19324,7 +19362,7 @@ OPTIONS += [
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
 # Plan.     read_options(); parse_command_line(); the target among the words; our own command;
 #           the help, and the next command to type after an error.
-# Not here. What the verbs do: section 54.
+# Not here. What the verbs do: section 56.
 
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output"}
 
@@ -19490,7 +19528,7 @@ def advice(exc: MCPError, args: Any) -> str:
     return typed(args, args.verb, *args.words, "--trace")
 
 ###############################################################################
-# 57. Rules for servers
+# 59. Rules for servers
 ###############################################################################
 # Pure. Uses sections 1 to 4, 12, 27 and 35.
 #
@@ -19502,7 +19540,7 @@ def advice(exc: MCPError, args: Any) -> str:
 #           3. What a server has sent may be anything; a judgement of it raises nothing.
 # Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
 #           and annotations; findings_of(), which makes them all.
-# Not here. Faults that only show while a server is at work: section 58.
+# Not here. Faults that only show while a server is at work: section 60.
 
 RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 
@@ -19945,9 +19983,9 @@ def unseen(offer: Msg) -> Iterable[Finding]:
                 yield finding("unseen", f"{field} of {count} {words}", f"before {since}")
 
 ###############################################################################
-# 58. Checks
+# 60. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 27, 29, 32, 34, 35, 42 to 44, 53, 54 and 57.
+# Uses sections 1 to 4, 7, 19, 27, 29, 32, 34, 35, 42 to 44, 53, 56 and 59.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
@@ -19958,7 +19996,7 @@ def unseen(offer: Msg) -> Iterable[Finding]:
 #           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
 # Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
 #           report, and the verb.
-# Not here. What is judged by the lists alone: section 57.
+# Not here. What is judged by the lists alone: section 59.
 
 SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 PING_SECONDS = 0.1  # between two pings, while a tool is at work
@@ -20320,16 +20358,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 60. Main
+# 62. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 16, 53, 54 and 56.
+# Uses sections 1, 2, 9, 16, 53, 54, 56 and 58.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     interruptible(); main().
-# Not here. What the verbs do: section 54.
+# Not here. What the verbs do: section 56.
 
 #: Signals that end the command line; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
