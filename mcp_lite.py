@@ -13095,7 +13095,7 @@ class Reply:
         status, headers, body = 200, JSON_HEADERS, encode(msg)
         session.endpoint.waiting.discard(self)
         if session.unannounced or "error" in msg:
-            status, headers = session.head_of(msg)
+            status, headers = session.head_of(msg, self.caller.principal)
         await self.response.send(status, headers, body)
         return 0 if self.response.lost else len(body)
 
@@ -13164,13 +13164,14 @@ class HTTPSession:
         """Return a stream for the answer to a POST."""
         return EventStream(self)
 
-    def head_of(self, msg: Any) -> tuple[int, Mapping[str, str]]:
+    def head_of(self, msg: Any, principal: Any) -> tuple[int, Mapping[str, str]]:
         """Return status and headers of an answer that is an error, or the first of a session."""
         problem = msg.get("error") if type(msg) is dict else None
         if problem is not None and problem["code"] == TOO_FAST:  # RFC 6585 §4
             return 429, {**JSON_HEADERS, "retry-after": str(problem["data"]["retryAfter"])}
         if problem is not None and problem["code"] == FORBIDDEN:
-            return 403, {**JSON_HEADERS, **self.endpoint.entrance.wants(problem["data"]["scope"])}
+            wants = self.endpoint.entrance.wants(problem["data"]["scope"], principal)
+            return 403, {**JSON_HEADERS, **wants}
         return self.status_of(problem), JSON_HEADERS
 
     def status_of(self, problem: Msg | None) -> int:
@@ -13247,10 +13248,10 @@ class KeptSession(HTTPSession):
             return False
         return not any(stream.response for stream in self.streams.values())
 
-    def head_of(self, msg: Any) -> tuple[int, Mapping[str, str]]:
+    def head_of(self, msg: Any, principal: Any) -> tuple[int, Mapping[str, str]]:
         """Tell the id of the session with the answer that opens it."""
         if "result" not in msg or not self.unannounced:
-            return super().head_of(msg)
+            return super().head_of(msg, principal)
         # spec 2025-11-25: basic/transports#session-management -- "on the HTTP response containing
         # the InitializeResult"
         self.unannounced = False
@@ -13487,8 +13488,8 @@ class Entrance:
                 return Identity(same[0], owner_of(same[0], self.key))
         raise ProtocolError("a valid bearer token is needed", http_status=401)
 
-    def wants(self, scope: str) -> dict[str, str]:
-        """Return the header that tells of a missing scope. RFC 6750 §3.1"""
+    def wants(self, scope: str, principal: Any) -> dict[str, str]:
+        """Return the header that tells a principal of a missing scope. RFC 6750 §3.1"""
         return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
 
     def pages(self, path: str, local: bool) -> dict[str, Callable[..., Any]]:
@@ -17652,7 +17653,8 @@ class Guard(Entrance):
             if len(self.cache) > MAX_CACHED_TOKENS:
                 self.cache.popitem(last=False)
         if not set(self.scopes) <= getattr(who.principal, "scopes", frozenset()):
-            raise Refused("the token has too little scope", 403, self.wants(""))
+            problem = "the token has too little scope"
+            raise Refused(problem, 403, self.wants("", who.principal))
         return who
 
     async def judge(self, token: str) -> Any:
@@ -17669,12 +17671,16 @@ class Guard(Entrance):
             principal.scopes = frozenset(self.expand(principal.scopes)) | principal.scopes
         return principal
 
-    def wants(self, scope: str) -> dict[str, str]:
+    def wants(self, scope: str, principal: Any) -> dict[str, str]:
         """Return the header that tells of a missing scope, and of all that we need anyway.
 
         spec: basic/authorization/index#runtime-insufficient-scope-errors
         """
-        wanted = dict.fromkeys((*self.scopes, *scope.split()))
+        held = getattr(principal, "scopes", ())
+        # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors -- "to prevent
+        # clients from losing previously granted permissions": they ask for what is named here
+        kept = [each for each in self.offered if each in held]
+        wanted = dict.fromkeys((*self.scopes, *kept, *scope.split()))
         return self.challenge("insufficient_scope", " ".join(wanted))
 
     def pages(self, path: str, local: bool) -> dict[str, Callable[..., Any]]:

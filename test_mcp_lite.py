@@ -17785,6 +17785,13 @@ class TestGuard:
         assert status == 403 and 'error="insufficient_scope"' in said
         assert 'scope="read admin"' in said
 
+    def test_what_a_token_has_already_is_named_with_what_it_needs(self):
+        """spec 2025-11-25: some clients ask for what is named, and would lose the rest."""
+        guard = self.guard(offered=["list", "write", "other"])
+        who = m.Principal(*ALICE, scopes=["read", "write", "foreign"])
+        assert 'scope="read write admin"' in guard.wants("admin", who)["www-authenticate"]
+        assert 'scope="read admin"' in guard.wants("admin", None)["www-authenticate"]
+
     def test_broad_scopes_imply_narrow_ones(self):
         guard = self.guard(scopes=["list"], expand=lambda scopes: {"list"} & {*scopes, "list"})
 

@@ -82,6 +82,7 @@ def pairs():
     """Return (title, client, server, transport) of what can be run here, and what is missing."""
     found, missing = [], []
     ours = ("our server", our_server)
+    example = ("our example's server", lambda transport: [])  # which the client starts itself
 
     def add(client, server, *transports):
         for transport in transports:
@@ -113,7 +114,7 @@ def pairs():
             f"{name} client, logging in",
             lambda *target, python=python: [python, str(HERE / "sdk_login.py")],
         )
-        add(login, ("our example's server", lambda transport: []), "stdio")  # it starts that itself
+        add(login, example, "stdio")
         if name.startswith("sdk 1"):
             add(("our client", our_client("contract")), theirs, SSE)
             add(client, ours, SSE)
@@ -128,6 +129,12 @@ def pairs():
                 sys.executable, str(HERE / "ts_client.py"), node, folder, package, *target],
         )  # fmt: skip
         add(client, ours, "stdio", HTTP, SSE)
+        login = (
+            f"typescript {package} client, logging in",
+            lambda *target, package=package: [
+                sys.executable, str(HERE / "ts_login.py"), node, folder, package],
+        )  # fmt: skip
+        add(login, example, "stdio")
     script = f"{folder}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
     kinds = {"stdio": "stdio", HTTP: "streamableHttp", SSE: "sse"}
     everything = ("server-everything", lambda transport, *_: [node, script, kinds[transport]])

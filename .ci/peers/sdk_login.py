@@ -4,20 +4,13 @@ The example's own client plays the person and the browser.
 """
 
 import asyncio
-import pathlib
-import socket
-import sys
 from urllib.parse import parse_qs, urlsplit
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples" / "authorization"))
-
-from client import browse  # noqa: E402
-from mcp import ClientSession  # noqa: E402
-from mcp.client.auth import OAuthClientProvider  # noqa: E402
-from mcp.client.streamable_http import streamable_http_client  # noqa: E402
-from mcp.shared import auth  # noqa: E402
-from server import build  # noqa: E402
+from mcp import ClientSession
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared import auth
+from our_example import browse, serving_example
 
 try:
     import httpx2 as httpx
@@ -59,23 +52,18 @@ class Person:
 
 
 async def main():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    app, authority, guard = build(f"http://127.0.0.1:{port}")
-    authority.add_person("alice", "pw")
     person = Person()
     about = auth.OAuthClientMetadata(
         client_name="the SDK", redirect_uris=["http://127.0.0.1:3999/callback"],
         grant_types=["authorization_code", "refresh_token"], response_types=["code"],
     )  # fmt: skip
-    async with app.http(port=port, auth=guard) as server:
+    async with serving_example() as url:
         login = OAuthClientProvider(
-            server_url=server.url, client_metadata=about, storage=Memory(),
+            server_url=url, client_metadata=about, storage=Memory(),
             redirect_handler=person.open, callback_handler=person.come_back,
         )  # fmt: skip
         async with httpx.AsyncClient(auth=login, follow_redirects=True) as web:
-            async with streamable_http_client(server.url, http_client=web) as streams:
+            async with streamable_http_client(url, http_client=web) as streams:
                 async with ClientSession(streams[0], streams[1]) as session:
                     await session.initialize()
                     await session.call_tool("write", {"text": "from the SDK"})  # needs more scope
