@@ -7355,6 +7355,7 @@ class ASGIOptions(typing.TypedDict, total=False):
     session_seconds: float
     session_prefix: str  # of the ids of sessions, by which a balancer finds the process
     max_sessions: int
+    trusted_proxies: str | Iterable[str]  # addresses and networks that may say who the client is
     legacy_sse: bool  # whether the transport of the first revision is served, too
     max_body: int  # bytes
     grace: float  # seconds that running requests get when the server is to end
@@ -11779,7 +11780,9 @@ def encode_comment(text: str = "") -> bytes:
 #              where that is possible.
 #           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
 #              sessions belong to a principal.
-# Plan.     Gate, for Host and Origin; what a POST and a GET must say; ids of events and sessions.
+#           4. A proxy may say for whom it speaks. It is believed if the author trusts it.
+# Plan.     Gate, for Host and Origin; Proxies; what a POST and a GET must say; ids of events and
+#           sessions.
 # Not here. Sockets, sessions and streams: sections 36 and 38.
 
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
@@ -11862,6 +11865,117 @@ class Gate:
         if self.local and is_loopback(name):
             return True
         return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
+
+
+class Origin(NamedTuple):
+    """Where a request came from, as the first proxy that we trust has seen it."""
+
+    address: str
+    scheme: str
+    host: str = ""  # that the client asked for, where a proxy says so
+
+
+class Proxies:
+    """The proxies whose word about their clients is taken: addresses, networks, or "unix".
+
+    "unix" stands for whoever connects to our Unix socket. ValueError for anything else.
+
+    >>> proxies = Proxies(["127.0.0.1", "10.0.0.0/8"])
+    >>> proxies.origin("127.0.0.1", "http", {
+    ...     "x-forwarded-for": "192.0.2.1, 198.51.100.7, 10.2.3.4", "x-forwarded-proto": "https"})
+    Origin(address='198.51.100.7', scheme='https', host='')
+    >>> proxies.origin("192.0.2.9", "http", {"x-forwarded-for": "127.0.0.1"}).address
+    '192.0.2.9'
+    """
+
+    def __init__(self, trusted: str | Iterable[str]) -> None:
+        from ipaddress import ip_network
+
+        names = {trusted} if isinstance(trusted, str) else {*trusted}
+        self.unix = "unix" in names
+        try:
+            self.networks = [ip_network(name) for name in names - {"unix"}]
+        except ValueError as exc:
+            problem = f'trusted_proxies: {exc}; give addresses, networks or "unix"'
+            raise ValueError(problem) from None
+        self._known: dict[str, bool] = {}
+
+    def trusts(self, address: str) -> bool:
+        """Return whether an address is that of a trusted proxy."""
+        if address in ("", "local"):
+            return self.unix
+        known = self._known.get(address)
+        if known is None:
+            parsed = parse_address(address)
+            known = parsed is not None and any(parsed in network for network in self.networks)
+            if len(self._known) < MAX_FIELDS:
+                self._known[address] = known
+        return known
+
+    def origin(self, address: str, scheme: str, headers: Mapping[str, str]) -> Origin:
+        """Return where a request really came from, if the peer at `address` is trusted.
+
+        Proxies add to the right of what they were sent, so that all is read from there: the first
+        address that is no trusted proxy is the client. What stands to the left of it, anybody may
+        have written. A proxy writes `X-Forwarded-...` or `Forwarded`, and may pass the other on
+        as the client sent it: where they disagree, neither is believed.
+        """
+        if not self.trusts(address):
+            return Origin(address, scheme)
+        hops = forwarded_hops(headers.get("forwarded", ""))
+        last = hops[-1] if hops else {}
+        # RFC 7239 §4, §7.4
+        addresses = [each.get("for", "") for each in hops]
+        old = [name.strip() for name in headers.get("x-forwarded-for", "").split(",")]
+        said = {self._client(address, row) for row in (addresses, old) if row not in ([], [""])}
+        schemes = {last.get("proto"), _last(headers, "x-forwarded-proto")} & {"http", "https"}
+        hosts = {last.get("host"), _last(headers, "x-forwarded-host")} - {None, ""}
+        return Origin(
+            said.pop() if len(said) == 1 else address,
+            schemes.pop() if len(schemes) == 1 else scheme,  # type: ignore[arg-type]
+            ", ".join(sorted(filter(None, hosts))),  # of two, the gate lets neither in
+        )
+
+    def _client(self, address: str, hops: list[str]) -> str:
+        """Return the first address from the right that is no trusted proxy."""
+        for hop in reversed(hops):
+            parsed = parse_address(hop)
+            if parsed is None:  # "unknown", or a name that a proxy made up: RFC 7239 §6
+                break
+            address = str(parsed)
+            if not self.trusts(address):
+                break
+        return address
+
+
+def _last(headers: Mapping[str, str], name: str) -> str | None:
+    return headers[name].rpartition(",")[2].strip().lower() if name in headers else None
+
+
+def parse_address(text: str) -> Any:
+    """Return the IP address in a text, which may have a port; None if there is none.
+
+    >>> parse_address("192.0.2.1:4711"), parse_address("[2001:db8::1]:80"), parse_address("_x")
+    (IPv4Address('192.0.2.1'), IPv6Address('2001:db8::1'), None)
+    """
+    from ipaddress import ip_address
+
+    found = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\](?::\d+)?|([0-9.]+):\d+", text)
+    try:
+        parsed = ip_address(found[1] or found[2] if found else text)
+    except ValueError:
+        return None
+    return getattr(parsed, "ipv4_mapped", None) or parsed
+
+
+def forwarded_hops(text: str) -> list[dict[str, str]]:
+    """Return what each proxy said in a Forwarded header. RFC 7239 §4
+
+    >>> forwarded_hops('for="[2001:db8::1]:80";proto=https, for=192.0.2.1; Host=a.example')
+    [{'for': '[2001:db8::1]:80', 'proto': 'https'}, {'for': '192.0.2.1', 'host': 'a.example'}]
+    """
+    hops = [parse_params(hop.split(";")) for hop in text.split(",")] if text else []
+    return [{key.lower(): value.lower() for key, value in hop.items()} for hop in hops]
 
 
 def cors_headers(origin: str) -> dict[str, str]:
@@ -12740,6 +12854,8 @@ class Listener:
         #: it returns is the request's `who`. It is not asked where head and body come as one.
         self.screen = screen
         self.scheme = "http"
+        #: whether many clients come from an address: that of a proxy
+        self.may_be_many: Callable[[str], Any] = nothing
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.addresses: dict[str, int] = {}  # how many connections from each
@@ -12786,7 +12902,8 @@ class Listener:
         same = self.addresses.get(address, 0)
         if self.stopping or len(self.connections) >= MAX_CONNECTIONS:
             return False
-        if same >= MAX_CONNECTIONS_PER_HOST and address != "local" and not is_loopback(address):
+        many = address == "local" or is_loopback(address) or self.may_be_many(address)
+        if same >= MAX_CONNECTIONS_PER_HOST and not many:
             return False
         self.connections.add(connection)
         self.addresses[address] = same + 1
@@ -13519,7 +13636,8 @@ class Endpoint:
 
     `local` says that only this machine can reach us. `token`, `verify` and `key` say who may come
     in, see Entrance; `auth` is another one. All ids of sessions begin with `session_prefix`, by
-    which a balancer finds the process that has them.
+    which a balancer finds the process that has them. `trusted_proxies` are believed when they say
+    for whom they speak, see Proxies.
     """
 
     def __init__(
@@ -13529,13 +13647,14 @@ class Endpoint:
         verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
         auth: Entrance | None = None, sessions: bool = True, legacy_sse: bool = True,
         session_seconds: float = SESSION_SECONDS, max_sessions: int = MAX_SESSIONS,
-        session_prefix: str = "",
+        session_prefix: str = "", trusted_proxies: str | Iterable[str] = (),
     ) -> None:  # fmt: skip
         # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
         if not re.fullmatch(r"[\x21-\x7e]*", session_prefix):
             raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
         self.server, self.path = server, path.rstrip("/")
         self.gate = Gate(local, allowed_hosts, allowed_origins)
+        self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
         self.entrance = auth or Entrance(token, verify, key)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.loop = asyncio.get_running_loop()
@@ -13581,9 +13700,11 @@ class Endpoint:
         if self._sweeper is None:
             self.now = self.loop.time()
             self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
-        method, headers = request.method, request.headers
+        method = request.method
         try:
-            who = request.who
+            if self.proxies is not None:
+                request = self.unwrap(request, self.proxies)
+            who, headers = request.who, request.headers
             if who is None:
                 who = await self.identify(request)
             if "origin" in headers:
@@ -13610,10 +13731,25 @@ class Endpoint:
     async def screen(self, request: HTTPRequest) -> Identity:
         """Return who sends a request, for an engine that asks before the body is there."""
         try:
+            if self.proxies is not None:
+                request = self.unwrap(request, self.proxies)
             return await self.identify(request)
         except ProtocolError as exc:
             self.note_refusal(request, exc)
             raise
+
+    def unwrap(self, request: HTTPRequest, proxies: Proxies) -> HTTPRequest:
+        """Return a request as its client made it, before it came through trusted proxies.
+
+        The Host that the proxy asked for must be let in, too: proxies pass on what they do not
+        know, and a page whose name was bound to the proxy's address could send any header.
+        """
+        origin = proxies.origin(request.address, request.scheme, request.headers)
+        headers = request.headers
+        if origin.host:
+            self.check_host(request.method, request.path.rstrip("/"), headers)
+            headers = {**headers, "host": origin.host}
+        return request._replace(address=origin.address, scheme=origin.scheme, headers=headers)
 
     async def identify(self, request: HTTPRequest) -> Identity:
         """Return who sends a request; ProtocolError if it is refused, whatever its body will be."""
@@ -14027,9 +14163,36 @@ async def _nowhere(msg: Msg) -> None:
 # Not here. What is served: section 40.
 
 
+#: Annotations of options that can be checked, and what may be given.
+PLAIN_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
+    "str | None": (str, type(None)),
+}  # fmt: skip
+
+
+def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
+
+    >>> check_kinds(HTTPServer, {"port": "8000"})
+    Traceback (most recent call last):
+        ...
+    TypeError: port='8000': give int
+    """
+    for name, parameter in inspect.signature(maker).parameters.items():
+        kinds = PLAIN_KINDS.get(parameter.annotation)
+        if kinds is None or name not in given:
+            continue
+        value = given[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
+
+
 def check_options(max_body: int, options: Msg) -> None:
     """Raise TypeError or ValueError for options that no Endpoint takes."""
     inspect.signature(Endpoint).bind(None, **options)
+    check_kinds(Endpoint, options)
+    Proxies(options.get("trusted_proxies", ()))
+    Entrance(*(options.get(name) for name in ("token", "verify", "key")))
     if max_body > MAX_MESSAGE_BYTES:
         problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
         raise ValueError(f"{problem}; send large data in pieces, or as a link")
@@ -14051,7 +14214,11 @@ class HTTPServer:
         uds_mode: int = 0o600, ssl: Any = None, grace: float = GRACE_SECONDS,
         max_body: int = MAX_MESSAGE_BYTES, **options: Any,
     ) -> None:  # fmt: skip
+        check_kinds(HTTPServer, dict(host=host, port=port, uds=uds, uds_mode=uds_mode, grace=grace,
+                                     max_body=max_body))  # fmt: skip
         check_options(max_body, options)
+        if not 0 <= port <= 65535:
+            raise ValueError(f"port={port}: give 0 to 65535; 0 takes a free one")
         self.server, self.options = server, options
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
         self.uds_mode = uds_mode
@@ -14067,6 +14234,8 @@ class HTTPServer:
         try:
             self.endpoint = Endpoint(self.server, **{"local": local, **self.options})
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
+            if self.endpoint.proxies is not None:
+                self.listener.may_be_many = self.endpoint.proxies.trusts
             root = await self.listener.start(
                 self.host, self.port, self.uds, self.ssl, uds_mode=self.uds_mode
             )
@@ -14172,6 +14341,7 @@ class ASGIApp:
         self, server: Server, *, max_body: int = MAX_MESSAGE_BYTES, grace: float = GRACE_SECONDS,
         **options: Any,
     ) -> None:  # fmt: skip
+        check_kinds(ASGIApp, {"max_body": max_body, "grace": grace})
         check_options(max_body, options)
         self.server, self.options, self.max_body, self.grace = server, options, max_body, grace
         self._runs: dict[asyncio.AbstractEventLoop, ASGIRun] = {}

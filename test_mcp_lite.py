@@ -9573,6 +9573,61 @@ class TestWhatARequestMustSay:
         assert refusal(m.parse_event_id, text)[0] == 400
 
 
+class TestTrustedProxies:
+    """production 11: who is behind a proxy, if the proxy is trusted."""
+
+    @pytest.mark.parametrize("headers, address", [
+        ({}, "10.0.0.1"),
+        ({"x-forwarded-for": "192.0.2.1"}, "192.0.2.1"),
+        ({"x-forwarded-for": "192.0.2.1:4711"}, "192.0.2.1"),
+        ({"x-forwarded-for": "[2001:db8::1]:4711"}, "2001:db8::1"),
+        ({"x-forwarded-for": "2001:DB8::1"}, "2001:db8::1"),
+        ({"x-forwarded-for": "::ffff:192.0.2.1"}, "192.0.2.1"),
+        # What stands left of the first stranger, he may have written himself.
+        ({"x-forwarded-for": "127.0.0.1, 192.0.2.1"}, "192.0.2.1"),
+        ({"x-forwarded-for": "192.0.2.1, 10.0.0.7, 10.0.0.8"}, "192.0.2.1"),
+        ({"x-forwarded-for": "192.0.2.1, 192.0.2.2, 10.0.0.8"}, "192.0.2.2"),
+        ({"x-forwarded-for": "192.0.2.1, unknown"}, "10.0.0.1"),
+        ({"x-forwarded-for": "192.0.2.1, unknown, 10.0.0.8"}, "10.0.0.8"),
+        ({"x-forwarded-for": ""}, "10.0.0.1"),
+        ({"x-forwarded-for": "10.0.0.9"}, "10.0.0.9"),
+        ({"forwarded": "for=192.0.2.1;proto=http"}, "192.0.2.1"),
+        ({"forwarded": 'for="[2001:db8::1]:80"'}, "2001:db8::1"),
+        ({"forwarded": "for=127.0.0.1, For=192.0.2.1;by=x, for=10.0.0.8"}, "192.0.2.1"),
+        ({"forwarded": 'for="x, for=192.0.2.1'}, "192.0.2.1"),  # no quote swallows what a proxy adds
+        ({"forwarded": "for=_hidden"}, "10.0.0.1"),
+        # One of them may be the client's own words, which the proxy did not know.
+        ({"x-forwarded-for": "192.0.2.1", "forwarded": "for=192.0.2.1"}, "192.0.2.1"),
+        ({"x-forwarded-for": "192.0.2.1", "forwarded": "for=192.0.2.2"}, "10.0.0.1"),
+    ])  # fmt: skip
+    def test_the_first_stranger_from_the_right_is_the_client(self, headers, address):
+        assert m.Proxies("10.0.0.0/8").origin("10.0.0.1", "http", headers).address == address
+
+    @pytest.mark.parametrize("headers, scheme, host", [
+        ({"x-forwarded-proto": "https", "x-forwarded-host": "a.example"}, "https", "a.example"),
+        ({"x-forwarded-proto": "http, HTTPS"}, "https", ""),
+        ({"x-forwarded-proto": "gopher"}, "http", ""),
+        ({"forwarded": "proto=https;host=a.example"}, "https", "a.example"),
+        ({"forwarded": "proto=https", "x-forwarded-proto": "http"}, "http", ""),
+        ({"forwarded": "host=b", "x-forwarded-host": "a"}, "http", "a, b"),
+    ])  # fmt: skip
+    def test_scheme_and_host_are_those_that_the_nearest_proxy_names(self, headers, scheme, host):
+        found = m.Proxies(["10.0.0.1"]).origin("10.0.0.1", "http", headers)
+        assert (found.scheme, found.host) == (scheme, host)
+
+    def test_a_stranger_is_not_believed(self):
+        headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https",
+                   "x-forwarded-host": "localhost", "forwarded": "for=127.0.0.1"}  # fmt: skip
+        proxies = m.Proxies(["10.0.0.1", "unix"])
+        assert proxies.origin("10.0.0.2", "http", headers) == ("10.0.0.2", "http", "")
+        assert m.Proxies("10.0.0.1").origin("local", "http", headers).address == "local"
+        assert proxies.origin("local", "http", headers).address == "127.0.0.1"
+
+    def test_a_name_is_refused_with_the_remedy(self):
+        with pytest.raises(ValueError, match=r"trusted_proxies: 'nginx' .*; give addresses, networks"):
+            m.Proxies(["nginx"])
+
+
 ###############################################################################
 # T37. Connections
 ###############################################################################
@@ -13039,6 +13094,95 @@ class TestRecordsOverHTTP:
         assert [(r.request_id, r.outcome, r.code) for r in records] == [
             (5, "error", m.HEADER_MISMATCH)
         ]
+
+
+class TestBehindAProxy:
+    """production 11: with trusted_proxies, everything goes by the real client."""
+
+    def test_records_rates_and_pages_know_the_client_and_its_scheme(self):
+        app, records = m.Server("demo", rate_limit=(1, 3600)), []
+        app.observe(records.append)
+        app.add_tool(lambda: "x", name="x")
+
+        @app.route("GET", "/where", public=True)
+        async def where(request) -> str:
+            return f"{request.scheme}://{request.headers['host']}/ {request.address}"
+
+        async def main():
+            options = {"trusted_proxies": "127.0.0.1", "allowed_hosts": ["a.example"]}
+            async with http_calling(app, opened=False, sessions=False, **options) as (caller, _):
+                for client, status in (("192.0.2.1", 200), ("192.0.2.2", 200), ("192.0.2.1", 429)):
+                    headers = {"x_forwarded_for": client, "x_forwarded_proto": "https"}
+                    msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+                    assert (await caller.post(msg, **headers))[0] == status
+                headers["x_forwarded_host"] = "a.example"
+                page = (await caller.ask("GET", target="/where", **headers))[2]
+                assert page == b"https://a.example/ 192.0.2.1"
+
+        run(main())
+        assert [(r.address, r.scheme, r.code) for r in records] == [
+            ("192.0.2.1", "https", None), ("192.0.2.2", "https", None),
+            ("192.0.2.1", "https", m.TOO_FAST),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("headers, status", [
+        ({"x_forwarded_host": "a.example"}, 404),  # let in: there is no such page
+        ({"x_forwarded_host": "evil.example"}, 403),
+        ({"x_forwarded_host": "a.example", "forwarded": "host=evil.example"}, 403),
+        ({"x_forwarded_host": "a.example", "host": "evil.example"}, 403),
+        ({"host": "evil.example"}, 403),
+    ])  # fmt: skip
+    def test_both_hosts_must_be_let_in(self, headers, status):
+        """A page whose name was bound to the proxy's address sends what headers it likes."""
+
+        async def main():
+            options = {"trusted_proxies": ["127.0.0.0/8"], "allowed_hosts": ["a.example"]}
+            async with http_calling(opened=False, **options) as (caller, _):
+                assert await caller.status("GET", target="/none", **headers) == status
+
+        run(main())
+
+    def test_without_trust_nothing_that_a_client_says_of_itself_counts(self):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with http_calling(app, opened=False) as (caller, _):
+                await caller.post(hello(), x_forwarded_for="192.0.2.1", forwarded="for=192.0.2.1")
+
+        run(main())
+        assert records[0].address == "127.0.0.1"
+
+    def test_a_trusted_proxy_may_have_as_many_connections_as_it_wants(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_CONNECTIONS_PER_HOST", 1)
+
+        async def main():
+            async with http_calling(opened=False, trusted_proxies="192.0.2.1") as (_, server):
+
+                listener = server.listener
+                listener.addresses.update({"192.0.2.1": 1, "192.0.2.2": 1})
+                for address, admitted in (("192.0.2.1", True), ("192.0.2.2", False)):
+                    connection = m.Connection(listener)
+                    connection.address = address
+                    assert listener.admit(connection) == admitted
+                    listener.forget(connection)
+
+        run(main())
+
+    @pytest.mark.parametrize("given, problem", [
+        ({"trusted_proxies": "nginx"}, "trusted_proxies: 'nginx'"), ({"path": 7}, "path=7: give str"),
+        ({"sessions": "no"}, "sessions='no': give bool"), ({"grace": "2"}, "grace='2': give float"),
+        ({"max_sessions": True}, "max_sessions=True: give int"), ({"token": {"t": object()}}, "stable"),
+    ])  # fmt: skip
+    def test_a_wrong_option_is_an_error_where_it_is_given(self, given, problem):
+        for make in (m.Server().asgi_with, m.Server().http):
+            with pytest.raises((TypeError, ValueError), match=problem):
+                make(**given)
+
+    @pytest.mark.parametrize("port, kind", [("8000", TypeError), (65536, ValueError), (-1, ValueError)])
+    def test_a_port_is_a_number(self, port, kind):
+        with pytest.raises(kind, match="port="):
+            m.Server().http(port=port)
 
 
 class TestAwkwardMoments:
