@@ -12823,7 +12823,7 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 ###############################################################################
 # 37. Listeners
 ###############################################################################
-# Uses sections 1, 3, 7, 34 and 36.
+# Uses sections 1, 3, 7, 10, 34 and 36.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
@@ -14155,7 +14155,7 @@ async def _nowhere(msg: Msg) -> None:
 ###############################################################################
 # 41. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 22, 26, 34, 36, 37 and 40.
+# Uses sections 1 to 3, 7, 22, 26, 34, 36, 37, 39 and 40.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
