@@ -140,7 +140,9 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     47  Logging in
     48  Guarding a server
     Part VIII Forwarding
-    49  Forwarding
+    49  Cutting to measure
+    50  The far end
+    51  Forwarding
     Part IX   The command line
     53  Showing
     54  The trace
@@ -1107,6 +1109,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "Content": {"_meta": V25_06, "icons": V25_11, "title": V25_06},
     "Contents": {"_meta": V25_06},
     "Root": {"_meta": V25_06},
+    "Result": {"resultType": V26_07, "ttlMs": V26_07, "cacheScope": V26_07},
     "CallToolResult": {"structuredContent": V25_06},
     "Progress": {"message": V25_03},
     "Complete": {"context": V25_06},
@@ -1207,6 +1210,22 @@ def text_of(block: Msg) -> str:
     if "data" in block:
         return f"[{kind}, {block.get('mimeType')}, {len(block['data'])} characters of base64]"
     return f"[{kind}]"
+
+
+def fit_message(message: Msg, rev: Revision) -> Msg:
+    """Return a message of a prompt or of sampling as `rev` knows it: older ones have one block.
+
+    >>> pair = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    >>> fit_message({"role": "user", "content": pair}, REVISIONS[LEGACY[-1]])["content"]
+    {'type': 'text', 'text': 'a\\nb'}
+    """
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [content]
+    blocks = [fit_content(block, rev) for block in blocks if isinstance(block, dict)]
+    if len(blocks) != 1 and not rev.rich_sampling:
+        blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
+    content = blocks[0] if len(blocks) == 1 else blocks
+    return {**strip_unknown("SamplingMessage", message, rev), "content": content}
 
 
 def fit_form(schema: Msg, rev: Revision) -> Msg:
@@ -2293,6 +2312,9 @@ MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits b
 
 
 
+#: Announcements that only say that something has changed.
+STATES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
+STATES |= {"notifications/resources/updated", "notifications/tasks"}
 #: Numbers for the keys of messages that are never said twice.
 _serial = itertools.count()
 
@@ -2304,7 +2326,7 @@ def subject_of(msg: Msg) -> tuple[str, Any]:
     ('notifications/resources/updated', 'note://a')
     """
     params, method = msg.get("params", {}), msg["method"]
-    if method == "notifications/message":  # each line of a log is news
+    if method not in STATES:  # a line of a log, say: each is news
         return method, next(_serial)
     return method, params.get("uri", params.get("taskId"))
 
@@ -2416,6 +2438,8 @@ class Transport:
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
+    #: whether asked_in() knows which request of ours a question belongs to
+    links_questions = False
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
@@ -2446,6 +2470,10 @@ class Transport:
         Over HTTP it does, in the modern era: the connection of the request is closed.
         """
         return False
+
+    def asked_in(self, req_id: JSON) -> ReqId | None:
+        """Return the request of ours in whose answer a question came; None if nobody knows."""
+        return None
 
     def renew(self) -> None:
         """Forget what was agreed, before a new handshake."""
@@ -7167,8 +7195,9 @@ class Conversation:
         self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
         self.peer.on_lost, self.peer.watch = self.leave, self.watch
         self.peer.on_refusal = functools.partial(watch_refusal, self)
-        #: called when the client has gone
-        self.farewells: list[Callable[[], Any]] = [self.end_feeds]
+        #: called when the client has gone, by who wants to hear of it
+        self.farewells: dict[Any, Callable[[], Any]] = {self: self.end_feeds}
+        self.readiness: asyncio.Future[None] | None = None  # for until_ready()
         self.label = ""  # what records call it: the beginning of a session's id
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
@@ -7254,6 +7283,8 @@ class Conversation:
             self.session.advance(msg["method"])
             if self.outbox is not None:
                 self.outbox.release()
+            if self.readiness is not None:
+                _settle(self.readiness, None, None)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
             ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
@@ -7261,8 +7292,14 @@ class Conversation:
 
     def leave(self) -> None:
         """Hear that the client has gone."""
-        for farewell in self.farewells:
+        for farewell in list(self.farewells.values()):
             farewell()
+
+    async def until_ready(self) -> None:
+        """Wait until a legacy client has ended its handshake."""
+        if self.session.state is not READY:
+            self.readiness = self.readiness or self.loop.create_future()
+            await asyncio.shield(self.readiness)
 
     def end_feeds(self) -> None:
         """End the subscriptions of this client: nothing else would."""
@@ -8003,7 +8040,9 @@ FILTER_CHECKS: dict[str, Callable[[Context, Any], Any]] = {}
 class Feed:
     """One subscriptions/listen: announcements on their way to a modern client."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(
+        self, ctx: Context, checks: Mapping[str, Callable[[Context, Any], Any]] = FILTER_CHECKS
+    ) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
         names = {"type": ["array", "null"], "maxItems": MAX_SUBSCRIPTIONS,
                  "items": {"type": "string", "maxLength": MAX_URI_CHARS}}  # fmt: skip
@@ -8011,8 +8050,8 @@ class Feed:
         fields.update(resourceSubscriptions=names, taskIds=names)
         schema = {"properties": {"notifications": {"properties": fields}}}
         compile_schema(schema).check({"notifications": asked})
-        for name in asked.keys() & FILTER_CHECKS.keys():
-            asked = {**asked, name: FILTER_CHECKS[name](ctx, asked[name])}
+        for name in asked.keys() & checks.keys():
+            asked = {**asked, name: checks[name](ctx, asked[name])}
         ours = ctx.server.capabilities()
         #: the part of the filter that is honoured
         self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
@@ -8051,8 +8090,12 @@ class Feed:
 
 @handles("subscriptions/listen")
 async def listen(ctx: Context) -> Msg:
+    return await run_feed(Feed(ctx))
+
+
+async def run_feed(feed: Feed) -> Msg:
     """Send announcements until the client cancels, or the server stops."""
-    feed = Feed(ctx)
+    ctx = feed.ctx
     ctx.server.feeds.add(feed)
     if ctx.conversation.peer.lost is not None:  # before this task could begin
         feed.end()
@@ -9295,13 +9338,18 @@ class Answers:
 
     async def answer(self, asked: JSON, session: Session) -> Msg:
         """Return the answer to a question: a request of the server, or part of a result."""
+        method, params = self.read(asked, session.client_capabilities)
+        return await ASKED[method](self, params, session)
+
+    def read(self, asked: JSON, capabilities: Msg) -> tuple[str, Msg]:
+        """Return the method and the parameters of a question to a client of such capabilities."""
         method = asked.get("method") if isinstance(asked, dict) else None
         if not isinstance(method, str) or method not in ASKED:
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, params = METHODS[method], object_of(asked, "params")
-        check_capability("client", session.client_capabilities, row.capability, NEWEST)
+        check_capability("client", capabilities, row.capability, NEWEST)
         check_params(row, params)
-        return await ASKED[method](self, params, session)
+        return method, params
 
     def callback(self, capability: str) -> Callable[..., Any]:
         """Return the function for a capability; RPCError if there is none."""
@@ -9326,12 +9374,7 @@ class Answers:
         answer = await _maybe_await(sample(params))
         if not isinstance(answer, dict) or "content" not in answer:
             answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
-        blocks = answer["content"] if isinstance(answer["content"], list) else [answer["content"]]
-        blocks = [fit_content(block, session.rev) for block in blocks]
-        if len(blocks) != 1 and not session.rev.rich_sampling:
-            blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
-        content = blocks[0] if len(blocks) == 1 else blocks
-        return {"role": "assistant", "model": self.model, **answer, "content": content}
+        return fit_message({"role": "assistant", "model": self.model, **answer}, session.rev)
 
     async def elicit(self, params: Msg, session: Session) -> Msg:
         """Answer elicitation/create: a form to fill in, or a URL to open."""
@@ -14992,7 +15035,7 @@ class HTTPTransport(Transport):
     returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 47.
     """
 
-    outlives_server = True
+    outlives_server = links_questions = True
 
     def __init__(
         self, url: str, *, headers: Any = None, token: Any = None, ssl: Any = None,
@@ -15013,6 +15056,8 @@ class HTTPTransport(Transport):
         self.tasks = Tasks()
         #: requests of ours being answered: who sees to it, and which others share the answer
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
+        #: by the id of a question that came in an answer, the request of ours
+        self.questions: dict[ReqId, ReqId] = {}
         self._sleeper: asyncio.Future[Any] | None = None
         self._room: asyncio.Future[Any] | None = None
         self._standalone = StandaloneStream(self)
@@ -15079,6 +15124,9 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
+            gone = [key for key, req_id in self.questions.items() if req_id in asked]
+            for key in gone:
+                del self.questions[key]
             if self._opening is not None and is_opening(msg):
                 _settle(self._opening, None, None)
 
@@ -15090,6 +15138,10 @@ class HTTPTransport(Transport):
             if not ids:
                 task.cancel()
         return self.rev is not None and self.rev.modern
+
+    def asked_in(self, req_id: JSON) -> ReqId | None:
+        """Return the request of ours in whose answer a question came; None if nobody knows."""
+        return self.questions.get(req_id)
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
@@ -15226,6 +15278,8 @@ class HTTPTransport(Transport):
         items = msg if isinstance(msg, list) else [msg]
         # Some servers answer with an array whatever the revision: its messages are taken singly.
         singly = self.rev is not None and not self.rev.batching
+        if ids and len(ids) == 1 and isinstance(msg, dict) and "method" in msg and "id" in msg:
+            self.questions[msg["id"]] = next(iter(ids))
         for item in items if singly else [msg]:
             await self._deliver(item)
         for item in items:
@@ -17884,30 +17938,17 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 49. Forwarding
+# 49. Cutting to measure
 ###############################################################################
-# Uses sections 1, 2, 4 to 7, 16, 18, 22, 23 and 29.
+# Uses sections 1, 2, 4, 23 and 27.
 #
-# Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
-#           one is of the legacy era and the other of the modern one. Or a server offers what
-#           another server has. A program between the two passes on what each of them says.
-# Rules.    1. The near client sees the far server, and the far server the near client: names,
-#              capabilities and errors pass. What the other end's revision does not know is cut.
-#           2. Nothing of one client reaches another. Each has a connection of its own to the far
-#              server, which is opened when it is needed, and ends with the client.
-#           3. A tool call that may have reached the far server is never sent again.
-# Plan.     FarEnd, a connection to the far server for one near client; Forwarder, which has one
-#           for each client; ProxyServer, the Server that forwards all. Their signatures:
-#             Forwarder(target, *, shared=False, **options)       options as of Client
-#             await forwarder.reach(conversation, facts, caller)  the FarEnd of a client, opened
-#             await forwarder.relay(ctx, params=None)             a request's result, cut to measure
-#             async with forwarder.hold(): ...                    all connections end with the block
-# Not here. Several servers as one: section 52.
-
-__all__ += ["Forwarder", "ProxyServer"]
-
-#: Members of `_meta` that belong to one leg of the way, and are not passed on.
-OWN_META = (PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken")
+# Problem.  A program stands between an application and a server, and passes on what each of them
+#           says. The two may speak different revisions.
+# Rules.    1. Nobody receives a field, a content type or a code of an error that the revision does
+#              not know. All else passes as it is.
+#           2. Anything may come from a server: what is not of the expected shape passes as it is.
+# Plan.     Results; questions of a server, and their answers; errors.
+# Not here. The tables of what a revision knows: section 4.
 
 
 def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
@@ -17916,125 +17957,780 @@ def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
     >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
     {'content': []}
     """
-    row = METHODS.get(method)
-    if row is not None and row.lists.kind and isinstance(answer.get(row.lists.key), list):
-        items = [fit_definition(row.lists.kind, item, rev) for item in answer[row.lists.key]]
-        answer = {**answer, row.lists.key: items}
+    row, answer = METHODS.get(method), strip_unknown("Result", answer, rev)
+    if not rev.modern and SERVER_INFO in object_of(answer, "_meta"):
+        answer = {**answer, "_meta": {**answer["_meta"]}}
+        del answer["_meta"][SERVER_INFO]
+        if not answer["_meta"]:
+            del answer["_meta"]
+    key = row.lists.key if row is not None else ""
+    items = answer.get(key)
+    if row is not None and isinstance(items, list) and all(isinstance(x, dict) for x in items):
+        if row.lists.kind:
+            items = [fit_definition(row.lists.kind, _legal_output(x, rev), rev) for x in items]
+        elif method == "prompts/get" and not rev.rich_content:
+            items = [fit_message(x, rev) for x in items]
+        elif method == "resources/read":
+            items = [strip_unknown("Contents", x, rev) for x in items]
+        answer = {**answer, key: items}
     elif method == "tools/call":
         answer = strip_unknown("CallToolResult", answer, rev)
+        if not rev.modern and not isinstance(answer.get("structuredContent", {}), dict):
+            answer = {k: v for k, v in answer.items() if k != "structuredContent"}
+        blocks = answer.get("content")
+        if isinstance(blocks, list) and all(isinstance(x, dict) for x in blocks):
+            answer = {**answer, "content": [fit_content(x, rev) for x in blocks]}
     return answer
 
 
-class FarEnd(Client):
-    """A connection to the far server on behalf of one near client."""
+def _legal_output(tool: Msg, rev: Revision) -> Msg:
+    """Return a tool whose output is an object, as all legacy revisions want it."""
+    schema = tool.get("outputSchema")
+    if rev.modern or not isinstance(schema, dict) or schema.get("type") == "object":
+        return tool
+    return {key: value for key, value in tool.items() if key != "outputSchema"}
 
-    def __init__(self, target: Any, info: Msg, capabilities: Msg, options: Msg) -> None:
-        super().__init__(
-            target, cache=False, timeout=LONGEST_REQUEST_SECONDS,
-            max_timeout=LONGEST_REQUEST_SECONDS, **options,
-        )  # fmt: skip
-        self.info, self.near_capabilities = info or self.info, capabilities
-        self.opening: asyncio.Task[Any] | None = None
+
+def fit_question(method: str, params: Msg, rev: Revision) -> Msg:
+    """Return the parameters of a question as `rev` knows them; RPCError if it cannot ask this."""
+    meta = {k: v for k, v in object_of(params, "_meta").items() if k != "progressToken"}
+    params = {**params, **({"_meta": meta} if meta else {})}
+    if not meta:
+        params.pop("_meta", None)
+    if method == "sampling/createMessage":
+        params = strip_unknown("Sampling", params, rev)
+        messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
+        return {**params, "messages": messages}
+    if method == "elicitation/create" and params.get("mode") == "url":
+        own = {} if rev.modern else {"elicitationId": os.urandom(16).hex()}
+        params = {**own, **params}
+        if rev.modern:  # there, an answer to the call says that the person is done
+            params.pop("elicitationId", None)
+    elif method == "elicitation/create":
+        schema = fit_form(object_of(params, "requestedSchema"), rev)
+        params = {**params, "requestedSchema": schema}
+        if not rev.rich_elicitation:
+            params.pop("mode", None)
+    return params
+
+
+def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
+    """Return the answer to a question as `rev` knows it.
+
+    >>> rich = {"roots": [{"uri": "file:///a", "_meta": {}}]}
+    >>> fit_answer("roots/list", rich, REVISIONS[LEGACY[-1]])
+    {'roots': [{'uri': 'file:///a'}]}
+    """
+    answer = strip_unknown("Result", answer, rev)
+    if method == "roots/list" and isinstance(answer.get("roots"), list):
+        roots = [strip_unknown("Root", x, rev) for x in answer["roots"] if isinstance(x, dict)]
+        return {**answer, "roots": roots}
+    return fit_message(answer, rev) if method == "sampling/createMessage" else answer
+
+
+def refusal_of(exc: Exception, rev: Revision) -> RPCError:
+    """Return the error that tells the other leg what became of a request on this one.
+
+    >>> str(refusal_of(RemoteError(-32002, "Resource not found"), NEWEST))
+    'Resource not found (-32602)'
+    """
+    if isinstance(exc, RPCError):
+        return exc
+    if not isinstance(exc, RemoteError):
+        return RPCError(INTERNAL_ERROR, str(exc) or type(exc).__name__)
+    code = rev.resource_not_found if exc.code == RESOURCE_NOT_FOUND else exc.code
+    return RPCError(code, exc.message, exc.data)
+
+###############################################################################
+# 50. The far end
+###############################################################################
+# Uses sections 1 to 7, 16 to 18, 22, 23, 27 to 29 and 49.
+#
+# Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
+#           one is of the legacy era and the other of the modern one. A program between the two has
+#           a near client and a far server. It asks the one in the name of the other.
+# Rules.    1. The far server is told the name and the capabilities of the near client, and nothing
+#              of ours.
+#           2. A question of the far server goes to the near client whose request it belongs to. In
+#              doubt it is refused, and the far server goes on.
+#           3. A legacy server asks in the middle of a call. A modern client is asked in the result
+#              of its call, and calls again: the call of the far server waits meanwhile, under a
+#              random name that is good once, for the same client and the same request.
+#           4. Where nobody knows which call a question belongs to, as over a pipe, such calls are
+#              made one at a time. A call that waits for answers lets the next one begin.
+# Plan.     Passage, a request on its way; FarQuestions and FarNews, what comes back; FarEnd, a
+#           connection to the far server on behalf of one near client.
+# Not here. Which near client has which connection, and for how long: section 51.
+
+MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
+HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of one call
+
+#: Members of `_meta` that belong to one leg of the way, and are not passed on.
+OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
+#: Capabilities that are not passed on: tasks as one legacy revision had them, for a trial.
+UNSPOKEN = {"tasks"}
+#: The capabilities of a client that can be asked something.
+ASKING = {METHODS[method].capability for method in ASKED}
+
+
+def unmarked(msg: Msg) -> Msg:
+    """Return an announcement without the mark of the subscription that it came by."""
+    params = dict(msg.get("params", {}))
+    meta = {k: v for k, v in object_of(params, "_meta").items() if k != SUBSCRIPTION_ID}
+    params.pop("_meta", None)
+    return notification(msg["method"], {**params, "_meta": meta} if meta else params or None)
+
+
+def announce_to(near: Conversation, msg: Msg) -> None:
+    """Send a legacy client what no request of its own caused."""
+    if near.outbox is not None and near.session.state in (AGREED, READY):
+        near.outbox.put(msg, len(encode(msg)))
+
+
+class Passage:
+    """One request on its way to the far server and back."""
+
+    def __init__(self, far: FarEnd, ctx: Context) -> None:
+        #: the near request; of a call with rounds, the last one
+        self.far, self.ctx = far, ctx
+        #: what the request is called on the far leg
+        self.far_id: ReqId = ""
+        #: whether it waits for the near client to come back with answers
+        self.held = False
+        #: questions by name, with futures of their answers
+        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
+        self.asked = 0  # how many there were
+        #: settled when there is a question for the near client
+        self.news: asyncio.Future[Any] | None = None
+        self.task: asyncio.Task[Any] | None = None
+        #: what the requestState is bound to, and until when it is good
+        self.bound = [ctx.owner, digest_of(ctx.method, ctx.params)]
+        self.until = 0.0
+
+    async def ask(self, params: Msg) -> Msg:
+        """Send the request to the far server, and return its result."""
+        far, ctx = self.far, self.ctx
+        far.passages[self] = None
+        try:
+            call = PassedCall(
+                far, ctx.method, self.send, far.timeout, far.max_timeout, self.report
+            )
+            call.untouched = ctx.facts.rev.modern
+            return await call.result(params)
+        finally:
+            del far.passages[self]
+            far.used = far.loop.time()
+
+    async def send(self, msg: Msg) -> None:
+        """Send a message of this request to the far server."""
+        self.far_id = msg.get("id", self.far_id)  # a cancellation has none
+        await self.far.send(msg)
+
+    async def report(self, progress: float, total: Any, message: Any) -> None:
+        """Pass progress on, to whoever waits now."""
+        message = message if isinstance(message, str) else None
+        await self.ctx.report_progress(progress, total, message)
+
+    # Rounds: the near client is modern, the far server is not.
+
+    def start(self, params: Msg) -> None:
+        """Send the request in a task of its own, which outlives this round."""
+        self.task = self.far.tasks.spawn(self._outcome(params))
+
+    async def _outcome(self, params: Msg) -> Msg | MCPError:
+        try:
+            return await self.ask(params)
+        except MCPError as exc:
+            return exc
+
+    async def hold(self, method: str, params: Msg) -> Msg:
+        """Ask the near client in the result of its call; return what its next call answers."""
+        self.asked += 1
+        name = f"{method.partition('/')[0]}-{self.asked}"
+        waiter = asyncio.get_running_loop().create_future()
+        self.questions[name] = ({"method": method, "params": params}, waiter)
+        if self.news is not None:
+            _settle(self.news, None, None)
+        try:
+            answer: Msg = await waiter
+            return answer
+        finally:
+            del self.questions[name]
+
+    async def round(self, ctx: Context, responses: Msg) -> Msg | None:
+        """Give answers; return the result, or None when there are questions to be asked."""
+        assert self.task is not None
+        self.ctx, self.news = ctx, asyncio.get_running_loop().create_future()
+        for name, (_, waiter) in self.questions.items():
+            # spec: basic/patterns/mrtr#error-handling -- the others are ignored
+            if isinstance(responses.get(name), dict):
+                _settle(waiter, responses[name], None)
+        while not self.task.done() and not self.open_questions():
+            self.news = asyncio.get_running_loop().create_future()
+            try:
+                await asyncio.wait([self.task, self.news], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(0)  # what is asked together comes together
+            except asyncio.CancelledError:
+                self.task.cancel()
+                raise
+        if not self.task.done():
+            return None
+        outcome = self.task.result()
+        if isinstance(outcome, MCPError):
+            raise outcome
+        return dict(outcome)
+
+    def open_questions(self) -> Msg:
+        """Return the questions that are not answered."""
+        return {name: asked for name, (asked, waiter) in self.questions.items()
+                if not waiter.done()}  # fmt: skip
+
+
+class PassedCall(Call):
+    """A request whose result goes to somebody else."""
+
+    #: whether the near client makes its rounds itself, and follows its tasks
+    untouched = False
+
+    async def see_through(self, params: Msg, answer: Msg) -> Msg:
+        """Answer the questions of a modern server, if the near client is of the legacy era."""
+        return answer if self.untouched else await super().see_through(params, answer)
+
+
+class FarQuestions(Answers):
+    """The questions of a far server are answered by the near client."""
+
+    def __init__(self, far: FarEnd) -> None:
+        super().__init__("", None, {})
+        self.far = far
+
+    async def answer(self, asked: JSON, session: Session) -> Msg:
+        """Return the near client's answer; RPCError or CapabilityMissing if it gives none."""
+        passage = None if session.rev.modern else self.far.passage_of(asked.get("id"))
+        if passage is not None:
+            ctx = passage.ctx
+        elif session.rev.modern:  # the question belongs to the request that is running here
+            ctx = CURRENT.get()
+        else:
+            ctx = await self.far.near_context()
+        method, params = self.read(asked, ctx.client_capabilities)
+        ctx.check_question(method, params)
+        params = fit_question(method, params, ctx.facts.rev)
+        if passage is not None and ctx.facts.rev.modern:
+            return fit_answer(method, await passage.hold(method, params), session.rev)
+        peer, send = ctx.conversation.peer, ctx.exchange.send
+        try:
+            answer = await peer.ask(method, params, send, patience=ASK_SECONDS, longest=ASK_SECONDS)
+        except (RemoteError, RequestTimeout, ConnectionClosed) as exc:
+            raise refusal_of(exc, session.rev) from exc
+        return fit_answer(method, answer, session.rev)
+
+
+class FarNews(Announcements):
+    """What a far server announces is passed on to the near client."""
+
+    def __init__(self, far: FarEnd) -> None:
+        super().__init__(far, far.catch_up)
+        self.far = far
+
+    def hear(self, msg: Msg) -> None:
+        """Take a notification to all who want it."""
+        super().hear(msg)
+        method, far = msg["method"], self.far
+        if method == "notifications/message":
+            far.log(msg)
+        elif method not in METHODS or method == "notifications/elicitation/complete":
+            far.tell(msg)
+
+    def lose(self, reason: MCPError | None) -> None:
+        """End the subscriptions of near clients: they subscribe again, and so connect anew."""
+        for feed in list(self.far.feeds):
+            feed.end()
+        super().lose(None)
+
+
+class FarEnd(Client):
+    """A connection to the far server, on behalf of one near client, or of many.
+
+    `near` is the conversation with which it begins; None where many share it.
+    """
+
+    opening: asyncio.Future[RPCError | None]  # what connects; its result is the error
+    timer: asyncio.TimerHandle | None = None  # until it is seen whether it is idle
+
+    def __init__(
+        self, forwarder: Forwarder, near: Conversation | None, key: Any, facts: Facts
+    ) -> None:
+        patience: Any = {"timeout": LONGEST_REQUEST_SECONDS, "max_timeout": LONGEST_REQUEST_SECONDS}
+        super().__init__(forwarder.target, cache=False, **{**patience, **forwarder.options})
+        self.forwarder, self.key, self.loop = forwarder, key, asyncio.get_running_loop()
+        #: the near client, if there is one that has a conversation of its own
+        self.near = None if near is None or near.session.resumed else near
+        self.alone = near is not None  # whether it serves one near client
+        self.near_capabilities = facts.client_capabilities if self.alone else {}
+        self.info = facts.client_info if self.alone and facts.client_info else self.info
+        self.answers = FarQuestions(self)
+        self.announcements = FarNews(self)
+        self.subscriptions = self.announcements.subscriptions
+        self.passages: dict[Passage, None] = {}  # in the order in which they began
+        self.held: OrderedDict[str, tuple[Passage, asyncio.TimerHandle]] = OrderedDict()
+        self.turn = asyncio.Lock()  # of the call that may ask, where nobody knows which one asks
+        self.used = self.loop.time()
+        #: subscriptions/listen of modern clients
+        self.feeds: set[Feed] = set()
+        #: by legacy client and URI, "" for the lists; None while it is not agreed to
+        self.followed: dict[tuple[Conversation, str], Subscription | None] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection was there, and is no longer."""
+        return self.state is DONE or self.state is READY and self.peer.lost is not None
+
+    async def end(self) -> None:
+        """Disconnect, also while that is still connecting."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if not self.opening.done() and self.opening is not asyncio.current_task():
+            self.opening.cancel()
+            await asyncio.wait([self.opening])
+        for name in list(self.held):
+            self.give_up(name)
+        await self.close()
 
     def declare(self, rev: Revision) -> Msg:
         """Return the near client's capabilities: we have none of our own."""
-        return strip_unknown("ClientCapabilities", self.near_capabilities, rev)
+        near = {k: v for k, v in self.near_capabilities.items() if k not in UNSPOKEN}
+        return strip_unknown("ClientCapabilities", near, rev)
+
+    def offered(self) -> Msg:
+        """Return the far server's capabilities, and those that its revision cannot declare."""
+        implied: Msg = dict.fromkeys(self.peer.session.rev.undeclared, {})
+        far = {k: v for k, v in self.server_capabilities.items() if k not in UNSPOKEN}
+        return {**(implied if {"prompts", "resources"} & far.keys() else {}), **far}
+
+    # Requests.
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is on its way, and nobody has subscribed to anything."""
+        watched = self.feeds or any(uri for _, uri in self.followed)
+        return self.opening.done() and not (self.passages or watched)
 
     def metadata(self, ctx: Context) -> Msg:
         """Return the `_meta` of a request that is passed on."""
         meta = {key: value for key, value in ctx.meta.items() if key not in OWN_META}
         if self.peer.session.rev.modern:
+            near, level = ctx.client_capabilities, ctx.facts.log_level
+            if not ctx.facts.rev.modern:  # its own default is the server's choice: ours
+                level = self.log_level or "info"
             meta.update({
-                PROTOCOL_VERSION: self.revision, CLIENT_INFO: ctx.client_info,
-                CLIENT_CAPABILITIES: ctx.client_capabilities,
-                **without_none(**{LOG_LEVEL: ctx.facts.log_level}),
+                PROTOCOL_VERSION: self.revision, CLIENT_INFO: ctx.client_info or self.info,
+                CLIENT_CAPABILITIES: {k: near[k] for k in near if k not in UNSPOKEN},
+                **without_none(**{LOG_LEVEL: level}),
             })
         return meta
+
+    async def pass_on(self, ctx: Context, params: Msg) -> Msg:
+        """Return the far server's result of a request, which may be a question."""
+        rev, near = self.peer.session.rev, ctx.facts.rev
+        params = {**params, "_meta": self.metadata(ctx)}
+        if ctx.method == "completion/complete":
+            params = strip_unknown("Complete", params, rev)
+        if not near.modern or rev.modern:
+            return await self._pass_once(ctx, params)
+        await self.want_log(ctx.facts.log_level)
+        state, responses = params.pop("requestState", None), params.pop("inputResponses", None)
+        row = METHODS.get(ctx.method)
+        if row is None or not row.may_ask or not self.near_capabilities.keys() & ASKING:
+            return await self._pass_once(ctx, params)
+        async with contextlib.AsyncExitStack() as stack:
+            if not self.transport.links_questions:
+                await stack.enter_async_context(self.turn)
+            passage = Passage(self, ctx) if state is None else self.take(ctx, state)
+            if state is None:
+                passage.start(params)
+            answer = await passage.round(ctx, responses if isinstance(responses, dict) else {})
+            return self.park(passage) if answer is None else answer
+
+    async def _pass_once(self, ctx: Context, params: Msg) -> Msg:
+        try:
+            answer = await Passage(self, ctx).ask(params)
+        except RemoteError as exc:
+            if exc.code != HEADER_MISMATCH or ctx.method != "tools/call":
+                raise
+            # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
+            await self.list_tools()
+            answer = await Passage(self, ctx).ask(params)
+        if ctx.method == "tools/list" and self.peer.session.rev.modern:
+            answer = {**answer, "tools": list(filter(self._can_call, objects(answer, "tools")))}
+        return answer
+
+    def _can_call(self, tool: Msg) -> bool:
+        try:
+            self.transport.learn_tool(tool)
+        except (SchemaError, KeyError) as exc:
+            logger.warning("the tool %r is left out: %s", tool.get("name"), exc)
+            return False
+        return True
+
+    async def want_log(self, level: str | None) -> None:
+        """Ask a legacy server for the log, down to the mildest level that was wanted so far."""
+        if level is None or "logging" not in self.server_capabilities:
+            return
+        former = self.log_level
+        if former is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(former):
+            await self.set_log_level(level)
+
+    # Calls that wait for the near client's answers.
+
+    def park(self, passage: Passage) -> Msg:
+        """Let a call wait; return the result that asks the near client."""
+        loop, name = asyncio.get_running_loop(), os.urandom(16).hex()
+        passage.until = passage.until or loop.time() + HELD_SECONDS
+        if len(self.held) >= MAX_HELD_CALLS:
+            self.give_up(next(iter(self.held)))
+        passage.held = True
+        self.held[name] = passage, loop.call_at(passage.until, self.give_up, name)
+        asked = passage.open_questions()
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": name}
+
+    def take(self, ctx: Context, name: JSON) -> Passage:
+        """Return the call that waits under a name, once; RPCError if none does."""
+        found, bound = self.held.get(str(name)), [ctx.owner, digest_of(ctx.method, ctx.params)]
+        if found is None or found[0].bound != bound:
+            problem = "no call waits under this name: it was used or has expired, or the server"
+            problem += " was started again; call again from the beginning"
+            if found is not None:
+                problem = "it belongs to another request"
+            raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+        passage, timer = self.held.pop(str(name))
+        timer.cancel()
+        passage.held = False
+        return passage
+
+    def give_up(self, name: str) -> None:
+        """End a call whose answers did not come."""
+        passage, timer = self.held.pop(name)
+        timer.cancel()
+        if passage.task is not None:
+            passage.task.cancel()
+
+    # What comes back.
+
+    def passage_of(self, question_id: JSON) -> Passage | None:
+        """Return the request to which a question of a legacy server belongs; RPCError in doubt."""
+        link = self.transport.asked_in(question_id)
+        running = [item for item in self.passages if link in (None, item.far_id)]
+        running = [item for item in running if not item.held] or running[-1:]
+        if len(running) > 1 and running[0].ctx.facts.rev.modern:
+            running = [x for x in running if METHODS[x.ctx.method].may_ask]
+            if len(running) > 1:
+                problem = f"{len(running)} requests are running: which of them asks?"
+                raise RPCError(INTERNAL_ERROR, problem)
+        return running[-1] if running else None
+
+    async def near_context(self) -> Context:
+        """Return a way to ask the near client what belongs to no request; RPCError for none."""
+        near = self.near
+        if near is None or near.session.resumed or not near.session.client_capabilities:
+            raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
+        await asyncio.wait_for(near.until_ready(), ASK_SECONDS)
+        if near.outbox is None:
+            raise RPCError(INTERNAL_ERROR, "the client hears nothing outside of its requests")
+        nothing = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
+        return Context(near, nothing, near.session.facts())
+
+    def last_context(self) -> Context | None:
+        """Return the near request that began last; None if none is running, or of many clients."""
+        passage = next(reversed(self.passages), None) if self.alone else None
+        return None if passage is None or passage.held else passage.ctx
+
+    def log(self, msg: Msg) -> None:
+        """Pass a log message on, if the near client wants its level."""
+        ctx, level = self.last_context(), object_of(msg, "params").get("level")
+        near = ctx.conversation if ctx is not None else self.near
+        if near is not None and level in LOG_LEVELS:
+            near.forward(level, msg, ctx)
+
+    def tell(self, msg: Msg) -> None:
+        """Pass a notification on, if the near client's revision has it."""
+        ctx, row = self.last_context(), METHODS.get(msg["method"])
+        rev = ctx.facts.rev if ctx is not None else self.near and self.near.session.rev
+        if rev and (row is None or rev.name in row.revisions):
+            if ctx is not None:
+                ctx.say_soon(msg, len(encode(msg)))
+            elif self.near is not None:
+                announce_to(self.near, msg)
+
+    # Announcements.
+
+    async def attach(self, near: Conversation) -> None:
+        """Let a legacy client hear of changed lists, and of what it heard of before."""
+        session, self.followed[near, ""] = near.session, None
+        try:
+            await self.follow(near, "")
+            if session.state is READY and session.subscriptions:
+                await together(self.follow(near, uri) for uri in session.subscriptions)
+            if session.state is READY and session.log_level not in (None, LOG_LEVELS[0]):
+                await self.want_log(session.log_level)
+        except MCPError as exc:
+            logger.warning("%s does not tell all that it did before: %s", self.peer.name, exc)
+        if session.state is READY:
+            self.catch_up()
+
+    async def detach(self, near: Conversation) -> None:
+        """Hear that a client has gone which shares this connection with others."""
+        for who, uri in list(self.followed):
+            if who is near:
+                await self.unfollow(near, uri)
+
+    async def follow(self, near: Conversation, uri: str) -> None:
+        """Let a legacy client hear of a resource; "" stands for all lists."""
+        offers = self.server_capabilities
+        wanted: Msg = {"resourceSubscriptions": [uri]} if uri else {
+            name: True for name, (_, capability) in FILTERS.items()
+            if capability.endswith(".listChanged") and declares(offers, capability)
+        }  # fmt: skip
+        if wanted and self.followed.get((near, uri)) is None:
+            tell = functools.partial(announce_to, near)
+            self.followed[near, uri] = await self.subscribe_to(wanted, tell)
+
+    async def unfollow(self, near: Conversation, uri: str) -> None:
+        """Let a legacy client hear of a resource no longer."""
+        subscription = self.followed.pop((near, uri), None)
+        if subscription is not None:
+            await subscription.close()
+
+    async def feed(self, feed: Feed) -> Msg:
+        """Let a modern client hear of what it listens to, until it is cancelled or we end."""
+
+        def tell(msg: Msg) -> None:
+            feed.outbox.put(msg, len(encode(msg)))
+
+        self.feeds.add(feed)
+        subscription: Subscription | None = None
+        try:
+            if feed.wanted:
+                subscription = await self.subscribe_to(feed.wanted, tell)
+            return await run_feed(feed)
+        finally:
+            self.feeds.discard(feed)
+            if subscription is not None and self.peer.lost is None:
+                self.tasks.spawn(subscription.close())
+
+    async def subscribe_to(self, wanted: Msg, tell: Callable[[Msg], Any]) -> Subscription:
+        """Subscribe to what a filter names; `tell` gets the announcements."""
+
+        def pass_on(msg: Msg) -> None:
+            announced = self.forwarder.announcement(unmarked(msg))
+            if announced is not None:
+                tell(announced)
+
+        return await Subscription(self, wanted, pass_on, True).open()
+
+    def catch_up(self) -> None:
+        """Announce that everything may have changed, after a gap."""
+        for item in list(self.subscriptions):
+            for method in item.methods - {"notifications/tasks", "notifications/resources/updated"}:
+                item.push(notification(method))
+            for uri in item.uris:
+                item.push(notification("notifications/resources/updated", {"uri": uri}))
+
+###############################################################################
+# 51. Forwarding
+###############################################################################
+# Uses sections 1 to 7, 22, 23, 29, 40, 49 and 50.
+#
+# Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
+#           again when it was started anew.
+# Rules.    1. Nothing of one near client reaches another. Each has a connection of its own. It
+#              begins with the client's first request and ends with the client: when that says
+#              goodbye, when its session ends, when its connection is cut, when we end.
+#           2. The end of the far server answers all open calls, and says why. The next request
+#              connects anew, and subscribes again to what the near client had subscribed to.
+#           3. A tool call that may have reached the far server is never sent again.
+# Plan.     Forwarder, which has a FarEnd for each near client; Relay, the conversation with a near
+#           client; ProxyServer, the Server that forwards all. For other sections:
+#             Forwarder(target, *, shared=False, **options)        options as of Client
+#             async with forwarder.hold(): ...                     all connections end with it
+#             await forwarder.reach(conversation, facts, caller)   the FarEnd of a client, opened
+#             await forwarder.relay(ctx, params=None)              a result, cut to measure
+#             forwarder.learn(far), forwarder.announcement(msg)    to be overridden
+# Not here. One connection: section 50. Several servers as one: section 52.
+
+__all__ += ["Forwarder", "ProxyServer"]
+
+MAX_FAR_ENDS = 100  # connections of one Forwarder; each may be a process
 
 
 class Forwarder:
     """The way to a far server, for any number of near clients.
 
-    The target and the options are those of a Client. With `shared`, all near clients have one
-    connection; else each has its own.
+    The target and the options are those of a Client. Each near client has a connection of its own;
+    with `shared`, all have one, and then a legacy server cannot ask them anything. Over HTTP, a
+    connection ends after `idle_seconds` without a request; the next request opens another.
     """
 
-    def __init__(self, target: Any, *, shared: bool = False, **options: Any) -> None:
+    def __init__(
+        self, target: Any, *, shared: bool = False, idle_seconds: float = SESSION_SECONDS,
+        **options: Any,
+    ) -> None:  # fmt: skip
         Client(target, **options)  # which checks them
         self.target, self.shared, self.options = target, shared, options
+        self.idle_seconds = idle_seconds
+        #: by loop, near client, and what it declares
         self.far_ends: dict[Any, FarEnd] = {}
-        self.tasks = Tasks()
-        #: what was last learned of the far server
-        self.server_info: Msg = {}
-        self.server_capabilities: Msg = {}
-        self.instructions: str | None = None
+        #: by loop, what opens and closes connections
+        self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
+        self.modern = False  # whether the far server is, as was last seen
 
-    async def reach(self, conversation: Conversation, facts: Facts, caller: Caller) -> FarEnd:
-        """Return the connection of a near client to the far server, opened.
+    def learn(self, far: FarEnd) -> None:
+        """Hear what a far server offers, whenever a connection is open."""
 
-        Raises RPCError if that fails.
-        """
-        key = asyncio.get_running_loop(), None if self.shared else conversation
-        far = self.far_ends.get(key)
-        if far is None or far.peer.lost is not None:
-            far = FarEnd(self.target, facts.client_info, facts.client_capabilities, self.options)
-            far.opening = self.tasks.spawn(far.connect())
-            self.far_ends[key] = far
-            if not self.shared:
-                conversation.farewells.append(functools.partial(self.drop, key, far))
-        assert far.opening is not None
-        try:
-            await asyncio.shield(far.opening)
-        except MCPError as exc:
-            self.drop(key, far)
-            raise RPCError(INTERNAL_ERROR, str(exc)) from exc
-        self.server_info, self.instructions = far.server_info, far.instructions
-        self.server_capabilities = far.server_capabilities
-        return far
-
-    def drop(self, key: Any, far: FarEnd) -> None:
-        """End a connection to the far server."""
-        if self.far_ends.get(key) is far:
-            del self.far_ends[key]
-            self.tasks.spawn(far.close())
+    def announcement(self, msg: Msg) -> Msg | None:
+        """Return an announcement of the far server as near clients get it; None to drop it."""
+        return msg
 
     @contextlib.asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """End all connections of this loop when the block ends."""
+        """Let there be connections in this event loop, which end with the block."""
         loop = asyncio.get_running_loop()
+        tasks = self.tasks[loop] = Tasks()
         try:
             yield
         finally:
-            for key, far in list(self.far_ends.items()):
-                if key[0] is loop:
-                    self.drop(key, far)
-            await self.tasks.drain(None)
+            for far in [far for far in self.far_ends.values() if far.loop is loop]:
+                self.drop(far)
+            await tasks.drain(None)
+            del self.tasks[loop]
+
+    # Connections.
+
+    def key_of(self, near: Conversation, facts: Facts, caller: Caller) -> tuple[Any, Any, str]:
+        """Return the key of the connection that a near client has."""
+        if self.shared:
+            return near.loop, None, ""
+        # A legacy server hears once what it may ask for, a modern one with each request.
+        once = facts.rev.modern and not self.modern
+        declared = canonical(facts.client_capabilities) if once else ""
+        if near.session.resumed:  # the client keeps no session
+            return near.loop, (near.client_of(caller), canonical(facts.client_info)), declared
+        return near.loop, near, declared
+
+    async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
+        """Return the connection of a near client to the far server; RPCError if there is none."""
+        key = self.key_of(near, facts, caller)
+        far = self.far_ends.get(key)
+        if far is not None and far.ended:
+            self.drop(far)
+            far = None
+        far = far or self._begin(key, near, facts)
+        if far.state is not READY:
+            problem = await asyncio.shield(far.opening)
+            if problem is not None:
+                raise problem
+        if (near, "") not in far.followed and not (facts.rev.modern or near.session.resumed):
+            await far.attach(near)
+        return far
+
+    def _begin(self, key: tuple[Any, Any, str], near: Conversation, facts: Facts) -> FarEnd:
+        """Begin to connect."""
+        if len(self.far_ends) >= MAX_FAR_ENDS:
+            idle = [far for far in self.far_ends.values() if far.idle]
+            if not idle:
+                raise RPCError(TOO_BUSY, f"more than {MAX_FAR_ENDS} connections are in use")
+            self.drop(min(idle, key=lambda far: far.used))
+        far = FarEnd(self, None if self.shared else near, key, facts)
+        self.far_ends[key] = far
+        near.farewells[self] = functools.partial(self.leave, near)
+        # Outside of this request: the connection outlives it, and serves others.
+        spawn = self.tasks[near.loop].spawn
+        far.opening = contextvars.Context().run(spawn, self._open(far))
+        if near.opener is not NOBODY:  # over a pipe, the client says when it ends
+            self._end_when_idle(far)
+        return far
+
+    async def _open(self, far: FarEnd) -> RPCError | None:
+        """Connect; return the error if that fails."""
+        try:
+            await far.connect()
+        except Exception as exc:  # whatever a target raises; it has disconnected by now
+            if self.far_ends.get(far.key) is far:
+                del self.far_ends[far.key]
+            return refusal_of(exc, NEWEST)
+        far.used = far.loop.time()
+        self.modern = far.peer.session.rev.modern
+        general = (*far.key[:2], "")
+        if self.modern and general not in self.far_ends and self.far_ends.get(far.key) is far:
+            del self.far_ends[far.key]
+            self.far_ends[general], far.key = far, general
+        self.learn(far)
+        return None
+
+    def drop(self, far: FarEnd) -> None:
+        """End a connection to the far server."""
+        if self.far_ends.get(far.key) is far:
+            del self.far_ends[far.key]
+            self.tasks[far.loop].spawn(far.end())
+
+    def leave(self, near: Conversation) -> None:
+        """Hear that a near client has gone."""
+        for far in list(self.far_ends.values()):
+            if far.key[1] is near:
+                self.drop(far)
+            elif (near, "") in far.followed:
+                self.tasks[far.loop].spawn(far.detach(near))
+
+    def _end_when_idle(self, far: FarEnd) -> None:
+        """Look, when it may be so, whether a connection was idle for too long."""
+        if self.far_ends.get(far.key) is not far:
+            return
+        now = far.loop.time()
+        due = (far.used if far.idle else now) + self.idle_seconds
+        if due > now:
+            far.timer = far.loop.call_at(due, self._end_when_idle, far)
+        else:
+            self.drop(far)
+
+    # Requests.
 
     async def relay(self, ctx: Context, params: Msg | None = None) -> Msg:
         """Pass a request on to the far server, and return its result as the near client knows it.
 
-        `params` replaces the parameters of the request. Raises RPCError.
+        `params` takes the place of the request's parameters. Raises RPCError.
         """
-        far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
-        params = {**(ctx.params if params is None else params), "_meta": far.metadata(ctx)}
-        try:
-            answer = await far.peer.ask(
-                ctx.method, params, far.send, patience=far.timeout, longest=far.max_timeout,
-                on_progress=ctx.report_progress,
-            )
-        except RemoteError as exc:
-            raise RPCError(exc.code, exc.message, exc.data) from exc
-        except MCPError as exc:
-            raise RPCError(INTERNAL_ERROR, str(exc)) from exc
-        return fit_result(ctx.method, answer, ctx.facts.rev)
+        params = {**(ctx.params if params is None else params)}
+        row, rev = METHODS.get(ctx.method), ctx.facts.rev
+        while True:
+            far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+            try:
+                return fit_result(ctx.method, await far.pass_on(ctx, params), rev)
+            except ConnectionClosed as exc:
+                # What only reads can be asked again, of a server that was started anew.
+                reads = row is not None and row.lists.key
+                if not reads or not far.ended or "again" in ctx.state:
+                    raise refusal_of(exc, rev) from exc
+                ctx.state["again"] = True
+            except MCPError as exc:
+                raise refusal_of(exc, rev) from exc
 
 
 class Relay(Conversation):
     """A conversation of a ProxyServer: what a near client asks is passed on."""
 
-    forwarder: Forwarder
-    #: methods that are answered here, from what the far server has said of itself
-    local = ("initialize", "ping", "server/discover")
+    def __init__(
+        self, forwarder: Forwarder, server: Server, name: str, opener: Caller, many_clients: bool
+    ) -> None:
+        super().__init__(server, name, opener, many_clients)
+        self.forwarder = forwarder
+        # A server decides what it logs, until its client says so: the far one does.
+        self.session.log_level = LOG_LEVELS[0]
+        #: what is answered here
+        self.own = {
+            **{method: HANDLERS[method] for method in ("initialize", "ping", "server/discover")},
+            "logging/setLevel": self.set_level, "subscriptions/listen": self.listen_for,
+            "resources/subscribe": self.subscribe, "resources/unsubscribe": self.subscribe,
+        }  # fmt: skip
 
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request."""
@@ -18046,9 +18742,12 @@ class Relay(Conversation):
             facts = facts._replace(
                 client_info=params["clientInfo"], client_capabilities=params["capabilities"]
             )
-        if exchange.method != "ping":
-            await self.forwarder.reach(self, facts, exchange.caller)
-        return await super().serve(exchange)
+        try:
+            if exchange.method != "ping":  # from here on it is known what the far server offers
+                await self.forwarder.reach(self, facts, exchange.caller)
+            return await super().serve(exchange)
+        except MCPError as exc:
+            raise exc if isinstance(exc, FOR_THE_PEER) else refusal_of(exc, facts.rev) from exc
 
     def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
         """Refuse what the far server has not; it judges methods of its own."""
@@ -18057,31 +18756,73 @@ class Relay(Conversation):
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
         """Return what answers a request."""
-        return HANDLERS[ctx.method] if ctx.method in self.local else self.forwarder.relay
+        return self.own.get(ctx.method, self.forwarder.relay)
+
+    def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+        """Hear a notification of the client; the far server hears what is not ours alone."""
+        super().on_notification(msg, send, caller)
+        method = msg["method"]
+        if method in METHODS and method != "notifications/roots/list_changed":
+            return
+        for far in list(self.forwarder.far_ends.values()):
+            knows = method not in METHODS or far.revision in METHODS[method].revisions
+            if far.key[1] is self and far.state is READY and knows:
+                self.peer.tasks.spawn(far.notify(method, msg.get("params")))
+
+    async def _far(self, ctx: Context) -> FarEnd:
+        return await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
+
+    async def set_level(self, ctx: Context) -> Msg:
+        """Answer logging/setLevel."""
+        answer = await HANDLERS[ctx.method](ctx)
+        far, level = await self._far(ctx), ctx.params["level"]
+        await (far.want_log(level) if self.forwarder.shared else far.set_log_level(level))
+        return answer
+
+    async def subscribe(self, ctx: Context) -> Msg:
+        """Answer resources/subscribe and resources/unsubscribe."""
+        far, uri, wanted = await self._far(ctx), ctx.params["uri"], self.session.subscriptions
+        if ctx.method == "resources/unsubscribe":
+            wanted.discard(uri)
+            await far.unfollow(self, uri)
+        elif len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+            raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+        else:
+            await far.follow(self, uri)
+            wanted.add(uri)
+        return {}
+
+    async def listen_for(self, ctx: Context) -> Msg:
+        """Answer subscriptions/listen: a subscription there for each one here."""
+        return await (await self._far(ctx)).feed(Feed(ctx, {}))
 
 
 class ProxyServer(Server):
     """A Server that is another server: `ProxyServer("https://example.com/mcp").run()`.
 
-    The target and the options are those of a Client; `shared` is that of a Forwarder.
+    The target and the options are those of a Client; `shared` and `idle_seconds` those of a
+    Forwarder.
     """
 
-    def __init__(self, target: Any, *, shared: bool = False, **options: Any) -> None:
-        self.forwarder = Forwarder(target, shared=shared, **options)
+    def __init__(self, target: Any, **options: Any) -> None:
+        self.forwarder = Forwarder(target, **options)
+        self.forwarder.learn = self.learn  # type: ignore[method-assign]
         super().__init__("proxy", lifespan=lambda server: self.forwarder.hold())
+
+    def learn(self, far: FarEnd) -> None:
+        """Take on what the far server says of itself."""
+        self.info, self.instructions = far.server_info, far.instructions
+        self.extra_capabilities = far.offered()
+
+    def capabilities(self) -> Msg:
+        """Return what the far server offers."""
+        return self.extra_capabilities
 
     def converse(
         self, name: str, opener: Caller = NOBODY, many_clients: bool = False
     ) -> Conversation:
         """Return a new conversation with a near client."""
-        relay = Relay(self, name, opener, many_clients)
-        relay.forwarder = self.forwarder
-        return relay
-
-    def capabilities(self) -> Msg:
-        """Return what the far server offers."""
-        self.info, self.instructions = self.forwarder.server_info, self.forwarder.instructions
-        return self.forwarder.server_capabilities
+        return Relay(self.forwarder, self, name, opener, many_clients)
 
 # =============================================================================
 # Part IX. The command line

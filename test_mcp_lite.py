@@ -348,6 +348,64 @@ def check_nothing_left(before):
         time.sleep(0.005)
 
 
+class RawClient:
+    """A client that says what it likes, for what a Client would never say."""
+
+    def __init__(self, ours):
+        self.ours, self.inbox, self.heard, self.last = ours, [], [], 0
+
+    async def say(self, msg):
+        await self.ours.write(msg)
+
+    async def hear(self):
+        """Return the next message."""
+        while not self.inbox:
+            items = await self.ours.read()
+            assert items, "the server closed the connection"
+            self.inbox += map(json.loads, items)
+        return self.inbox.pop(0)
+
+    async def ask(self, method, params=None, **extra):
+        """Send a request; return what answers it, keeping what comes before in `heard`."""
+        self.last += 1
+        msg = {"jsonrpc": "2.0", "id": self.last, "method": method, **extra}
+        await self.say(msg if params is None else {**msg, "params": params})
+        while True:
+            answer = await self.hear()
+            if answer.get("id") == self.last and "method" not in answer:
+                return answer
+            self.heard.append(answer)
+
+    async def error(self, method, params=None):
+        """Send a request; return (code, message) of the error that answers it."""
+        answer = await self.ask(method, params)
+        assert "error" in answer, answer
+        return answer["error"]["code"], answer["error"]["message"]
+
+    async def initialize(self, revision="2025-11-25", capabilities=None):
+        answer = await self.ask("initialize", raw_hello(revision, capabilities))
+        await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer["result"]
+
+
+def raw_hello(revision="2025-11-25", capabilities=None):
+    info = {"name": "raw", "version": "0"}
+    return {"protocolVersion": revision, "capabilities": capabilities or {}, "clientInfo": info}
+
+
+@contextlib.asynccontextmanager
+async def raw_client(server):
+    """Give a RawClient of a server in memory."""
+    ours, theirs = m.memory_transports()
+    theirs.grace = 0
+    serving = asyncio.ensure_future(server.serve(theirs))
+    try:
+        yield RawClient(ours)
+    finally:
+        await ours.close()
+        await serving
+
+
 class TestTools:
     """The net has no holes: what the other tests rely on fails when it should."""
 
@@ -883,6 +941,7 @@ GAINED = {
     "Content": {V3: {"_meta", "title"}, V4: {"icons"}},
     "Contents": {V3: {"_meta"}},
     "Root": {V3: {"_meta"}},
+    "Result": {V5: {"resultType", "ttlMs", "cacheScope"}},
     "CallToolResult": {V3: {"structuredContent"}},
     "Progress": {V2: {"message"}},
     "Complete": {V3: {"context"}},
@@ -18401,36 +18460,741 @@ class TestGuardedServer:
 
 
 ###############################################################################
-# T49. Forwarding
+# T49. Cutting to measure
 ###############################################################################
 
 
-def far_server():
+class TestCutting:
+    """What passes from one revision to another is what the reader's revision knows."""
+
+    @pytest.mark.parametrize(
+        "method, result, name, fitted",
+        [
+            ("ping", {"resultType": "complete", "x": 1}, V4, {"x": 1}),
+            ("ping", {"resultType": "complete"}, V5, {"resultType": "complete"}),
+            ("tools/list", {"tools": [{"name": "a", "title": "A", "icons": []}], "ttlMs": 5}, V3,
+             {"tools": [{"name": "a", "title": "A"}]}),
+            ("tools/list", {"tools": [{"name": "a", "outputSchema": {"type": "array"}}]}, V4,
+             {"tools": [{"name": "a"}]}),
+            ("tools/list", {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}, V4,
+             {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}),
+            ("tools/call", {"content": [], "structuredContent": [1]}, V4, {"content": []}),
+            ("tools/call", {"content": [], "structuredContent": [1]}, V5,
+             {"content": [], "structuredContent": [1]}),
+            ("tools/call", {"content": [{"type": "audio", "data": "AAAA"}]}, V1,
+             {"content": [{"type": "text", "text": "[audio, None, 4 characters of base64]"}]}),
+            ("prompts/get", {"messages": [{"role": "user", "content": {
+                "type": "resource_link", "uri": "a:b", "name": "n"}}]}, V2,
+             {"messages": [{"role": "user", "content": {"type": "text", "text": "n: a:b"}}]}),
+            ("resources/read", {"contents": [{"uri": "a:b", "text": "", "_meta": {}}]}, V2,
+             {"contents": [{"uri": "a:b", "text": ""}]}),
+            ("acme/x", {"tools": [{"icons": []}]}, V1, {"tools": [{"icons": []}]}),
+        ],
+    )  # fmt: skip
+    def test_a_result_is_cut(self, method, result, name, fitted):
+        assert m.fit_result(method, result, m.REVISIONS[name]) == fitted
+
+    @pytest.mark.parametrize("name", [V1, V5])
+    @pytest.mark.parametrize("value", [None, 5, "x", [5], [None], {}, {"content": 5}])
+    @pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
+    def test_what_makes_no_sense_passes_as_it_is(self, method, value, name):
+        key = m.METHODS[method].lists.key or "content"
+        assert m.fit_result(method, {key: value}, m.REVISIONS[name]) == {key: value}
+
+    @pytest.mark.parametrize(
+        "method, params, name, fitted",
+        [
+            ("roots/list", {"_meta": {"progressToken": 1}}, V4, {}),
+            ("roots/list", {"_meta": {"progressToken": 1, "a": 2}}, V4, {"_meta": {"a": 2}}),
+            ("elicitation/create", {"mode": "form", "message": "?", "requestedSchema": {
+                "properties": {"a": {"oneOf": [{"const": 1, "title": "A"}]}}}}, V3,
+             {"message": "?", "requestedSchema": {
+                 "properties": {"a": {"enum": [1], "enumNames": ["A"]}}}}),
+            ("elicitation/create", {"mode": "url", "url": "a:b", "elicitationId": "e"}, V5,
+             {"mode": "url", "url": "a:b"}),
+            ("elicitation/create", {"mode": "url", "url": "a:b", "elicitationId": "e"}, V4,
+             {"mode": "url", "url": "a:b", "elicitationId": "e"}),
+            ("sampling/createMessage", {"messages": [{"role": "user", "content": [
+                {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "tools": []}, V3,
+             {"messages": [{"role": "user", "content": {"type": "text", "text": "a\nb"}}]}),
+        ],
+    )  # fmt: skip
+    def test_a_question_is_cut(self, method, params, name, fitted):
+        assert m.fit_question(method, params, m.REVISIONS[name]) == fitted
+
+    def test_an_older_client_gets_the_number_that_a_url_needs(self):
+        asked = m.fit_question("elicitation/create", {"mode": "url", "url": "a:b"}, m.REVISIONS[V4])
+        assert re.fullmatch("[0-9a-f]{32}", asked["elicitationId"])
+
+    def test_the_answer_of_a_model_is_cut(self):
+        answer = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "model": "m"}
+        fitted = {"role": "assistant", "content": {"type": "text", "text": "a"}, "model": "m"}
+        assert m.fit_answer("sampling/createMessage", answer, m.REVISIONS[V1]) == fitted
+
+    def test_an_error_keeps_its_data(self):
+        exc = m.refusal_of(m.RemoteError(7, "no", {"a": 1}), m.REVISIONS[V5])
+        assert (exc.code, exc.message, exc.data) == (7, "no", {"a": 1})
+
+
+###############################################################################
+# T50. The far end
+###############################################################################
+
+
+def far_server(**options):
     """Return a server to stand behind a proxy."""
-    app = m.Server("far", version="3")
+    app = m.Server("far", version="3", instructions="Be kind.", **options)
+    app.calls, app.gates = [], []
 
     @app.tool
-    async def add(a: int, b: int = 0) -> int:
+    async def add(ctx: m.Context, a: int, b: int = 0) -> int:
         """Add two numbers."""
+        await ctx.report_progress(1, 2, "half")
+        await ctx.info("adding")
         return a + b
+
+    @app.tool
+    async def name(ctx: m.Context) -> str:
+        first = await ctx.elicit("First name?", str)
+        last = await ctx.elicit("Last name?", str)
+        return f"{first.data} {last.data}"
+
+    @app.tool
+    async def three(ctx: m.Context) -> list:
+        """Ask all there is to ask, at once."""
+        form, text, roots = await asyncio.gather(
+            ctx.elicit("Name?", str), ctx.sample("Hi", key="s"), ctx.roots(key="r")
+        )
+        return [form.data, text["content"]["text"], roots[0]["uri"]]
+
+    @app.tool
+    async def wait(ctx: m.Context) -> str:
+        app.calls.append(ctx)
+        app.gates.append(asyncio.get_running_loop().create_future())
+        await app.gates[-1]
+        return "waited"
+
+    @app.tool
+    async def facts(ctx: m.Context) -> dict:
+        return {"info": ctx.client_info, "can": ctx.client_capabilities, "meta": ctx.meta}
+
+    @app.tool
+    def grow() -> str:
+        app.add_tool(len, name="new", input_schema={"type": "object"})
+        app.resource_updated("x://a")
+        return "grown"
+
+    @app.resource("x://a")
+    def a():
+        return "A"
+
+    @app.resource("n://{name}")
+    def n(name: str):
+        return name
+
+    @app.prompt
+    def review(code: str, style: typing.Literal["strict", "kind"] = "kind") -> str:
+        return f"{style}: {code}"
+
+    @app.method("acme/echo")
+    async def echo(ctx, params):
+        if "fail" in params:
+            raise m.RPCError(-7, "asked to", {"why": [1]})
+        return {"echo": params["text"]}
 
     return app
 
 
-class TestForwarding:
+def modern_params(capabilities=None, **params):
+    """Return the parameters of a modern request."""
+    meta = {"io.modelcontextprotocol/protocolVersion": V5,
+            "io.modelcontextprotocol/clientCapabilities": capabilities or {}}  # fmt: skip
+    return {**params, "_meta": meta}
+
+
+CAN_BE_ASKED = {"elicitation": {}, "sampling": {}, "roots": {}}
+BOB, DOE = ({"action": "accept", "content": {"value": name}} for name in ("Bob", "Doe"))
+
+
+class TestRoundsOfALegacyServer:
+    """A legacy server asks in the middle of a call; a modern client hears it in the result."""
+
+    def test_a_question_ends_the_call_and_the_next_call_has_its_result(self):
+        async def main():
+            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="name")
+                asked = (await raw.ask("tools/call", params))["result"]
+                state = asked["requestState"]
+                assert re.fullmatch("[0-9a-f]{32}", state)
+                del asked["_meta"]
+                assert asked == {
+                    "resultType": "input_required", "requestState": state,
+                    "inputRequests": {"elicitation-1": {
+                        "method": "elicitation/create", "params": {
+                            "mode": "form", "message": "First name?", "requestedSchema": {
+                                "type": "object", "properties": {"value": {"type": "string"}},
+                                "required": ["value"]}}}},
+                }  # fmt: skip
+                again = {**params, "requestState": state, "inputResponses": {"elicitation-1": BOB}}
+                asked = (await raw.ask("tools/call", again))["result"]
+                assert list(asked["inputRequests"]) == ["elicitation-2"]
+                assert asked["requestState"] != state
+                last = {"elicitation-2": DOE, "elicitation-1": DOE, "else": 5}
+                again = {**params, "requestState": asked["requestState"], "inputResponses": last}
+                answer = (await raw.ask("tools/call", again))["result"]
+                assert answer["content"] == [{"type": "text", "text": "Bob Doe"}]
+                assert answer["resultType"] == "complete"
+
+        run(main())
+
+    def test_what_is_asked_together_comes_together_and_what_is_missing_is_asked_again(self):
+        async def main():
+            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="three")
+                asked = (await raw.ask("tools/call", params))["result"]
+                names = ["elicitation-1", "sampling-2", "roots-3"]
+                assert list(asked["inputRequests"]) == names
+                some = {"roots-3": {"roots": [{"uri": "file:///a"}]}, "elicitation-1": BOB}
+                again = {"requestState": asked["requestState"], "inputResponses": some}
+                asked = (await raw.ask("tools/call", {**params, **again}))["result"]
+                assert list(asked["inputRequests"]) == ["sampling-2"]
+                text = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "t"}}
+                rest = {"sampling-2": text}
+                again = {"requestState": asked["requestState"], "inputResponses": rest}
+                answer = (await raw.ask("tools/call", {**params, **again}))["result"]
+                assert answer["structuredContent"] == {"result": ["Bob", "t", "file:///a"]}
+
+        run(main())
+
+    def test_a_name_is_good_once_and_for_the_same_request(self):
+        async def main():
+            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="name")
+                asked = (await raw.ask("tools/call", params))["result"]
+                answers = {"inputResponses": {"elicitation-1": BOB}}
+                again = {**params, "requestState": asked["requestState"], **answers}
+                code, text = await raw.error("tools/call", {**again, "name": "three"})
+                assert (code, text) == (-32602, "requestState: it belongs to another request")
+                assert "result" in await raw.ask("tools/call", again)
+                code, text = await raw.error("tools/call", again)
+                assert code == -32602 and text.startswith("requestState: no call waits")
+                for state in (5, "", "x" * 10_000, ["a"]):
+                    code, _ = await raw.error("tools/call", {**again, "requestState": state})
+                    assert code == -32602
+
+        run(main())
+
+    def test_a_name_is_good_for_the_same_principal(self):
+        async def main():
+            proxy = m.ProxyServer(far_server(), revision=V4, shared=False)
+            async with proxy.http(port=0, token={"one": "A", "two": "B"}) as http:
+                params = {"name": "name", "arguments": {}}
+                async with m.Client(http.url, token="one", elicit=print, revision=V5) as one:
+                    meta = {**modern_params(one.peer.session.client_capabilities)["_meta"]}
+                    ask = {**params, "_meta": meta}
+                    asked = await one.peer.ask("tools/call", ask, one.send)
+                    async with m.Client(http.url, token="two", elicit=print, revision=V5) as two:
+                        stolen = {**ask, "requestState": asked["requestState"]}
+                        with pytest.raises(m.RemoteError, match="no call waits"):
+                            await two.peer.ask("tools/call", stolen, two.send)
+                    mine = {**ask, "requestState": asked["requestState"], "inputResponses": {}}
+                    again = await one.peer.ask("tools/call", mine, one.send)
+                    assert list(again["inputRequests"]) == ["elicitation-1"]
+
+        run(main())
+
+    def test_a_call_whose_answers_do_not_come_ends(self, monkeypatch):
+        monkeypatch.setattr(m, "HELD_SECONDS", 0.01)
+
+        async def main():
+            app = far_server()
+            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="name")
+                asked = (await raw.ask("tools/call", params))["result"]
+                (far,) = app.conversations
+                await eventually(lambda: not far.peer.incoming)  # it was told to stop
+                late = {**params, "requestState": asked["requestState"]}
+                assert (await raw.error("tools/call", late))[0] == -32602
+
+        run(main())
+
+    def test_the_oldest_of_too_many_waiting_calls_gives_way(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_HELD_CALLS", 2)
+
+        async def main():
+            app = far_server()
+            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+                params, states = modern_params(CAN_BE_ASKED, name="name"), []
+                for waiting in (1, 2, 2):
+                    asked = await raw.ask("tools/call", params)
+                    states.append(asked["result"]["requestState"])
+                    served = next(iter(app.conversations)).peer.incoming
+                    await eventually(lambda served=served, n=waiting: len(served) == n)
+                codes = []
+                for state in states:
+                    answer = await raw.ask("tools/call", {**params, "requestState": state})
+                    codes.append(answer.get("error", {}).get("code"))
+                assert codes == [-32602, None, None]
+
+        run(main())
+
+    def test_cancelling_a_round_cancels_the_call_of_the_far_server(self):
+        async def main():
+            app = far_server()
+            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="wait")
+                call = {"jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": params}
+                await raw.say(call)
+                await eventually(lambda: app.calls)
+                gone = {"method": "notifications/cancelled", "params": {"requestId": "w"}}
+                await raw.say({"jsonrpc": "2.0", **gone})
+                await eventually(lambda: app.calls[0].cancelled)
+                assert "result" in await raw.ask("tools/list", modern_params())
+
+        run(main())
+
+    def test_over_a_pipe_calls_that_may_ask_are_made_one_at_a_time(self):
+        """Nothing says there to which call a question belongs."""
+
+        async def main(capabilities, most):
+            app = far_server()
+            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+                for number in (1, 2):
+                    params = modern_params(capabilities, name="wait")
+                    call = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+                    await raw.say({**call, "params": params})
+                await eventually(lambda: len(app.calls) == most)
+                await idle()
+                assert len(app.calls) == most
+                for done in (1, 2):
+                    await eventually(lambda n=done: len(app.gates) >= n)
+                    app.gates[done - 1].set_result(None)
+                    assert (await raw.hear())["id"] == done
+
+        run(main(CAN_BE_ASKED, 1))
+        run(main({}, 2))
+
+    def test_a_call_that_waits_for_answers_lets_the_next_begin(self):
+        async def main():
+            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="name")
+                first = (await raw.ask("tools/call", params))["result"]
+                add = modern_params(CAN_BE_ASKED, name="add", arguments={"a": 1})
+                assert "structuredContent" in (await raw.ask("tools/call", add))["result"]
+                answers = {"inputResponses": {"elicitation-1": BOB}}
+                again = {**params, "requestState": first["requestState"], **answers}
+                asked = (await raw.ask("tools/call", again))["result"]
+                assert list(asked["inputRequests"]) == ["elicitation-2"]
+
+        run(main())
+
+
+###############################################################################
+# T51. Forwarding
+###############################################################################
+
+
+class TestEveryPair:
     """A near client sees the far server, whatever the revisions of the two."""
 
     @pytest.mark.parametrize("far", m.REVISIONS)
     @pytest.mark.parametrize("near", m.REVISIONS)
-    def test_a_request_is_answered_by_the_far_server(self, near, far):
+    def test_everything_passes(self, near, far):
+        forms = min(near, far) >= V3  # the first with elicitation, structure and messages
+        heard, said = [], []
+
+        def note(*values):
+            heard.append(values)
+
+        async def main():
+            callbacks = {
+                "elicit": lambda message, schema: message[0], "sample": lambda params: "text",
+                "roots": ["file:///a"], "log": lambda level, data, source: note(data),
+                "progress": note, "on_tools_changed": lambda: note("tools"),
+                "on_resource_updated": lambda params: note(params["uri"]),
+            }  # fmt: skip
+            proxy = m.ProxyServer(far_server(), revision=far)
+            async with m.Client(proxy, revision=near, cache=False, **callbacks) as c:
+                assert c.server_info == {"name": "far", "version": "3"}
+                assert c.instructions == "Be kind."
+                said.append(await c.call("add", {"a": 1, "b": 2}))
+                if forms:
+                    assert await c.call("name") == "F L"
+                    assert await c.call("three") == ["N", "text", "file:///a"]
+                assert await c.read("x://a") == "A" and await c.read("n://b") == "b"
+                assert [x["uri"] for x in await c.list_resources()] == ["x://a"]
+                assert [x["uriTemplate"] for x in await c.list_templates()] == ["n://{name}"]
+                assert [x["name"] for x in await c.list_prompts()] == ["review"]
+                prompt = await c.get_prompt("review", {"code": "x"})
+                assert prompt["messages"][0]["content"] == {"type": "text", "text": "kind: x"}
+                assert await c.complete("review", "style", "s") == ["strict"]
+                with pytest.raises(m.RemoteError) as missing:
+                    await c.read("z://z")
+                codes = {missing.value.code}
+                echo = await c.request("acme/echo", {"text": "é"})
+                assert echo["echo"] == "é" and (near == V5 or list(echo) == ["echo"])
+                with pytest.raises(m.RemoteError) as custom:
+                    await c.request("acme/echo", {"fail": True})
+                assert (custom.value.code, custom.value.data) == (-7, {"why": [1]})
+                await c.subscribe("x://a", lambda params: note("seen"))
+                assert await c.call("grow") == "grown"
+                await eventually(lambda: {("tools",), ("seen",)} <= set(heard))
+                assert "new" in [tool["name"] for tool in await c.list_tools()]
+                return codes
+
+        codes = run(main())
+        assert codes == {-32602 if V5 in (near, far) else -32002}
+        assert said == [3 if forms else "3"] and ("adding",) in heard
+        message = "half" if min(near, far) >= V2 else None
+        assert (1, 2, message) in heard
+
+    @pytest.mark.parametrize("far", [V1, V4, V5])
+    @pytest.mark.parametrize("near", [V1, V4, V5])
+    def test_the_far_server_sees_the_near_client(self, near, far):
         async def main():
             proxy = m.ProxyServer(far_server(), revision=far)
-            async with m.Client(proxy, revision=near) as c:
-                return c.server_info, await c.call("add", {"a": 1, "b": 2}), await c.list_tools()
+            options = {"name": "app", "version": "9", "capabilities": {"experimental": {"x": {}}}}
+            async with m.Client(proxy, revision=near, roots=["file:///a"], **options) as c:
+                trace = {"traceparent": "00-aa-bb-01"}
+                answer = await c.call_tool("facts", {}, meta=trace)
+                return json.loads(answer["content"][0]["text"]), c.peer.session.client_capabilities
 
-        info, value, tools = run(main())
-        assert info == {"name": "far", "version": "3"} and tools[0]["name"] == "add"
-        assert value == ("3" if "2025-06-18" > min(near, far) else 3)
+        facts, declared = run(main())
+        assert facts["info"] == {"name": "app", "version": "9"}
+        declared = {k: declared[k] for k in declared if k != "extensions" or near == far == V5}
+        assert facts["can"] == declared and facts["can"]["experimental"] == {"x": {}}
+        assert facts["meta"]["traceparent"] == "00-aa-bb-01"
+
+    @pytest.mark.parametrize("far", [V4, V5])
+    def test_what_the_near_client_cannot_be_asked_is_refused_and_the_call_goes_on(self, far):
+        async def main():
+            proxy = m.ProxyServer(far_server(), revision=far)
+            async with m.Client(proxy, revision=V4) as c:
+                with pytest.raises(m.MCPError, match="did not declare the capability"):
+                    await c.call("name")
+                assert await c.call("add", {"a": 1}) == 1
+
+        run(main())
+
+    def test_a_modern_pair_makes_its_rounds_without_us(self):
+        async def main():
+            async with raw_client(m.ProxyServer(far_server(), revision=V5)) as raw:
+                params = modern_params(CAN_BE_ASKED, name="name")
+                asked = (await raw.ask("tools/call", params))["result"]
+                assert asked["requestState"].count(".") == 1  # it is the far server's
+                forged = {**params, "requestState": "x" + asked["requestState"]}
+                assert (await raw.error("tools/call", forged))[0] == -32602
+
+        run(main())
+
+    @pytest.mark.parametrize("near, far", [(V4, V4), (V4, V5), (V5, V4), (V5, V5)])
+    def test_cancelling_reaches_the_far_server(self, near, far):
+        async def main():
+            app = far_server()
+            async with m.Client(m.ProxyServer(app, revision=far), revision=near) as c:
+                call = asyncio.ensure_future(c.call("wait"))
+                await eventually(lambda: app.calls)
+                call.cancel()
+                await eventually(lambda: app.calls[0].cancelled)
+                await asyncio.wait([call])
+
+        run(main())
+
+    def test_a_subscription_of_a_modern_client_hears_what_it_asked_for(self):
+        async def main(far):
+            app = far_server()
+            async with m.Client(m.ProxyServer(app, revision=far), revision=V5) as c:
+                subscription = await c.listen(prompts=True, uris=["x://a"])
+                app.tools_changed()
+                app.resource_updated("x://b")
+                app.prompts_changed()
+                app.resource_updated("x://a")
+                heard = [await subscription.__anext__() for _ in range(2)]
+                await subscription.close()
+                await eventually(lambda: not app.feeds)
+                methods = {msg["method"]: msg.get("params", {}).get("uri") for msg in heard}
+                assert methods == {
+                    "notifications/prompts/list_changed": None,
+                    "notifications/resources/updated": "x://a",
+                }
+
+        run(main(V4))
+        run(main(V5))
+
+    def test_the_log_level_reaches_the_far_server(self):
+        async def main(near, far):
+            app, heard = far_server(), []
+            proxy = m.ProxyServer(app, revision=far)
+            log = lambda level, data, source: heard.append(data)  # noqa: E731
+            async with m.Client(proxy, revision=near, log=log) as c:
+                await c.set_log_level("error")
+                await c.call("add", {"a": 1})
+                assert heard == []
+                await c.set_log_level("info")
+                await c.call("add", {"a": 1})
+                assert heard == ["adding"]
+
+        for near in (V4, V5):
+            for far in (V4, V5):
+                run(main(near, far))
+
+
+def dying(folder, code="", revision=V4):
+    """Return the command of a server that dies when it is told to; it notes its calls in a file."""
+    script = folder / "server.py"
+    script.write_text(f"""
+import os, sys
+sys.path.insert(0, {str(HERE)!r})
+from mcp_lite import Context, Server
+
+app = Server("mortal")
+
+def note(text):
+    with open({str(folder / "calls")!r}, "a") as file:
+        print(text, file=file, flush=True)
+
+@app.tool
+def die(words: str) -> str:
+    note("die")
+    print(words, file=sys.stderr, flush=True)
+    os._exit(3)
+
+@app.tool
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+@app.resource("x://a")
+def a():
+    if not os.path.exists({str(folder / "died")!r}):
+        open({str(folder / "died")!r}, "w").close()
+        os._exit(4)
+    return "A"
+
+{code}
+note("start")
+app.run()
+""", "utf-8")  # fmt: skip
+    return [sys.executable, str(script)]
+
+
+class TestTheFarServerEnds:
+    """Whatever becomes of the far server, the near client hears of it, and can go on."""
+
+    def test_open_calls_are_answered_and_the_next_one_starts_it_again(self, tmp_path):
+        async def main():
+            proxy = m.ProxyServer(dying(tmp_path), stderr="null")
+            changed = []
+            on_change = {"on_tools_changed": lambda: changed.append(1)}
+            async with m.Client(proxy, revision=V4, **on_change) as c:
+                with pytest.raises(m.RemoteError) as died:
+                    await c.call("die", {"words": "disk is full"})
+                assert "exited with status 3" in str(died.value)
+                assert "disk is full" in str(died.value)
+                assert await c.call("add", {"a": 1, "b": 2}) == 3
+                assert changed  # while it was away, they may have
+
+        run(main())
+        # A call that may have been made is not made again.
+        assert (tmp_path / "calls").read_text().split() == ["start", "die", "start"]
+
+    def test_what_only_reads_is_asked_again(self, tmp_path):
+        async def main():
+            async with m.Client(m.ProxyServer(dying(tmp_path), stderr="null")) as c:
+                assert await c.read("x://a") == "A"
+
+        run(main())
+
+    def test_a_server_that_cannot_start_is_an_error_of_each_request(self):
+        async def main():
+            proxy = m.ProxyServer([sys.executable, "-c", "raise SystemExit('no key')"], stderr="null")
+            async with raw_client(proxy) as raw:
+                for _ in range(2):
+                    code, text = await raw.error("initialize", raw_hello())
+                    assert code == -32603 and "no key" in text and "status 1" in text
+
+        run(main())
+
+    def test_a_subscription_is_made_again(self, tmp_path):
+        code = """
+@app.tool
+def change() -> str:
+    app.resource_updated("x://a")
+    return ""
+"""
+
+        async def main():
+            (tmp_path / "died").write_text("")
+            heard = []
+            on_update = {"on_resource_updated": lambda params: heard.append(params["uri"])}
+            proxy = m.ProxyServer(dying(tmp_path, code), stderr="null")
+            async with m.Client(proxy, revision=V4, **on_update) as c:
+                await c.subscribe("x://a")
+                with pytest.raises(m.RemoteError):
+                    await c.call("die", {"words": ""})
+                await c.call("add", {"a": 1})
+                await eventually(lambda: heard == ["x://a"])  # it may have changed meanwhile
+                await c.call("change")
+                await eventually(lambda: heard == ["x://a"] * 2)
+
+        run(main())
+
+
+class TestTheNearClientLeaves:
+    """The child of a near client ends with the client, in whatever way that leaves."""
+
+    def test_by_the_end_of_its_channel(self, tmp_path):
+        async def main():
+            async with m.Client(m.ProxyServer(dying(tmp_path))) as c:
+                await c.list_tools()
+                assert len(child_processes()) == 1
+
+        run(main())  # which sees a child that is left
+
+    @pytest.mark.parametrize("way", ["delete", "idle", "exit", "expiry"])
+    def test_over_http(self, tmp_path, way):
+        async def main():
+            idle_seconds = 0.05 if way == "idle" else 1000
+            proxy = m.ProxyServer(dying(tmp_path), idle_seconds=idle_seconds)
+            async with proxy.http(port=0) as http:
+                ours, theirs = (m.Client(http.url, revision=V4) for _ in range(2))
+                await ours.connect()
+                await theirs.connect()
+                await ours.list_tools()
+                assert way == "idle" or len(child_processes()) == 2
+                if way == "delete":
+                    await ours.close()
+                    await eventually(lambda: len(child_processes()) == 1)
+                    assert await theirs.list_tools()
+                if way == "expiry":
+                    for session in list(http.endpoint.sessions.values()):
+                        http.endpoint.end_soon(session)
+                    await eventually(lambda: not child_processes())
+                if way == "idle":  # though each has a GET open
+                    await eventually(lambda: not child_processes())
+                    assert await ours.list_tools()
+                if way == "exit":
+                    return ours, theirs
+                await theirs.close()
+                await ours.close()
+            return ()
+
+        async def and_close():
+            for client in await main():
+                await client.close()
+
+        run(and_close())
+
+    def test_a_handshake_that_fails_leaves_no_child(self, tmp_path):
+        async def main():
+            proxy = m.ProxyServer(dying(tmp_path))
+            async with proxy.http(port=0) as http, m.Client(http.url, revision=V4) as c:
+                await c.list_tools()
+                bad = {"protocolVersion": 5, "capabilities": {}, "clientInfo": {}}
+                with pytest.raises(m.RemoteError):
+                    await c.peer.ask("initialize", bad, c.send)
+                assert len(child_processes()) == 1
+
+        run(main())
+
+    def test_while_the_child_starts(self, tmp_path):
+        code = "import time; note('slow'); time.sleep(600)"
+
+        async def main():
+            async with raw_client(m.ProxyServer(dying(tmp_path, code), exit_seconds=0)) as raw:
+                hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": raw_hello()}
+                await raw.say(hello)
+                await eventually((tmp_path / "calls").exists)
+
+        run(main())
+
+
+class TestManyClients:
+    """Nothing of one client reaches another."""
+
+    def test_each_client_has_a_server_of_its_own(self):
+        async def main():
+            app = far_server()
+            async with m.ProxyServer(app, revision=V4).http(port=0) as http:
+                clients = [m.Client(http.url, revision=name, name=f"{number}")
+                           for number, name in enumerate((V4, V4, V5, V5))]  # fmt: skip
+                for c in clients:
+                    await c.connect()
+                assert len(app.conversations) == 4
+                for number, c in enumerate(clients):
+                    assert (await c.call("facts"))["info"]["name"] == f"{number}"
+                    await c.close()
+
+        run(main())
+
+    def test_shared_it_is_one_that_asks_nobody(self):
+        async def main():
+            app = far_server()
+            async with m.ProxyServer(app, revision=V4, shared=True).http(port=0) as http:
+                one, two = (m.Client(http.url, revision=V4, elicit=lambda *a: "x") for _ in "ab")
+                async with one, two:
+                    assert (await one.call("facts"))["can"] == {}
+                    assert len(app.conversations) == 1
+                    with pytest.raises(m.ToolError, match="did not declare"):
+                        await two.call("name")
+                async with m.Client(http.url) as three:
+                    assert await three.call("add", {"a": 2}) == 2
+                    assert len(app.conversations) == 1
+
+        run(main())
+
+    def test_a_modern_server_that_is_shared_asks_whoever_called(self):
+        async def main():
+            app = far_server()
+            async with m.ProxyServer(app, revision=V5, shared=True).http(port=0) as http:
+                one = m.Client(http.url, revision=V4, elicit=lambda *a: "one")
+                two = m.Client(http.url, revision=V5, elicit=lambda *a: "two")
+                async with one, two:
+                    names = await asyncio.gather(one.call("name"), two.call("name"))
+                assert names == ["one one", "two two"] and len(app.conversations) <= 1
+
+        run(main())
+
+    def test_too_many_connections_are_refused_unless_one_is_idle(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_FAR_ENDS", 2)
+
+        async def main():
+            app = far_server()
+            async with m.ProxyServer(app, revision=V4).http(port=0) as http:
+                busy = [m.Client(http.url, revision=V4) for _ in range(2)]
+                for c in busy:
+                    await c.connect()
+                calls = [asyncio.ensure_future(c.call("wait")) for c in busy]
+                await eventually(lambda: len(app.calls) == 2)
+                with pytest.raises(m.RemoteError, match="more than 2 connections are in use"):
+                    await m.Client(http.url, revision=V4).connect()
+                calls[0].cancel()
+                await eventually(lambda: app.calls[0].cancelled)
+                await eventually(lambda: sum(len(x.peer.incoming) for x in app.conversations) == 1)
+                async with m.Client(http.url, revision=V4) as late:
+                    assert await late.call("add", {"a": 2}) == 2
+                app.gates[1].set_result(None)
+                assert await calls[1] == "waited"
+                for c in busy:
+                    await c.close()
+
+        run(main())
+
+    def test_calls_of_one_client_run_together_where_a_question_says_whose_it_is(self):
+        """Over HTTP a question comes in the answer to the request that caused it."""
+
+        async def main():
+            app = far_server()
+            async with app.http(port=0) as http:
+                proxy = m.ProxyServer(http.url, revision=V4)
+                who = lambda message, schema: message[0]  # noqa: E731
+                async with m.Client(proxy, revision=V5, elicit=who) as c:
+                    waiting = asyncio.ensure_future(c.call("wait"))
+                    await eventually(lambda: app.calls)
+                    assert await asyncio.gather(c.call("name"), c.call("name")) == ["F L"] * 2
+                    app.gates[0].set_result(None)
+                    assert await waiting == "waited"
+
+        run(main())
 
 
 ###############################################################################
@@ -20870,64 +21634,6 @@ def results_of(sent, method):
     ids = [msg["id"] for msg in sent if msg.get("method") == method]
     by_id = {msg["id"]: msg["result"] for msg in sent if "result" in msg}
     return [by_id[req_id] for req_id in ids if req_id in by_id]
-
-
-class RawClient:
-    """A client that says what it likes, for what a Client would never say."""
-
-    def __init__(self, ours):
-        self.ours, self.inbox, self.heard, self.last = ours, [], [], 0
-
-    async def say(self, msg):
-        await self.ours.write(msg)
-
-    async def hear(self):
-        """Return the next message."""
-        while not self.inbox:
-            items = await self.ours.read()
-            assert items, "the server closed the connection"
-            self.inbox += map(json.loads, items)
-        return self.inbox.pop(0)
-
-    async def ask(self, method, params=None, **extra):
-        """Send a request; return what answers it, keeping what comes before in `heard`."""
-        self.last += 1
-        msg = {"jsonrpc": "2.0", "id": self.last, "method": method, **extra}
-        await self.say(msg if params is None else {**msg, "params": params})
-        while True:
-            answer = await self.hear()
-            if answer.get("id") == self.last and "method" not in answer:
-                return answer
-            self.heard.append(answer)
-
-    async def error(self, method, params=None):
-        """Send a request; return (code, message) of the error that answers it."""
-        answer = await self.ask(method, params)
-        assert "error" in answer, answer
-        return answer["error"]["code"], answer["error"]["message"]
-
-    async def initialize(self, revision="2025-11-25", capabilities=None):
-        answer = await self.ask("initialize", raw_hello(revision, capabilities))
-        await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        return answer["result"]
-
-
-def raw_hello(revision="2025-11-25", capabilities=None):
-    info = {"name": "raw", "version": "0"}
-    return {"protocolVersion": revision, "capabilities": capabilities or {}, "clientInfo": info}
-
-
-@contextlib.asynccontextmanager
-async def raw_client(server):
-    """Give a RawClient of a server in memory."""
-    ours, theirs = m.memory_transports()
-    theirs.grace = 0
-    serving = asyncio.ensure_future(server.serve(theirs))
-    try:
-        yield RawClient(ours)
-    finally:
-        await ours.close()
-        await serving
 
 
 class Colour(enum.Enum):
