@@ -15797,7 +15797,9 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     'native'
     """
     methods = strings(server, "token_endpoint_auth_methods_supported") or ["none"]
-    can = [method for method in ("none", *SECRET_METHODS) if method in methods]
+    # Without a secret, if that may be; else the server's first: some know their first one best.
+    can = [each for each in methods if each in SECRET_METHODS]
+    can = ["none"] if "none" in methods else can
     url = parse_url(redirect_uri)
     doc = {
         "client_name": name,
@@ -17040,6 +17042,11 @@ class Login(Authorizer):
         """The tokens that we have, perhaps none."""
         return self.entry["tokens"] if self.entry else {}
 
+    def usable(self) -> str:
+        """Return the access token, "" if there is none that is still good."""
+        good = time.time() < self.tokens.get("expires_at", NEVER)
+        return str(self.tokens.get("access_token", "")) if good else ""
+
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
         """Return the header with the token, refreshed if it is about to expire."""
         if not self.loaded:
@@ -17051,9 +17058,10 @@ class Login(Authorizer):
             if "refresh_token" in tokens or not self.settings.person:
                 await self.together("refresh", Challenge("bearer", {}), tokens["access_token"])
                 tokens = self.tokens
-        if not tokens or time.time() >= tokens.get("expires_at", NEVER):
+        token = self.usable()
+        if not token:
             return {}
-        token, kind = tokens["access_token"], tokens["token_type"]
+        kind = tokens["token_type"]
         fields = {"authorization": f"{kind} {token}"}
         if kind == "DPoP":
             fields["dpop"] = self.proof(method, str(self.url._replace(target=target)), token)
@@ -17072,7 +17080,7 @@ class Login(Authorizer):
         challenge = our_challenge(head.headers.get("www-authenticate", ""))
         possible = {"log in", "step up"}
         possible |= {"nonce"} if nonce and challenge.scheme == "dpop" else set()
-        possible |= {"repeat"} if self.tokens.get("access_token", used) != used else set()
+        possible |= {"repeat"} if self.usable() not in ("", used) else set()
         possible |= {"refresh"} if "refresh_token" in self.tokens else set()
         error = challenge.params.get("error", "")
         step = next_step(head.status, error, bool(used), possible, steps)
@@ -17095,7 +17103,7 @@ class Login(Authorizer):
 
     async def do(self, step: str, challenge: Challenge, used: str) -> None:
         """Refresh, or else log in; for more scope if that is the step."""
-        if self.tokens.get("access_token", used) != used:
+        if self.usable() not in ("", used):
             return  # somebody has done it
         if step == "refresh" and await self.refresh(used):
             return

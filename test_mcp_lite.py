@@ -15249,6 +15249,9 @@ class TestRegistration:
         "listed, wanted",
         [
             (["client_secret_basic", "none"], "none"),
+            # the official SDK for Python, which misses client_id in the form beside Basic
+            (["client_secret_post", "client_secret_basic"], "client_secret_post"),
+            (["client_secret_basic", "client_secret_post"], "client_secret_basic"),
             (["client_secret_post"], "client_secret_post"),
             (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
         ],
@@ -17221,6 +17224,24 @@ class TestTokensInUse:
             sent = [headers["authorization"] for headers in world.headers[1:]]
             assert "Bearer access-2" in sent and sent[-1] == "Bearer access-3"
             assert len(world.headers) == len(sent) + 1 and len(world.asked) == 1, "no other 401"
+
+        play(work)
+
+    @pytest.mark.parametrize("restart", [False, True])
+    def test_an_expired_token_that_nothing_refreshes_leads_to_a_login(self, restart, monkeypatch):
+        now, store = [1000.0], m.TokenStore()
+        monkeypatch.setattr(m.time, "time", lambda: now[0])
+
+        async def work(world):
+            world.rotates, world.serial = False, 2  # no refresh token then
+            async with world.client(world.oauth(store=store)) as client:
+                now[0] += 3600
+                world.tokens.clear()
+                if not restart:
+                    await client.request("tools/list")
+            async with world.client(world.oauth(store=store)) as client:
+                await client.request("tools/list")
+            assert len(world.asked) == 2 and world.count("POST /register") == 1
 
         play(work)
 

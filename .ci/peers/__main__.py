@@ -28,6 +28,7 @@ NODE_PEERS = {
     "@modelcontextprotocol/sdk": "1.32.2",
     "@modelcontextprotocol/client": "2.4.0",
     "@modelcontextprotocol/server-everything": "2026.8.31",
+    "oidc-provider": "9.13.3",
 }
 HTTP, SSE = "streamable-http", "sse"
 PATHS = {HTTP: "/mcp", SSE: "/sse"}
@@ -78,6 +79,13 @@ def our_client(what):
     return lambda transport, *target: [sys.executable, str(HERE / "our_client.py"), what, *target]
 
 
+def our_login(*where):
+    return (
+        "our client, logging in",
+        lambda *target: [sys.executable, str(HERE / "our_login.py"), *where],
+    )
+
+
 def pairs():
     """Return (title, client, server, transport) of what can be run here, and what is missing."""
     found, missing = [], []
@@ -115,6 +123,8 @@ def pairs():
             lambda *target, python=python: [python, str(HERE / "sdk_login.py")],
         )
         add(login, example, "stdio")
+        ours_to_theirs = our_login("python", python)
+        add(ours_to_theirs, (f"{name} authorization server", example[1]), "stdio")
         if name.startswith("sdk 1"):
             add(("our client", our_client("contract")), theirs, SSE)
             add(client, ours, SSE)
@@ -135,6 +145,10 @@ def pairs():
                 sys.executable, str(HERE / "ts_login.py"), node, folder, package],
         )  # fmt: skip
         add(login, example, "stdio")
+    add(our_login("typescript", node, folder), ("typescript sdk's example", example[1]), "stdio")
+    for algorithm in ("RS256", "PS256", "ES256"):
+        provider = (f"our Guard, tokens of oidc-provider, {algorithm}", example[1])
+        add(our_login("oidc", node, folder, algorithm), provider, "stdio")
     script = f"{folder}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
     kinds = {"stdio": "stdio", HTTP: "streamableHttp", SSE: "sse"}
     everything = ("server-everything", lambda transport, *_: [node, script, kinds[transport]])
