@@ -2444,6 +2444,8 @@ class Transport:
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
     waits_for_person = False
+    #: whether the other end has ended before it read anything: our words are not the reason
+    deaf = False
 
     async def open(self) -> None:
         """Connect; raise ConnectionClosed with the reason if that fails."""
@@ -10254,7 +10256,7 @@ class Client:
 
     async def _start_again(self, lost: ConnectionClosed) -> None:
         """Some legacy servers end at a first message that is not `initialize`."""
-        if self.pinned or isinstance(self.target, (Server, Transport)):
+        if self.pinned or self.transport.deaf or isinstance(self.target, (Server, Transport)):
             raise ConnectionClosed(str(lost))
         logger.info("%s; it is started again", lost)
         self.started_again = str(lost)
@@ -10778,7 +10780,11 @@ class StdioTransport(LineTransport):
         self.heard = False  # whether any message has come from it
         self.garbage = ""  # the first line of its stdout that is no message
         self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
+        #: whether explain() repeats them, which is too much for who has just read them
+        self.repeats = True
         self._group_lives = True
+        #: a copy of our end of its stdin, until it says something or ends
+        self._spare = -1
         self._errors: LineReader | None = None
         self._held: list[Callable[[], None]] = []  # closes our ends of the pipes
         self._tasks = Tasks()
@@ -10810,6 +10816,8 @@ class StdioTransport(LineTransport):
         _start_thread(int)
         stdin, ours = os.pipe()
         theirs.callback(os.close, stdin)
+        self._spare = os.dup(ours)
+        self._held.append(self._drop_spare)
         self.writer = await write_lines(ours)
         self._held.append(self.writer.abort)
         stdout, self.reader = await self._hear_from(self.max_message_bytes, theirs)
@@ -10841,6 +10849,7 @@ class StdioTransport(LineTransport):
         """Wait until the child has exited, and then until what it wrote is read."""
         try:
             await self.process.wait()
+            self.deaf = unread_bytes(self._spare) > 0
         except asyncio.CancelledError:  # our loop ends, and nobody has called close()
             self.kill()
             last = asyncio.ensure_future(self.process.wait())
@@ -10855,6 +10864,11 @@ class StdioTransport(LineTransport):
         finally:
             _settle(exited, None, None)
             self._let_go()
+
+    def _drop_spare(self) -> None:
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
 
     def _let_go(self) -> None:
         """Close our ends of the pipes."""
@@ -10889,6 +10903,7 @@ class StdioTransport(LineTransport):
             messages = [item for item in items if self._is_message(item)]
             if messages:
                 self.heard = True
+                self._drop_spare()
                 return messages
             if not items:
                 await self._let_it_end()
@@ -10928,7 +10943,10 @@ class StdioTransport(LineTransport):
                 how += " without a word: it should call app.run() at its end"
                 how += " (or give the command line FILE.py:APP, which needs no run())"
         words = "\n".join(self.last_words)
-        said = f'its last words: "{words}"' if words else ""
+        said = f'its last words: "{words}"' if words and self.repeats else ""
+        if "No module named 'mcp_lite'" in words:
+            how += ": mcp_lite.py is to stand beside it"
+            how += " (or give the command line FILE.py:APP, which brings its own)"
         return "; ".join(filter(None, (how, said, self.hint())))
 
     def hint(self) -> str:
@@ -10943,6 +10961,7 @@ class StdioTransport(LineTransport):
             return
         loop = asyncio.get_running_loop()
         try:
+            self._drop_spare()
             self.reader.drop()
             await self.writer.close()
             await asyncio.wait({self._exited}, timeout=self.exit_seconds)
@@ -10979,6 +10998,17 @@ class StdioTransport(LineTransport):
 
 
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
+
+
+def unread_bytes(fd: int) -> int:
+    """Return how many bytes nobody has read from a pipe; 0 where that cannot be known."""
+    try:
+        import fcntl
+        import termios
+
+        return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+    except (ImportError, OSError, ValueError):
+        return 0
 
 
 class ThreadedProcess:
@@ -19387,6 +19417,7 @@ class Person:
         self.tenths = -1
         self.screen = Screen(sys.stderr)
         self.turn: Any = None  # a Lock: one question at a time
+        self.there = True  # whether the person may be asked
 
     def line(self, text: object, end: str = "\n") -> None:
         """Write a line, or several, for the person, if there is anybody to read them."""
@@ -19409,7 +19440,7 @@ class Person:
 
     async def ask(self, question: str) -> str | None:
         """Return the line that a person types; None after Ctrl-D, or if there is no person."""
-        if sys.stdin is None or not sys.stdin.isatty():
+        if not self.there or sys.stdin is None or not sys.stdin.isatty():
             return None
         async with self.turn:
             self.line(question, end="")
@@ -19573,7 +19604,7 @@ class CommandLine:
         self.out, self.person = Screen(sys.stdout), Person()
         person = self.person
         env, headers = given_to(args)
-        options: Msg = {"stderr": person.line, "cwd": args.cwd, "env": env}
+        options: Msg = {"stderr": self.pass_on, "cwd": args.cwd, "env": env}
         if isinstance(args.target, str) and re.match(r"\w+://", args.target):
             options = {"headers": headers, "auth": auth_of(args, headers)}
         try:
@@ -19585,6 +19616,11 @@ class CommandLine:
             elicit=person.elicit, elicit_url=person.elicit_url, sample=person.sample,
             log=person.log, progress=person.progress, cache=False, **options,
         )  # fmt: skip
+
+    def pass_on(self, text: str) -> None:
+        """Write a line of the server's stderr, which no error need repeat to a person."""
+        self.c.transport.repeats = self.args.json
+        self.person.line(text)
 
     async def run(self) -> int:
         """Do it within --max-time; return the exit status."""
@@ -21217,14 +21253,15 @@ def report_text(found: Sequence[Finding], seen: Mapping[str, int], screen: Scree
     '0 errors, 0 warnings, 0 notes; looked at tools: 3'
     """
     lines: list[str] = []
-    levels = (ERROR, WARNING, NOTE)
-    for rule in sorted(RULES.values(), key=lambda rule: levels.index(rule.level)):
+    levels = {ERROR: screen.RED, WARNING: screen.BOLD, NOTE: screen.DIM}
+    for rule in sorted(RULES.values(), key=lambda rule: [*levels].index(rule.level)):
         places = [each for each in found if each.rule is rule]
         if not places:
             continue
         who = sorted({name for each in places for name in each.breaks})
         head = f"{rule.level}: {rule.text}" + f" ({', '.join(who)})" * bool(who)
-        lines += screen.wrap(head, 0, 2)
+        first, *more = screen.wrap(head, 0, 2)
+        lines += [screen.paint(levels[rule.level], rule.level) + first[len(rule.level) :], *more]
         for each in places[:MAX_ALIKE]:
             text = f"{each.place}: {each.detail}" if each.detail else each.place
             lines += screen.wrap(one_line(text), 4, 6)
@@ -21240,13 +21277,12 @@ def report_text(found: Sequence[Finding], seen: Mapping[str, int], screen: Scree
 class CheckLine(CommandLine):
     """The verb `check`: a command line that asks nobody, and reports what was found."""
 
-    async def ask(self, question: str) -> str | None:
-        """Return None: nobody is asked."""
-        return None
+    def __init__(self, args: Any) -> None:
+        super().__init__(args)
+        self.person.there = False
 
     async def work(self) -> int:
         """Look at the server, show what was found, and return the exit status."""
-        self.turn = asyncio.Lock()
         checkup = Checkup(self.c, self.args.call)
         try:
             await checkup.run()
@@ -21263,7 +21299,7 @@ class CheckLine(CommandLine):
         profiles = {*PROFILES} if apps is None else {*apps}
         found = [each for each in checkup.found if not each.breaks or profiles & {*each.breaks}]
         if not self.args.json:
-            self.show(report_text(found, checkup.seen, Screen(sys.stdout)))
+            self.show(report_text(found, checkup.seen, self.out))
         for each in found if self.args.json else ():
             self.show(json.dumps(each.as_json()))
         bad = {ERROR, WARNING} if self.args.strict else {ERROR}

@@ -7559,6 +7559,25 @@ class TestChild:
             pytest.skip("Windows has no signals")
         assert run(explanation(code, stderr="null"))[1] == text
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a pipe does not tell")
+    @pytest.mark.parametrize("reads, starts", [(False, 1), (True, 2)])
+    def test_a_child_is_started_again_only_if_our_words_may_have_ended_it(self, tmp_path, reads, starts):
+        log = tmp_path / "starts"
+        code = f"import sys; open({str(log)!r}, 'a').write('x')"
+        code += "; sys.stdin.readline()" * reads + "; sys.exit('no disk')"
+
+        async def main():
+            with pytest.raises(m.ConnectionClosed, match='exited with status 1; its last words: "no disk"'):
+                await m.Client([sys.executable, "-c", code], stderr="null").connect()
+
+        run(main())
+        assert log.read_text() == "x" * starts
+
+    def test_a_child_that_misses_this_file_is_told_where_to_put_it(self):
+        code = "import sys; sys.path[:] = []; import mcp_lite"
+        text = run(explanation(code, stderr="null"))[1]
+        assert text.startswith("exited with status 1: mcp_lite.py is to stand beside it (or give")
+
     def test_only_the_last_words_are_kept(self):
         code = "import sys\nfor i in range(1000): print(i, file=sys.stderr)"
         text = run(explanation(code, stderr="null"))[1]
@@ -20358,6 +20377,15 @@ class TestServe:
         done = shell("serve", str(path))
         assert done.returncode == 1
         assert b"No module named 'nothing_of_this_name'" in done.stderr
+
+    def test_a_traceback_is_shown_to_a_person_once(self, cli, tmp_path):
+        path = tmp_path / "broken.py"
+        path.write_text("import nothing_of_this_name\n")
+        status, out, err = cli("tools", str(path))
+        assert (status, out, err.count("Traceback")) == (3, "", 1)
+        assert "error: the server 'broken.py' exited with status 1. Try: " in err
+        status, out, err = cli("tools", "--json", str(path))
+        assert "No module named" in json.loads(err.splitlines()[-1])["error"]["message"]
 
     def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
         (tmp_path / "vendored_mcp_lite.py").write_text(
