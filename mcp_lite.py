@@ -152,6 +152,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     58  Options
     59  Rules for servers
     60  Checks
+    61  A proxy
     62  Main
 
 
@@ -18695,6 +18696,7 @@ class Forwarder:
         except Exception as exc:  # whatever a target raises; it has disconnected by now
             if self.far_ends.get(far.key) is far:
                 del self.far_ends[far.key]
+            logger.warning("no connection to the far server: %s", exc)
             return refusal_of(exc, NEWEST)
         far.used = far.loop.time()
         self.modern = far.peer.session.rev.modern
@@ -19494,7 +19496,7 @@ class Person:
 ###############################################################################
 # 56. Verbs
 ###############################################################################
-# Uses sections 1 to 6, 16, 22, 27 to 29, 32, 34, 46, 47, 53 and 55.
+# Uses sections 1 to 6, 16, 22, 27 to 29, 32, 34, 43, 46, 47, 53 and 55.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -19591,9 +19593,43 @@ Shown = tuple[Any, Union[str, bytes]]
 
 def given_to(args: Any) -> tuple[Msg, Msg]:
     """Return the environment and the headers that options give to a server."""
-    pairs = [word.partition(":") for word in args.header]
+    lines: list[str] = sum(args.header_file, [])
+    pairs = [word.partition(":") for word in (*lines, *args.header)]
     headers = {name.strip(): value.strip() for name, _, value in pairs}
     return dict(word.partition("=")[::2] for word in args.env), headers
+
+
+def header_file(path: str) -> list[str]:
+    """Return the lines `Name: value` of a file; ValueError if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [line for line in map(str.strip, file) if line and line[0] != "#"]
+    except (OSError, UnicodeError) as exc:
+        raise UsageError(str(exc)) from None
+
+
+def filled_in(text: str) -> str:
+    """Return a text with variables of the environment for each ${NAME}; UsageError without one."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise UsageError(f"{text!r}: the variable {found[1]} is not set")
+        return os.environ[found[1]]
+
+    return re.sub(r"\$\{(\w+)\}", value, text)
+
+
+def target_options(args: Any, stderr: Any = None) -> Msg:
+    """Return the options of a Client that talks to the target; UsageError for no target."""
+    env, headers = given_to(args)
+    try:
+        connector_of(args.target)
+    except TypeError as exc:  # a URL of another scheme
+        raise UsageError(str(exc)) from None
+    if not is_url(args.target):
+        return {"stderr": stderr, "cwd": args.cwd, "env": env}
+    headers = {name: filled_in(value) for name, value in headers.items()}
+    return {"headers": headers, "auth": auth_of(args, headers)}
 
 
 class CommandLine:
@@ -19603,14 +19639,7 @@ class CommandLine:
         self.args, self.words = args, args.words
         self.out, self.person = Screen(sys.stdout), Person()
         person = self.person
-        env, headers = given_to(args)
-        options: Msg = {"stderr": self.pass_on, "cwd": args.cwd, "env": env}
-        if isinstance(args.target, str) and re.match(r"\w+://", args.target):
-            options = {"headers": headers, "auth": auth_of(args, headers)}
-        try:
-            connector_of(args.target)
-        except TypeError as exc:  # a URL of another scheme
-            raise UsageError(str(exc)) from None
+        options = target_options(args, self.pass_on)
         self.c = Client(
             args.target, revision=args.revision, roots=args.root or None, timeout=args.timeout,
             elicit=person.elicit, elicit_url=person.elicit_url, sample=person.sample,
@@ -19827,7 +19856,7 @@ def auth_of(args: Any, headers: Mapping[str, str]) -> Any:
     browser: Any = {"open_browser": lambda url: None} if args.no_browser else {}
     return OAuth(
         client_id=args.client_id, scopes=args.scope or None, port=args.port, **browser,
-        interactive=person or args.verb == "login" or given == "oauth",
+        interactive=person or args.verb in ("login", "proxy") or given == "oauth",
     )  # fmt: skip
 
 
@@ -19843,7 +19872,11 @@ def log_out(args: Any) -> None:
 
 def serve(args: Any) -> None:
     """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
-    app = load_app(args.target)
+    serve_as_asked(load_app(args.target), args)
+
+
+def serve_as_asked(app: Any, args: Any) -> None:
+    """Serve on standard input and output, or over HTTP."""
     if args.http is None:
         app.run()
         return
@@ -19934,23 +19967,25 @@ OPTIONS = [
     Option("--timeout", "SECONDS", "+", "how long an answer may take; progress grants more",
            seconds, REQUEST_SECONDS),
     Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
-    Option("--env", "KEY=VALUE", "+ config", "for the server's process", str, []),
-    Option("--cwd", "FOLDER", "+", "where to start the server"),
+    Option("--env", "KEY=VALUE", "+ config proxy", "for the server's process", str, []),
+    Option("--cwd", "FOLDER", "+ proxy", "where to start the server"),
     Option("--root", "FOLDER", "+", "a folder to tell the server about", str, []),
     Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
            one_of(*LOG_LEVELS)),
-    Option("--revision", "DATE", "+", f"the one to speak: {', '.join(REVISIONS)}",
+    Option("--revision", "DATE", "+ proxy", f"the one to speak: {', '.join(REVISIONS)}",
            one_of(*REVISIONS)),
-    Option("--header", "'NAME: VALUE'", "+ config", "for a URL, with every request", str, []),
-    Option("--token", "TEXT", "+ serve",
+    Option("--header", "'NAME: VALUE'", "+ config proxy",
+           "for a URL, with every request; ${VAR} is filled in", str, []),
+    Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
+    Option("--token", "TEXT", "+ serve proxy",
            f"a bearer token for a URL, or ${TOKEN_VARIABLE}; serve --http asks for it"),
-    Option("--auth", "oauth|none|TOKEN", "+", "how to log in to a URL"),
-    Option("--client-id", "ID", "+", "for a login: what we are, where nobody can register"),
-    Option("--scope", "NAME", "+", "for a login: ask for this alone", str, []),
-    Option("--port", "N", "+", "for a login: where the browser comes back", int, 0),
-    Option("--no-browser", "", "+", "for a login: print the address only"),
+    Option("--auth", "oauth|none|TOKEN", "+ proxy", "how to log in to a URL"),
+    Option("--client-id", "ID", "+ proxy", "for a login: what we are, where nobody can register"),
+    Option("--scope", "NAME", "+ proxy", "for a login: ask for this alone", str, []),
+    Option("--port", "N", "+ proxy", "for a login: where the browser comes back", int, 0),
+    Option("--no-browser", "", "+ proxy", "for a login: print the address only"),
     Option("--all", "", "logout", "forget all logins"),
-    Option("--http", "[HOST:]PORT", "serve", "serve there, not on standard input and output"),
+    Option("--http", "[HOST:]PORT", "serve proxy", "serve there, not on standard input and output"),
     Option("--trace", "", "*", "show every message on stderr"),
 ]
 
@@ -21316,6 +21351,43 @@ OPTIONS += [
            read_profiles),
     Option("--call", "", "check", "call the tools that only read and need no arguments"),
     Option("--strict", "", "check", "end with status 1 for a warning, too"),
+]
+
+###############################################################################
+# 61. A proxy
+###############################################################################
+# Uses sections 1, 51, 53 and 56.
+#
+# Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
+#           Or a server is a command, and is wanted at a URL.
+# Rules.    1. Whoever comes in and whoever is talked to have secrets of their own: with --http,
+#              --token is asked for here, and --auth is for the target.
+# Plan.     The verb.
+# Not here. How it is done: section 51.
+
+
+def proxy(args: Any) -> None:
+    """Be a server that passes on what it is asked to another server."""
+    far = args
+    if args.http is not None:
+        far = types.SimpleNamespace(**{**vars(args), "token": None})
+    elif args.shared:
+        raise UsageError("--shared is for --http: one client is alone", "proxy", "--help")
+    options = target_options(far)
+    try:
+        app = ProxyServer(args.target, shared=args.shared, revision=args.revision, **options)
+    except (TypeError, ValueError) as exc:
+        raise UsageError(str(exc)) from exc
+    serve_as_asked(app, args)
+
+
+VERBS["proxy"] = Verb(
+    proxy, "", "Be a server on standard input and output, or at a URL, that is the target.",
+    f"proxy {REMOTE}\nproxy {REMOTE} --header 'X-Key: ${{KEY}}'\n"
+    "proxy --http 8000 -- npx -y some-server", talks=None,
+)  # fmt: skip
+OPTIONS += [
+    Option("--shared", "", "proxy", "with --http: one connection to the target for all clients"),
 ]
 
 ###############################################################################

@@ -21386,6 +21386,64 @@ app.run()
 
 
 ###############################################################################
+# T61. A proxy
+###############################################################################
+
+
+class TestProxyVerb:
+    """`proxy` stands between an application and a server that do not fit together."""
+
+    def proxy(self, *argv):
+        return [sys.executable, m.__file__, "proxy", *argv]
+
+    def test_a_command_of_stdio_is_a_server_at_a_url(self, tmp_path):
+        async def main():
+            async with far_server().http(port=0, token="secret") as http:
+                headers = tmp_path / "headers"
+                headers.write_text("# who we are\nAuthorization: Bearer ${KEY}\n\nX-Two: b c\n")
+                argv = self.proxy(http.url, "--header-file", str(headers), "--header", "X-One:a")
+                async with m.Client(argv, env={"KEY": "secret"}, elicit=lambda *a: "x") as c:
+                    assert await c.call("name") == "x x"
+                    with pytest.raises(m.RemoteError, match="Unknown tool"):
+                        await c.call("nothing")
+
+        run(main())
+
+    def test_a_url_is_a_server_that_is_a_command(self, tmp_path):
+        command = self.proxy("--http", "0", "--token", "secret", "--", *dying(tmp_path))
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            url = process.stderr.readline().split()[-1]
+
+            async def main():
+                for revision in (V1, V4, V5):
+                    async with m.Client(url, revision=revision, token="secret") as c:
+                        assert await c.call("add", {"a": 1, "b": 2}) in (3, "3")
+                with pytest.raises(m.AuthError):
+                    await m.Client(url).connect()
+
+            try:
+                run(main())
+            finally:
+                process.terminate()
+            assert process.wait(timeout=10) == 0
+
+    @pytest.mark.parametrize(
+        "argv, problem",
+        [
+            (("ftp://a/b",), "cannot connect to 'ftp://a/b'"),
+            (("--shared", "a.py"), "--shared is for --http"),
+            (("--header", "X: ${NO_SUCH_THING}", "http://a/b"), "NO_SUCH_THING is not set"),
+            (("--header-file", "/no/such/file", "http://a/b"), "No such file"),
+            (("--http", "x", "a.py"), "it takes PORT, or HOST:PORT"),
+            ((), "as in: mcp_lite proxy TARGET"),
+        ],
+    )
+    def test_a_wrong_command_line_says_what_would_be_right(self, argv, problem, capsys):
+        assert m.main(["proxy", *argv]) == 2
+        assert problem in capsys.readouterr().err
+
+
+###############################################################################
 # T90. Features, over every transport
 ###############################################################################
 #
