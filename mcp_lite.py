@@ -18943,6 +18943,32 @@ def one_line(text: object) -> str:
     return " ".join(plain(text).split())
 
 
+def cells(text: str) -> int:
+    """Return how many columns of a terminal a line of text takes.
+
+    >>> cells("abc"), cells("\u6f22\u5b57")
+    (3, 4)
+    """
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 1 + (east_asian_width(char) in "WF") for char in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return a line of text, cut where it is wider than so many columns.
+
+    >>> cut("a long line", 9)
+    'a long...'
+    """
+    text = text if len(text) <= width else text[:width]
+    shorter = text
+    while cells(shorter) > width or shorter != text and cells(shorter) > width - 3:
+        shorter = shorter[:-1]
+    return shorter if shorter == text else f"{shorter}..."
+
+
 def as_json(value: JSON) -> str:
     """Return JSON, on one line, that is safe to show."""
     return plain(json.dumps(value, ensure_ascii=False))
@@ -18974,7 +19000,9 @@ class Screen:
         self.terminal = stream is not None and stream.isatty()
         columns = shutil.get_terminal_size().columns if self.terminal else PIPE_COLUMNS
         self.width = width or max(columns, LEAST_COLUMNS)
-        self.colour = self.terminal and os.environ.get("TERM") != "dumb"
+        #: whether it can be wiped, line by line
+        self.moves = self.terminal and os.environ.get("TERM") != "dumb"
+        self.colour, self.encoding = self.moves, getattr(stream, "encoding", None) or "utf-8"
         if os.environ.get("NO_COLOR"):  # https://no-color.org
             self.colour = False
         elif os.environ.get("FORCE_COLOR"):
@@ -18983,6 +19011,10 @@ class Screen:
     def paint(self, style: str, text: str) -> str:
         """Return text in a style, where there are styles."""
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style and text else text
+
+    def can_show(self, text: str) -> bool:
+        """Return whether its encoding has these characters."""
+        return text.encode(self.encoding, "ignore").decode(self.encoding) == text
 
     def safe(self, text: str) -> str:
         """Return text as a terminal can show it without harm; a pipe gets it as it is."""
@@ -19200,6 +19232,13 @@ def details(item: Msg, screen: Screen) -> str:
     return "\n".join([*lines, *[""] * bool(told), *screen.columns(told)])
 
 
+def binary_of(block: Msg) -> bytes | None:
+    """Return what a content block, or one of the contents of a resource, has that is no text."""
+    inner = block["resource"] if block.get("type") == "resource" else block
+    data = inner.get("data", inner.get("blob"))
+    return base64.b64decode(data) if isinstance(data, str) else None
+
+
 def content_text(block: Msg) -> str:
     """Return a content block, or one of the contents of a resource, as text for show()."""
     inner = block["resource"] if block.get("type") == "resource" else block
@@ -19372,7 +19411,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 55. The person
 ###############################################################################
-# Uses sections 1 to 3, 7, 27 and 53.
+# Uses sections 1 to 3, 7, 23, 27 and 53.
 #
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
 #           and the server may ask the person something.
@@ -19383,6 +19422,18 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
+
+
+# What a form may ask for; a string may have one of the formats.
+ASKED_KINDS = {"integer": "a whole number", "number": "a number", "boolean": "a yes or a no"}
+DAY = r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])"
+FORMATS = {
+    "email": r"[^@\s]+@[^@\s]+", "uri": r"[a-z][a-z\d+.-]*:\S+", "date": DAY,
+    "date-time": DAY + r"t[0-2]\d:[0-5]\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)",
+}  # fmt: skip
+WIPE = "\r\x1b[K"  # clears the line of the terminal
+BAR_COLUMNS = 20  # of the bar itself; numbers and a message stand beside it
+REDRAW_SECONDS = 0.05  # more often, nobody sees it
 
 
 def convert(text: str, schema: JSON) -> JSON:
@@ -19412,70 +19463,178 @@ def convert(text: str, schema: JSON) -> JSON:
     return value
 
 
-class Person:
-    """Whoever sits at the terminal: sees progress and log lines, and answers questions."""
+def titles_of(field: Msg) -> dict[str, str]:
+    """Return what a field of a form may be, and the title of each.
 
-    def __init__(self) -> None:
-        self.tenths = -1
-        self.screen = Screen(sys.stderr)
+    >>> titles_of({"oneOf": [{"const": "s", "title": "Small"}]}), titles_of({"enum": ["l"]})
+    ({'s': 'Small'}, {'l': 'l'})
+    """
+    source = field.get("items", field)
+    options = source.get("oneOf") or source.get("anyOf") or ()
+    if options:
+        return {it["const"]: it.get("title", it["const"]) for it in options if "const" in it}
+    values = source.get("enum") or ()
+    return dict(zip(values, source.get("enumNames") or values))
+
+
+def read_field(text: str, field: Msg) -> tuple[JSON, str]:
+    """Return the value that a person means, and what is wrong with it.
+
+    >>> read_field("2", {"enum": ["a", "b"]}), read_field("x", {"type": "integer"})
+    (('b', ''), ('x', "'x' is not a whole number"))
+    """
+    choices = [*titles_of(field).items()]
+    known = {word: value for value, title in choices for word in (title.lower(), value)}
+    known.update({str(i): value for i, (value, _) in enumerate(choices, 1)})
+    parts = [part.strip() for part in text.split(",")] if "items" in field else [text]
+    values = [known.get(part, known.get(part.lower(), part)) for part in parts]
+    value = convert(text, field) if not choices else values if "items" in field else values[0]
+    try:
+        checker_of(field)(value)
+    except SchemaError as exc:
+        kind = ASKED_KINDS.get(str(field.get("type")))
+        return value, f"{text!r} is not {kind}" if kind and isinstance(value, str) else str(exc)
+    form = FORMATS.get(str(field.get("format")))
+    good = form is None or re.fullmatch(form, text, re.IGNORECASE)
+    return value, "" if good else f"{text!r} is no {field['format']}"
+
+
+class Person:
+    """Whoever sits at the terminal: sees progress and log lines, and answers questions.
+
+    `answers` are given for fields by their names; `yes` agrees to whatever is asked.
+    """
+
+    def __init__(self, answers: Mapping[str, str], yes: bool = False, err: Any = None) -> None:
+        self.answers, self.yes = answers, yes
+        self.err = sys.stderr if err is None else err
+        self.screen = Screen(self.err)
+        self.bar, self.drawn, self.tenths = "", 0.0, -1
         self.turn: Any = None  # a Lock: one question at a time
         self.there = True  # whether the person may be asked
 
-    def line(self, text: object, end: str = "\n") -> None:
-        """Write a line, or several, for the person, if there is anybody to read them."""
+    # The person sees.
+
+    def write(self, text: str) -> None:
+        """Write text that is safe, above the progress bar if there is one."""
         with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-            sys.stderr.write(plain(text).rstrip("\r\n") + end)
-            sys.stderr.flush()
+            self.err.write(WIPE * bool(self.bar) + text + self.bar)
+            self.err.flush()
+
+    def line(self, text: object, style: str = "") -> None:
+        """Write a line, or several, for the person, if there is anybody to read them."""
+        self.write(self.screen.paint(style, plain(text).rstrip("\r\n")) + "\n")
+
+    def finish(self) -> None:
+        """Take the progress bar away."""
+        if self.bar:
+            self.bar = ""
+            self.write(WIPE)
+        self.tenths = -1
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Write how far it is, for each tenth of the way where the way is known."""
+        """Show how far it is: as a bar, or in lines for each tenth of a way that is known."""
+        far = f"{done:g}/{total:g}" if total else f"{done:g}"
+        if self.screen.moves:
+            self.draw(done / total if total else 0.0, one_line(f"{far} {message or ''}"))
+            return
         tenths = int(10 * done / total) if total else -1
         if tenths < 0 or tenths != self.tenths:
-            far = f"{done:g}/{total:g}" if total else f"{done:g}"
             self.line(one_line(f"progress: {far} {message or ''}"))
         self.tenths = tenths
+
+    def draw(self, part: float, text: str) -> None:
+        """Draw the progress bar again, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self.drawn < REDRAW_SECONDS and part != 1:
+            return
+        full, empty = ("\u2501", "\u2500") if self.screen.can_show("\u2501") else ("#", "-")
+        there = min(max(int(part * BAR_COLUMNS), 0), BAR_COLUMNS)
+        bar = self.screen.paint(self.screen.GREEN, full * there)
+        bar += self.screen.paint(self.screen.DIM, empty * (BAR_COLUMNS - there))
+        # One column less: a full line would wrap, and could not be wiped.
+        text = cut(text, self.screen.width - BAR_COLUMNS - 2)
+        self.bar, self.drawn = f"{bar} {text}", now
+        self.write("")
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
         """Write a log message of the server."""
         text = data if isinstance(data, str) else as_json(data)
-        self.line(f"{level}: {source + ': ' if source else ''}{text}")
+        calm = level in ("debug", "info", "notice")
+        shown = self.screen.paint(self.screen.BOLD if calm else self.screen.RED, level)
+        self.write(f"{shown}: {plain(f'{source}: ' if source else '')}{plain(text).rstrip()}\n")
+
+    # The person answers.
+
+    def is_there(self) -> bool:
+        """Return whether there is a person to answer."""
+        return self.there and sys.stdin is not None and sys.stdin.isatty()
 
     async def ask(self, question: str) -> str | None:
         """Return the line that a person types; None after Ctrl-D, or if there is no person."""
-        if not self.there or sys.stdin is None or not sys.stdin.isatty():
+        if not self.is_there():
             return None
         async with self.turn:
-            self.line(question, end="")
+            self.write(plain(question))
             # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
             threads = Threads(1)
             line: bytes = await threads.run(os.read, sys.stdin.fileno(), 65536)
             threads.close()
+        if not line:
+            self.line("")
         return line.decode(errors="replace").strip() if line else None
 
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
         """Let the person fill in a form; None declines."""
-        self.line(f"The server asks: {message}  (Ctrl-D declines)")
+        self.finish()
+        hint = "  (Ctrl-D declines)" * self.is_there()
+        self.line(f"The server asks: {message}{hint}", self.screen.BOLD)
         fields, content = schema.get("properties") or {}, {}
         if not fields:
-            agreed = YES_NO.get((await self.ask("  Agree? [y/N] ") or "").lower())
-            return {} if agreed else None
+            agreed = await self.fill_in("Agree", {"type": "boolean"}, True)
+            return {} if agreed == [True] else None
         for name, field in fields.items():
-            about = field.get("description") or field.get("title") or ""
-            field_alone = {**schema, "properties": {name: field}}
-            label = f"{parameters(field_alone)} {about and f'({about})'}"
-            while name not in content:
-                text = await self.ask(f"{one_line(label)} > ")
-                if text is None:
-                    return None
-                if not text and ("default" in field or name not in schema.get("required", ())):
-                    break  # a default is filled in for us
-                value = convert(text, field)
-                try:
-                    checker_of(field)(value)
-                    content[name] = value
-                except SchemaError as exc:
-                    self.line(f"  {exc}")
+            needed = name in schema.get("required", ()) and "default" not in field
+            values = await self.fill_in(name, field, needed)
+            if values is None:
+                return None
+            if values:
+                content[name] = values[0]
         return content
+
+    async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
+        """Return the value of a field, in a list; [] leaves it out, None declines."""
+        said = self.answers.get(name)
+        is_yes_no = field.get("type") == "boolean"
+        if said is None and self.yes and (is_yes_no or not needed):
+            return [True] if is_yes_no else []  # a default is filled in for us
+        while True:
+            text = await self.ask(self.label(name, field)) if said is None else said
+            if text is None:
+                self.line(f"  declined; to answer: --answer {name}=..." + " or --yes" * is_yes_no)
+                return None
+            if not text and (is_yes_no or not needed):
+                return [] if not needed else [False]
+            value, problem = read_field(text, field)
+            if not problem:
+                return [value]
+            self.line(f"  {problem}", self.screen.RED)
+            said = None
+
+    def label(self, name: str, field: Msg) -> str:
+        """Return what to ask about a field."""
+        title = field.get("title") or ("" if name == "value" else name)
+        about = f"({field['description']})" if "description" in field else ""
+        lines = [f"    {i}  {one_line(title)}\n"
+                 for i, title in enumerate(titles_of(field).values(), 1)]  # fmt: skip
+        kind = "" if field.get("type") in (None, "string") else type_words(field)
+        given = as_json(field["default"]) if "default" in field else ""
+        if field.get("type") == "boolean":
+            kind, given = "", "Y/n" if field.get("default") else "y/N"
+        elif lines:
+            kind = "which of these" if "items" in field else "one of these"
+        words = one_line(f"{title} {about} {kind} {given and f'[{given}]'}")
+        return f"{''.join(lines)}  {words}{' ' * bool(words)}> "
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Let the person open a page; None declines."""
@@ -19483,6 +19642,7 @@ class Person:
 
     async def sample(self, params: Msg) -> str:
         """Let the person answer in the place of a model."""
+        self.finish()
         for message in params["messages"]:
             blocks = message["content"]
             for block in blocks if isinstance(blocks, list) else [blocks]:
@@ -19637,7 +19797,9 @@ class CommandLine:
 
     def __init__(self, args: Any) -> None:
         self.args, self.words = args, args.words
-        self.out, self.person = Screen(sys.stdout), Person()
+        self.out = Screen(sys.stdout)
+        answers = dict(word.partition("=")[::2] for word in args.answer)
+        self.person = Person(answers, bool(args.yes))
         person = self.person
         options = target_options(args, self.pass_on)
         self.c = Client(
@@ -19676,6 +19838,7 @@ class CommandLine:
             raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
         finally:
             await self.c.close()
+            self.person.finish()
         failed = self.args.verb == "call" and result.get("isError") is True
         if failed and not self.args.json:
             self.person.line(f"error: {text}")
@@ -19683,8 +19846,37 @@ class CommandLine:
             self.show(json.dumps(result, indent=2) if self.args.json else text)
         return int(failed)
 
+    def shown(self, blocks: Sequence[Msg]) -> str | bytes:
+        """Return content as text. What is binary goes into a pipe, or the file of -o, as it is."""
+        binary = [data for data in map(binary_of, blocks) if data is not None]
+        if not binary or self.args.json:
+            return self.out.safe("\n".join(map(content_text, blocks)))
+        if not self.args.output:
+            alone = len(blocks) == 1 and not self.out.terminal
+            return binary[0] if alone else self.out.safe("\n".join(map(content_text, blocks)))
+        stem, end = os.path.splitext(self.args.output)
+        for number, data in enumerate(binary[1:], 2):
+            self.write_file(f"{stem}-{number}{end}", data)
+        for block in blocks:
+            if binary_of(block) is None:
+                self.person.line(content_text(block))
+        return binary[0]
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Write a file; ConnectionClosed if that cannot be."""
+        try:
+            with open(path, "wb") as file:
+                file.write(data)
+        except OSError as exc:
+            raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
+        self.person.line(f"{path}: {len(data):,} bytes")
+
     def show(self, text: str | bytes) -> None:
         """Write the answer; ConnectionClosed if nobody takes it."""
+        if self.args.output:
+            data = text if isinstance(text, bytes) else f"{text}\n".encode("utf-8", "replace")
+            self.write_file(self.args.output, data)
+            return
         out = sys.stdout
         if out is None:
             raise ConnectionClosed("standard output is closed: nobody gets the answer")
@@ -19771,15 +19963,12 @@ class CommandLine:
             if isinstance(exc, RemoteError) and exc.code != MISSING_CAPABILITY:
                 raise
             result = {"content": blocks_of(str(exc)), "isError": True}
-        return result, self.out.safe("\n".join(map(content_text, result.get("content", ()))))
+        return result, self.shown(result.get("content", ()))
 
     async def read(self) -> Shown:
         """Read a resource; a binary one goes into a pipe as it is."""
         result = await self.c.read_resource(self.words[0])
-        contents = result["contents"]
-        if len(contents) == 1 and "blob" in contents[0] and not sys.stdout.isatty():
-            return result, base64.b64decode(contents[0]["blob"])
-        return result, self.out.safe("\n".join(map(content_text, contents)))
+        return result, self.shown(result["contents"])
 
     async def prompt(self) -> Shown:
         """Show the messages of a prompt."""
@@ -19897,6 +20086,13 @@ def seconds(text: str) -> float:
     return value
 
 
+def pair(text: str) -> str:
+    """Return a KEY=VALUE; ValueError if it is none."""
+    if "=" not in text:
+        raise ValueError(text)
+    return text
+
+
 def one_of(*known: str) -> Callable[[str], str]:
     """Return what reads an option that takes one of these words."""
 
@@ -19945,7 +20141,8 @@ VERBS: dict[str, Verb] = {
     "prompts": Verb(CommandLine.list, "[NAME ...]", "List the prompts, or tell all of some.",
                     f"prompts {FILE}\nprompts review {FILE}"),
     "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool.",
-                 f"call add a=1 b=2 {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
+                 f"call add a=1 b=2 {FILE}\ncall deploy --yes {FILE}\n"
+                 f"call plot -o plot.png {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
     "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe.",
                  f"read note://milk {FILE}\nread shop://logo {FILE} >logo.png"),
     "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt.",
@@ -19963,6 +20160,10 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 OPTIONS = [
     Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
+    Option("--output", "FILE", "call read prompt", "write the answer there; -o is the same"),
+    Option("--answer", "KEY=VALUE", "call read prompt complete",
+           "what to answer when the server asks for KEY", pair, []),
+    Option("--yes", "", "call read prompt complete", "agree to what the server asks"),
     Option("--json", "", "+ config", "print the result, and an error, as JSON"),
     Option("--timeout", "SECONDS", "+", "how long an answer may take; progress grants more",
            seconds, REQUEST_SECONDS),
