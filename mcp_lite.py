@@ -18962,11 +18962,12 @@ def cut(text: str, width: int) -> str:
     >>> cut("a long line", 9)
     'a long...'
     """
-    text = text if len(text) <= width else text[:width]
-    shorter = text
-    while cells(shorter) > width or shorter != text and cells(shorter) > width - 3:
+    if len(text) <= width and cells(text) <= width:
+        return text
+    shorter = text[: max(width - 3, 0)]
+    while cells(shorter) > width - 3 and shorter:
         shorter = shorter[:-1]
-    return shorter if shorter == text else f"{shorter}..."
+    return f"{shorter}..."
 
 
 def as_json(value: JSON) -> str:
