@@ -19412,7 +19412,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 55. The person
 ###############################################################################
-# Uses sections 1 to 3, 7, 23, 27 and 53.
+# Uses sections 1 to 3, 7, 27 and 53.
 #
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
 #           and the server may ask the person something.
