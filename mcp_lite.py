@@ -143,6 +143,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     49  Cutting to measure
     50  The far end
     51  Forwarding
+    52  Mounting
     Part IX   The command line
     53  Showing
     54  The trace
@@ -235,6 +236,7 @@ import threading
 import time
 import types
 import typing
+import weakref
 from collections import OrderedDict, deque
 from typing import (
     Any,
@@ -244,6 +246,7 @@ from typing import (
     Coroutine,
     Generator,
     Iterable,
+    Iterator,
     Mapping,
     NamedTuple,
     NoReturn,
@@ -2496,6 +2499,16 @@ class Transport:
         return ""
 
 
+#: On whose behalf a message goes into memory. In one process its caller can be known, and believed.
+SPEAKER: contextvars.ContextVar[Caller] = contextvars.ContextVar("mcp_lite.speaker")
+
+
+class Said(bytes):
+    """A message in memory, and on whose behalf it was written."""
+
+    caller: Caller = NOBODY
+
+
 class MemoryTransport(Transport):
     """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
 
@@ -2525,7 +2538,9 @@ class MemoryTransport(Transport):
         await _sleep_until(lambda: len(other.inbox) < MAX_INBOX or other.closed, other.writers)
         if self.closed or other.closed:
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
-        other.inbox.append(data)
+        said = Said(data)
+        said.caller = SPEAKER.get(NOBODY)
+        other.inbox.append(said)
         _wake_all(other.readers)
         return len(data)
 
@@ -3095,7 +3110,7 @@ class Peer(Asker):
                     break
                 for item in items:
                     await self._until_room()
-                    self.receive(item, send)
+                    self.receive(item, send, getattr(item, "caller", NOBODY))
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
         finally:
@@ -6654,6 +6669,11 @@ class Registrations:
             self._capabilities = {**now, **self._offered, **self.extra_capabilities}
         return self._capabilities
 
+    def declare(self, offered: Msg) -> None:
+        """Declare capabilities from now on, whatever is registered."""
+        self._offered.update(offered)
+        self._capabilities = None
+
     def find_resource(self, uri: str, rev: Revision) -> tuple[ResourceEntry, Msg]:
         """Return what is registered for a URI, and the variables of its template in it."""
         if uri in self.resources:
@@ -7264,6 +7284,10 @@ class Conversation:
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
         """Return what answers a request."""
+        mounts = self.server.mounts
+        step = mounts.handler(ctx) if mounts is not None else None
+        if step is not None:
+            return step  # type: ignore[no-any-return]
         if "requestState" in ctx.params and ctx.facts.rev.modern:
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
         return HANDLERS.get(ctx.method, call_custom)
@@ -7288,6 +7312,8 @@ class Conversation:
                 self.outbox.release()
             if self.readiness is not None:
                 _settle(self.readiness, None, None)
+        if self.server.mounts is not None:
+            self.server.mounts.hear(self, msg)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
             ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
@@ -7418,7 +7444,7 @@ class RunOptions(HTTPOptions, StdioOptions, total=False):
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
 #: server, a callable to report the URL (or None) to when it is ready, and options.
 RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
-#: What Server.http() and Server.asgi make: classes that take the server and options.
+#: What Server.http(), Server.asgi and mount() make: classes that take the server and options.
 ENGINES: dict[str, Callable[..., Any]] = {}
 
 
@@ -7491,6 +7517,8 @@ class Server(Registrations):
         self.lives = Lives(functools.partial(lifespan, self) if lifespan else None,
                            self.bus, self.threads)  # fmt: skip
         self._call_sync = call_sync or self._in_thread
+        #: the servers that are part of this one, if there are any
+        self.mounts: Any = None
 
     # Announcing; from any thread.
 
@@ -7633,6 +7661,15 @@ class Server(Registrations):
         finally:
             watchdog.stop()
 
+    def mount(self, target: Any, prefix: str = "", **options: Any) -> None:
+        """Make another server part of this one: a Server, a command, a file or a URL.
+
+        What it offers has names `prefix__name` and URIs `prefix+scheme:...` here. `options` are
+        those of a Client. Raises ValueError for a prefix that is taken, or would be ambiguous.
+        """
+        self.mounts = self.mounts or ENGINES["mounts"](self)
+        self.mounts.add(target, prefix, options)
+
     def http(self, **options: Unpack[HTTPOptions]) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
         return ENGINES["http"](self, **options)
@@ -7740,6 +7777,7 @@ class ServerThread:
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
 MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
+MAX_CURSOR_CHARS = 16 * 1024  # of a place in a list: where names stand in it, or URIs
 MAX_CLIENT_BYTES = 64 * 1024  # what a session keeps of its client: its name and capabilities
 
 
@@ -7782,58 +7820,67 @@ async def discover(ctx: Context) -> Msg:
     return {**answer, **without_none(instructions=ctx.server.instructions)}
 
 
-def encode_cursor(kind: str, serial: int) -> str:
-    """Return the cursor that stands after item `serial` of the list `kind`.
+def encode_cursor(kind: str, place: int | str) -> str:
+    """Return the cursor that stands in the list `kind` after an item: its number, or its name.
 
     spec: server/utilities/pagination#pagination-model -- "an opaque string token"
 
     >>> encode_cursor("tools/list", 42)
     'dG9vbHMvbGlzdDo0Mg'
     """
-    return base64.urlsafe_b64encode(f"{kind}:{serial}".encode()).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(f"{kind}:{place}".encode()).rstrip(b"=").decode()
 
 
-def decode_cursor(kind: str, text: JSON) -> int:
-    """Return the serial number in a cursor of the list `kind`; raise RPCError if it is not one.
+def decode_cursor(kind: str, text: JSON, of: Callable[[str], Any] = int) -> Any:
+    """Return the place in a cursor of the list `kind`; raise RPCError if it is not one.
 
     >>> decode_cursor("tools/list", "dG9vbHMvbGlzdDo0Mg")
     42
     """
     # spec: server/utilities/pagination#error-handling
     with contextlib.suppress(ValueError):
-        if isinstance(text, str) and len(text) <= 100:
-            serial = int(base64.urlsafe_b64decode(text + "==").decode().rpartition(":")[2])
-            if encode_cursor(kind, serial) == text:  # exactly what we made, for this list
-                return serial
+        if isinstance(text, str) and len(text) <= MAX_CURSOR_CHARS:
+            place = of(base64.urlsafe_b64decode(text + "==").decode().partition(":")[2])
+            if encode_cursor(kind, place) == text:  # exactly what we made, for this list
+                return place
     raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
 
 
-def page(kind: str, items: Iterable[Any], cursor: JSON, size: int) -> tuple[list[Any], str | None]:
+def page(
+    kind: str, items: Iterable[tuple[Any, Any]], cursor: JSON, size: int,
+    of: Callable[[str], Any] = int,
+) -> tuple[list[Any], str | None]:  # fmt: skip
     """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
 
-    `items` are (serial, item) with growing serials; the list may change from call to call, and what
-    stays in it is told exactly once.
+    `items` are (place, item) with growing places, numbers or texts as `of` says; the list may
+    change from call to call, and what stays in it is told exactly once.
 
     >>> first, cursor = page("tools/list", [(1, "a"), (4, "b"), (5, "c")], None, 2)
     >>> first, page("tools/list", [(1, "a"), (5, "c"), (6, "d")], cursor, 2)
     (['a', 'b'], (['c', 'd'], None))
     """
-    after = -1 if cursor is None else decode_cursor(kind, cursor)
-    rest = list(itertools.islice((row for row in items if row[0] > after), size + 1))
-    following = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
-    return [item for _, item in rest[:size]], following
+    after = None if cursor is None else decode_cursor(kind, cursor, of)
+    following = (row for row in items if after is None or row[0] > after)
+    rest = list(itertools.islice(following, size + 1))
+    cursor = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
+    return [item for _, item in rest[:size]], cursor
 
 
 @handles(*(row.name for row in METHODS.values() if row.lists.registry))
 async def list_entries(ctx: Context) -> Msg:
     lists = METHODS[ctx.method].lists
-    entries = list(getattr(ctx.server, lists.registry).values())
-    if ctx.server.hide_forbidden:
-        entries = [entry for entry in entries if not ctx.lacks(getattr(entry, "scopes", ()))]
-    listed = [(entry.serial, entry.definition) for entry in entries]
+    listed = [(entry.serial, entry.definition) for entry in entries_for(ctx)]
     items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
     items = [fit_definition(lists.kind, item, ctx.facts.rev) for item in items]
     return {lists.key: items, **without_none(nextCursor=cursor)}
+
+
+def entries_for(ctx: Context) -> list[Any]:
+    """Return what a request for a list may see."""
+    entries = list(getattr(ctx.server, METHODS[ctx.method].lists.registry).values())
+    if ctx.server.hide_forbidden:
+        entries = [entry for entry in entries if not ctx.lacks(getattr(entry, "scopes", ()))]
+    return entries
 
 
 def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
@@ -9748,7 +9795,7 @@ class Connector(NamedTuple):
 
     name: str
     takes: Callable[[Any], Any]  # is a target of this kind?
-    make: Callable[..., Transport]  # from the target and keyword options
+    make: Callable[..., Any]  # a Transport or a Server, from the target and keyword options
 
     def check(self, options: Msg) -> None:
         """Raise TypeError for an option that this kind of target does not have."""
@@ -10175,12 +10222,12 @@ class Client:
 
     async def _open(self) -> None:
         """Reach the server."""
-        if isinstance(self.target, Server):
+        made = self.connector.make(self.target, **self.options)
+        self.transport = made
+        if isinstance(made, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody can hear an answer
-            self.tasks.spawn(self._serve_here(self.target, theirs))
-        else:
-            self.transport = self.connector.make(self.target, **self.options)
+            self.tasks.spawn(self._serve_here(made, theirs))
         self.transport.interrupted = self.renewal.interrupted
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
@@ -18163,7 +18210,11 @@ class Passage:
     async def send(self, msg: Msg) -> None:
         """Send a message of this request to the far server."""
         self.far_id = msg.get("id", self.far_id)  # a cancellation has none
-        await self.far.send(msg)
+        token = SPEAKER.set(self.ctx.exchange.caller)
+        try:
+            await self.far.send(msg)
+        finally:
+            SPEAKER.reset(token)
 
     async def report(self, progress: float, total: Any, message: Any) -> None:
         """Pass progress on, to whoever waits now."""
@@ -18503,18 +18554,22 @@ class FarEnd(Client):
 
     # Announcements.
 
-    async def attach(self, near: Conversation) -> None:
-        """Let a legacy client hear of changed lists, and of what it heard of before."""
+    async def attach(self, near: Conversation, again: bool) -> None:
+        """Let a legacy client hear of changed lists, and of what it heard of before.
+
+        `again` says that it heard of another connection before.
+        """
         session, self.followed[near, ""] = near.session, None
         try:
             await self.follow(near, "")
-            if session.state is READY and session.subscriptions:
-                await together(self.follow(near, uri) for uri in session.subscriptions)
+            if session.state is READY:
+                uris = self.forwarder.watched_by(near)
+                await together(self.follow(near, uri) for uri in uris)
             if session.state is READY and session.log_level not in (None, LOG_LEVELS[0]):
                 await self.want_log(session.log_level)
         except MCPError as exc:
             logger.warning("%s does not tell all that it did before: %s", self.peer.name, exc)
-        if session.state is READY:
+        if again:
             self.catch_up()
 
     async def detach(self, near: Conversation) -> None:
@@ -18540,8 +18595,9 @@ class FarEnd(Client):
         if subscription is not None:
             await subscription.close()
 
-    async def feed(self, feed: Feed) -> Msg:
-        """Let a modern client hear of what it listens to, until it is cancelled or we end."""
+    @contextlib.asynccontextmanager
+    async def watching(self, feed: Feed, wanted: Msg) -> AsyncIterator[None]:
+        """Let a modern client hear of what a filter names, while the block runs."""
 
         def tell(msg: Msg) -> None:
             feed.outbox.put(msg, len(encode(msg)))
@@ -18549,9 +18605,9 @@ class FarEnd(Client):
         self.feeds.add(feed)
         subscription: Subscription | None = None
         try:
-            if feed.wanted:
-                subscription = await self.subscribe_to(feed.wanted, tell)
-            return await run_feed(feed)
+            if wanted:
+                subscription = await self.subscribe_to(wanted, tell)
+            yield
         finally:
             self.feeds.discard(feed)
             if subscription is not None and self.peer.lost is None:
@@ -18610,6 +18666,9 @@ class Forwarder:
     connection ends after `idle_seconds` without a request; the next request opens another.
     """
 
+    #: the class of its connections
+    far_end: type[FarEnd] = FarEnd
+
     def __init__(
         self, target: Any, *, shared: bool = False, idle_seconds: float = SESSION_SECONDS,
         **options: Any,
@@ -18622,6 +18681,8 @@ class Forwarder:
         #: by loop, what opens and closes connections
         self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
         self.modern = False  # whether the far server is, as was last seen
+        #: legacy clients that have heard of it
+        self.attached: weakref.WeakSet[Conversation] = weakref.WeakSet()
 
     def learn(self, far: FarEnd) -> None:
         """Hear what a far server offers, whenever a connection is open."""
@@ -18629,6 +18690,14 @@ class Forwarder:
     def announcement(self, msg: Msg) -> Msg | None:
         """Return an announcement of the far server as near clients get it; None to drop it."""
         return msg
+
+    def result(self, answer: Msg) -> Msg:
+        """Return a result of the far server as near clients get it."""
+        return answer
+
+    def watched_by(self, near: Conversation) -> Iterable[str]:
+        """Return the URIs that a legacy client hears of, as they are there."""
+        return list(near.session.subscriptions)
 
     @contextlib.asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
@@ -18669,7 +18738,9 @@ class Forwarder:
             if problem is not None:
                 raise problem
         if (near, "") not in far.followed and not (facts.rev.modern or near.session.resumed):
-            await far.attach(near)
+            again = near in self.attached
+            self.attached.add(near)
+            await far.attach(near, again)
         return far
 
     def _begin(self, key: tuple[Any, Any, str], near: Conversation, facts: Facts) -> FarEnd:
@@ -18679,7 +18750,7 @@ class Forwarder:
             if not idle:
                 raise RPCError(TOO_BUSY, f"more than {MAX_FAR_ENDS} connections are in use")
             self.drop(min(idle, key=lambda far: far.used))
-        far = FarEnd(self, None if self.shared else near, key, facts)
+        far = self.far_end(self, None if self.shared else near, key, facts)
         self.far_ends[key] = far
         near.farewells[self] = functools.partial(self.leave, near)
         # Outside of this request: the connection outlives it, and serves others.
@@ -18744,7 +18815,8 @@ class Forwarder:
         while True:
             far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
             try:
-                return fit_result(ctx.method, await far.pass_on(ctx, params), rev)
+                answer = self.result(await far.pass_on(ctx, params))
+                return fit_result(ctx.method, answer, rev)
             except ConnectionClosed as exc:
                 # What only reads can be asked again, of a server that was started anew.
                 reads = row is not None and row.lists.key
@@ -18753,6 +18825,33 @@ class Forwarder:
                 ctx.state["again"] = True
             except MCPError as exc:
                 raise refusal_of(exc, rev) from exc
+
+    async def subscribe(self, ctx: Context, uri: str) -> Msg:
+        """Answer resources/subscribe and resources/unsubscribe; there, the URI is `uri`."""
+        near, ours = ctx.conversation, ctx.params["uri"]
+        wanted = near.session.subscriptions
+        far = await self.reach(near, ctx.facts, ctx.exchange.caller)
+        if ctx.method == "resources/unsubscribe":
+            wanted.discard(ours)
+            await far.unfollow(near, uri)
+        elif len(wanted) >= MAX_SUBSCRIPTIONS and ours not in wanted:
+            raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+        else:
+            await far.follow(near, uri)
+            wanted.add(ours)
+        return {}
+
+    def ends_of(self, near: Conversation) -> list[FarEnd]:
+        """Return the connections that a near client has."""
+        ends = list(self.far_ends.values())
+        return [far for far in ends if far.key[1] is near and far.state is READY]
+
+    def notify(self, near: Conversation, msg: Msg) -> None:
+        """Pass a notification of a near client on, where the far server's revision has it."""
+        method = msg["method"]
+        for far in self.ends_of(near):
+            if method not in METHODS or far.revision in METHODS[method].revisions:
+                near.peer.tasks.spawn(far.notify(method, msg.get("params")))
 
 
 class Relay(Conversation):
@@ -18804,10 +18903,7 @@ class Relay(Conversation):
         method = msg["method"]
         if method in METHODS and method != "notifications/roots/list_changed":
             return
-        for far in list(self.forwarder.far_ends.values()):
-            knows = method not in METHODS or far.revision in METHODS[method].revisions
-            if far.key[1] is self and far.state is READY and knows:
-                self.peer.tasks.spawn(far.notify(method, msg.get("params")))
+        self.forwarder.notify(self, msg)
 
     async def _far(self, ctx: Context) -> FarEnd:
         return await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
@@ -18821,20 +18917,13 @@ class Relay(Conversation):
 
     async def subscribe(self, ctx: Context) -> Msg:
         """Answer resources/subscribe and resources/unsubscribe."""
-        far, uri, wanted = await self._far(ctx), ctx.params["uri"], self.session.subscriptions
-        if ctx.method == "resources/unsubscribe":
-            wanted.discard(uri)
-            await far.unfollow(self, uri)
-        elif len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
-            raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-        else:
-            await far.follow(self, uri)
-            wanted.add(uri)
-        return {}
+        return await self.forwarder.subscribe(ctx, ctx.params["uri"])
 
     async def listen_for(self, ctx: Context) -> Msg:
         """Answer subscriptions/listen: a subscription there for each one here."""
-        return await (await self._far(ctx)).feed(Feed(ctx, {}))
+        feed = Feed(ctx, {})
+        async with (await self._far(ctx)).watching(feed, feed.wanted):
+            return await run_feed(feed)
 
 
 class ProxyServer(Server):
@@ -18863,6 +18952,581 @@ class ProxyServer(Server):
     ) -> Conversation:
         """Return a new conversation with a near client."""
         return Relay(self.forwarder, self, name, opener, many_clients)
+
+###############################################################################
+# 52. Mounting
+###############################################################################
+# Uses sections 1 to 4.
+#
+# Problem.  A server is to offer what other servers have, beside its own; and a client is to use
+#           several servers as if they were one.
+# Rules.    1. What a mounted server offers has names `prefix__name` and URIs `prefix+scheme:...`
+#              here, wherever they occur: in lists, requests, results, announcements. There, it has
+#              its own. Nothing but the prefix says whose it is; a name that could be of two is an
+#              error when it is mounted, or when the server starts.
+#           2. A server that is slow, dead or wrong is left out of the lists. Its tools answer with
+#              an error, and all others work. It is connected when it is first needed, and again
+#              when it was lost.
+#           3. Nothing of one client reaches another: each has connections of its own.
+# Plan.     Names; MountedEnd, a connection; Mount; Mounts, all those of a server; configurations.
+# Not here. How requests are passed on: section 51.
+
+MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
+MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
+SEPARATOR = "__"  # as of most programs that join servers
+
+
+# Names.
+
+
+class Names:
+    """What names and URIs become under a prefix, and what they were."""
+
+    def __init__(self, prefix: str) -> None:
+        if not re.fullmatch(rf"([a-z][a-z0-9-]{{0,{MAX_PREFIX_CHARS - 1}}})?", prefix):
+            problem = f"a letter, then letters, digits or hyphens; at most {MAX_PREFIX_CHARS}"
+            raise ValueError(f"prefix={prefix!r}: give {problem}, all in lower case")
+        self.prefix = prefix
+        self.before_name = prefix and prefix + SEPARATOR
+        self.before_uri = prefix and prefix + "+"
+
+    def outer(self, name: str) -> str:
+        """Return what a name, or the id of a task, is here.
+
+        >>> Names("a").outer("add"), Names("").outer("add")
+        ('a__add', 'add')
+        """
+        return self.before_name + name
+
+    def inner(self, name: JSON) -> str | None:
+        """Return what a name is there; None if it is none of theirs.
+
+        >>> Names("a").inner("a__add"), Names("a").inner("b__add")
+        ('add', None)
+        """
+        ours = isinstance(name, str) and name.startswith(self.before_name)
+        return name[len(self.before_name) :] if ours else None
+
+    def outer_uri(self, uri: str) -> str:
+        """Return what a URI, or the template of one, is here. Applications look for the scheme ui.
+
+        >>> Names("a").outer_uri("note://milk"), Names("a").outer_uri("ui://chart")
+        ('a+note://milk', 'ui://a+chart')
+        """
+        if uri.startswith("ui://"):
+            return f"ui://{self.before_uri}{uri[5:]}"
+        return self.before_uri + uri
+
+    def inner_uri(self, uri: JSON) -> str | None:
+        """Return what a URI is there; None if it is none of theirs.
+
+        >>> Names("a").inner_uri("a+note://milk"), Names("a").inner_uri("ui://a+chart")
+        ('note://milk', 'ui://chart')
+        """
+        for start in ("", "ui://"):
+            if isinstance(uri, str) and uri.startswith(start + self.before_uri):
+                if start or not uri.startswith("ui://"):
+                    return start + uri[len(start + self.before_uri) :]
+        return None
+
+    def with_uri(self, value: Any, key: str = "uri") -> Any:
+        """Return an object with a URI as it is here, if it has one."""
+        if isinstance(value, dict) and isinstance(value.get(key), str):
+            return {**value, key: self.outer_uri(value[key])}
+        return value
+
+    def listed(self, item: Msg) -> Msg:
+        """Return an item of a list as it is here.
+
+        >>> Names("a").listed({"name": "add", "_meta": {"ui": {"resourceUri": "ui://x"}}})
+        {'name': 'a__add', '_meta': {'ui': {'resourceUri': 'ui://a+x'}}}
+        """
+        for key in ("uri", "uriTemplate"):
+            if key in item:
+                return dict(self.with_uri(item, key))
+        item, meta = {**item, "name": self.outer(item["name"])}, item.get("_meta")
+        if isinstance(meta, dict):  # a tool may have a page that shows its results
+            shown = self.with_uri(meta, "ui/resourceUri")
+            if "ui" in meta:
+                shown = {**shown, "ui": self.with_uri(meta["ui"], "resourceUri")}
+            item["_meta"] = shown
+        return item
+
+    def content(self, block: Any) -> Any:
+        """Return a content block as it is here: links and embedded resources have a URI."""
+        if not isinstance(block, dict):
+            return block
+        if block.get("type") == "resource" and "resource" in block:
+            return {**block, "resource": self.with_uri(block["resource"])}
+        return self.with_uri(block) if block.get("type") == "resource_link" else block
+
+    def result(self, answer: Msg) -> Msg:
+        """Return the result of a request as it is here.
+
+        >>> link = {"type": "resource_link", "uri": "x://a", "name": "a"}
+        >>> Names("n").result({"content": [link]})["content"][0]["uri"]
+        'n+x://a'
+        """
+        answer = dict(answer)
+        if isinstance(answer.get("content"), list):
+            answer["content"] = [self.content(block) for block in answer["content"]]
+        if isinstance(answer.get("contents"), list):
+            answer["contents"] = [self.with_uri(item) for item in answer["contents"]]
+        if isinstance(answer.get("messages"), list):
+            answer["messages"] = [
+                {**item, "content": self.content(item["content"])}
+                if isinstance(item, dict) and "content" in item else item
+                for item in answer["messages"]
+            ]  # fmt: skip
+        if isinstance(answer.get("taskId"), str):
+            answer["taskId"] = self.outer(answer["taskId"])
+        if isinstance(answer.get("result"), dict):  # of a task that is done
+            answer["result"] = self.result(answer["result"])
+        return answer
+
+    def announced(self, params: Msg) -> Msg:
+        """Return the parameters of an announcement as they are here."""
+        return self.result(self.with_uri(params))
+
+    def params(self, params: Msg) -> Msg | None:
+        """Return the parameters of a request as they are there; None if it is not for them."""
+        params = dict(params)
+        if isinstance(params.get("ref"), dict):
+            inner = self.params(params["ref"])
+            return None if inner is None else {**params, "ref": inner}
+        for key, of in (("uri", self.inner_uri), ("name", self.inner), ("taskId", self.inner)):
+            if key in params:
+                value = of(params[key])
+                return None if value is None else {**params, key: value}
+        return None
+
+
+# Mounts.
+
+#: From the method that lists to the method of a Client that gives the whole list.
+WHOLE_LISTS: dict[str, Callable[[Any], Awaitable[list[Msg]]]] = {
+    "tools/list": Client.list_tools, "prompts/list": Client.list_prompts,
+    "resources/list": Client.list_resources, "resources/templates/list": Client.list_templates,
+}  # fmt: skip
+
+
+async def whole_list(client: Client, method: str) -> list[Msg]:
+    """Return the whole of a list; nothing where there is no such list."""
+    try:
+        return await WHOLE_LISTS[method](client)
+    except (CapabilityMissing, RemoteError) as exc:
+        if isinstance(exc, RemoteError) and exc.code != METHOD_NOT_FOUND:
+            raise
+        return []
+
+
+class MountedEnd(FarEnd):
+    """A connection to a mounted server; it keeps what that lists until it changes."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.lists: dict[str, list[Msg]] = {}
+        self.listing = asyncio.Lock()  # each list is asked for once, by whoever comes first
+        for field, (method, _) in FILTERS.items():
+            if field.endswith("ListChanged"):
+                self.on(method)(lambda params: self.forget_lists())
+
+    def forget_lists(self) -> None:
+        """Forget what was listed: it may have changed."""
+        super().forget_lists()
+        self.lists = {}
+
+    async def items(self, method: str) -> list[Msg]:
+        """Return the whole of a list; nothing if there is no such list."""
+        async with self.listing:
+            lists = self.lists  # those until a change
+            if method not in lists:
+                lists[method] = await whole_list(self, method)
+            return lists[method]
+
+
+class Mount(Forwarder):
+    """A server that is part of another one."""
+
+    far_end = MountedEnd
+
+    def __init__(self, target: Any, prefix: str, options: Msg) -> None:
+        super().__init__(target, **options)
+        self.names = Names(prefix)
+        text = " ".join(map(str, target)) if isinstance(target, (list, tuple)) else str(target)
+        #: what messages call it
+        self.label = f"the server {target.name if isinstance(target, Server) else text!r:.200}"
+        #: conversations whose lists are without it
+        self.missed: weakref.WeakSet[Conversation] = weakref.WeakSet()
+
+    def announcement(self, msg: Msg) -> Msg | None:
+        """Return an announcement with the URI, or the id of a task, as it is here."""
+        params = msg.get("params")
+        return {**msg, "params": self.names.announced(params)} if params else msg
+
+    def result(self, answer: Msg) -> Msg:
+        """Return a result as it is here. Whoever asks has asked this server, and not that one."""
+        answer = self.names.result(answer)
+        meta = object_of(answer, "_meta")
+        if SERVER_INFO in meta:
+            answer["_meta"] = {key: meta[key] for key in meta if key != SERVER_INFO}
+            if not answer["_meta"]:
+                del answer["_meta"]
+        return answer
+
+    def watched_by(self, near: Conversation) -> list[str]:
+        """Return the URIs that a legacy client hears of, as they are there."""
+        found = map(self.names.inner_uri, near.session.subscriptions)
+        return [uri for uri in found if uri is not None]
+
+    async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
+        """Return the connection of a near client, which hears of it if its lists are longer now."""
+        far = await super().reach(near, facts, caller)
+        if near in self.missed:
+            self.missed.discard(near)
+            for method, capability in LIST_CHANGES:
+                tell_one(near, capability, notification(method))
+        return far
+
+    # Requests.
+
+    async def items(self, ctx: Context) -> list[Msg]:
+        """Return the list that a request asks for; nothing if it cannot be had in time."""
+        near, known = ctx.conversation, ctx.conversation not in self.missed
+        self.missed.discard(near)
+        found: list[Msg] = []
+        try:
+            found = await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
+        except (MCPError, asyncio.TimeoutError) as exc:
+            self.missed.add(near)
+            why = str(exc) or f"no answer within {MOUNT_SECONDS:g} seconds"
+            if known:
+                logger.warning("%s is left out of the lists: %s", self.label, why)
+        return [self.names.listed(item) for item in found]
+
+    async def _items(self, ctx: Context) -> list[Msg]:
+        far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+        assert isinstance(far, MountedEnd)
+        SPEAKER.set(ctx.exchange.caller)  # for this task alone
+        return await far.items(ctx.method)
+
+    async def answer(self, ctx: Context) -> Msg:
+        """Answer a request about something that it has."""
+        params = self.names.params(ctx.params) or {}
+        try:
+            if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
+                return await self.subscribe(ctx, params["uri"])
+            return await self.relay(ctx, params)
+        except RPCError as exc:
+            raise RPCError(exc.code, exc.message, self.names.with_uri(exc.data)) from exc
+        except MCPError as exc:
+            raise refusal_of(exc, ctx.facts.rev) from exc
+
+    async def set_level(self, near: Conversation, level: str) -> None:
+        """Ask for the log that a legacy client wants, where it is connected."""
+        for far in self.ends_of(near):
+            try:
+                await far.want_log(level)
+            except MCPError as exc:
+                logger.warning("%s was not told of the log level: %s", self.label, exc)
+
+    async def watch(self, ctx: Context, feed: Feed, ready: asyncio.Future[None]) -> None:
+        """Let a modern client hear what it listens to; `ready` when that has begun, or failed."""
+        asked, wanted = ctx.params["notifications"], {}
+        try:
+            far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+            for field, (_, capability) in FILTERS.items():
+                given = asked.get(field)
+                if isinstance(given, list):
+                    of = self.names.inner if field == "taskIds" else self.names.inner_uri
+                    given = [name for name in map(of, given) if name is not None]
+                if given and declares(far.server_capabilities, capability):
+                    wanted[field] = given
+            async with far.watching(feed, wanted):
+                _settle(ready, None, None)
+                await asyncio.get_running_loop().create_future()
+        except MCPError as exc:
+            logger.warning("nothing will be heard of %s: %s", self.label, exc)
+        finally:
+            _settle(ready, None, None)
+
+
+LIST_CHANGES = [row for field, row in FILTERS.items() if field.endswith("ListChanged")]
+
+
+def tell_one(near: Conversation, capability: str, msg: Msg) -> None:
+    """Announce something to one client."""
+    size = len(encode(msg))
+    near.announce(capability, msg, size)
+    for feed in list(near.server.feeds):
+        if feed.ctx.conversation is near:
+            feed.put(msg, size)
+
+
+def parts_of(server: Server) -> Iterator[Server]:
+    """Yield a Server, and all Servers that are mounted into it, however deep."""
+    yield server
+    for mount in server.mounts.by_prefix.values() if server.mounts is not None else ():
+        if isinstance(mount.target, Server):
+            yield from parts_of(mount.target)
+
+
+class Mounts:
+    """All servers that are part of a server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.former = server, server.lives.manager
+        self.by_prefix: dict[str, Mount] = {}
+        server.lives.manager = self.hold
+        listed = {"listChanged": True}
+        server.declare({
+            "tools": listed, "prompts": listed, "resources": {"subscribe": True, **listed},
+            "completions": {}, "extensions": {TASKS: {}},
+        })  # fmt: skip
+
+    def add(self, target: Any, prefix: str, options: Msg) -> None:
+        """Mount a server; see Server.mount()."""
+        if self.server.lives.open:
+            raise RuntimeError("servers are mounted before this one serves")
+        if isinstance(target, Server) and self.server in parts_of(target):
+            raise ValueError("a server cannot be a part of itself")
+        mount, other = Mount(target, prefix, options), self.by_prefix.get(prefix)
+        if other is not None:
+            raise ValueError(f"{other.label} and {mount.label} have the same prefix, {prefix!r}")
+        self.check(mount)
+        self.by_prefix[prefix] = mount
+
+    def own(self, method: str) -> Msg:
+        """Return what this server has itself for a list: entries by name or URI."""
+        return dict(getattr(self.server, METHODS[method].lists.registry))
+
+    def check(self, mount: Mount) -> None:
+        """Raise ValueError if something of this server could be taken for that of a mount."""
+        for method in WHOLE_LISTS if mount.names.prefix else ():
+            for entry in self.own(method).values():
+                key = METHODS[method].lists.each_has
+                if mount.names.params({"name" if key == "name" else "uri": entry.name}):
+                    raise ValueError(f"{entry.label} has the prefix of {mount.label}")
+
+    async def check_bare(self, mount: Mount) -> None:
+        """Raise ValueError if the mount without a prefix has a name that is somebody else's."""
+        try:
+            async with Client(mount.target, **{"timeout": MOUNT_SECONDS, **mount.options}) as far:
+                for method in WHOLE_LISTS:
+                    self._compare(mount, method, await whole_list(far, method))
+        except MCPError as exc:
+            logger.warning("the names of %s are not compared with others: %s", mount.label, exc)
+
+    def _compare(self, mount: Mount, method: str, items: list[Msg]) -> None:
+        own, key = self.own(method), METHODS[method].lists.each_has
+        for name in (item[key] for item in items):
+            if name in own:
+                raise ValueError(f"this server and {mount.label} both have the {own[name].label}")
+            about = {"name" if key == "name" else "uri": name}
+            for other in self.by_prefix.values():
+                if other is not mount and other.names.params(about):
+                    problem = f"{name!r} of {mount.label} has the prefix of {other.label}"
+                    raise ValueError(problem)
+
+    @contextlib.asynccontextmanager
+    async def hold(self) -> AsyncIterator[Any]:
+        """Hold open what is mounted, inside the author's own lifespan."""
+        async with contextlib.AsyncExitStack() as stack:
+            value = await stack.enter_async_context(self.former()) if self.former else None
+            for mount in self.by_prefix.values():
+                self.check(mount)  # with what was registered since
+                if isinstance(mount.target, Server):
+                    await stack.enter_async_context(mount.target.lifespan_open())
+                await stack.enter_async_context(mount.hold())
+            if "" in self.by_prefix:
+                await self.check_bare(self.by_prefix[""])
+            yield value
+
+    # Requests.
+
+    def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]] | None:
+        """Return what answers a request, if it is not this server alone."""
+        if ctx.method in WHOLE_LISTS:
+            return self.list_all
+        if ctx.method in ("subscriptions/listen", "logging/setLevel"):
+            return self.listen if ctx.method == "subscriptions/listen" else self.set_level
+        mount = self.mount_of(ctx) if ctx.method in METHODS else None
+        return None if mount is None else mount.answer
+
+    def mount_of(self, ctx: Context) -> Mount | None:
+        """Return the mount that a request is about; None if it is about this server itself."""
+        bare = self.by_prefix.get("")
+        for mount in self.by_prefix.values():
+            if mount is not bare and mount.names.params(ctx.params) is not None:
+                return mount
+        if bare is None or bare.names.params(ctx.params) is None or self.has(ctx):
+            return None
+        return bare
+
+    def has(self, ctx: Context) -> bool:
+        """Return whether this server itself has what a request is about."""
+        server, about = self.server, ctx.params.get("ref", ctx.params)
+        if "taskId" in about:
+            return job_of(ctx, about["taskId"]) is not None
+        if "uri" in about:
+            with contextlib.suppress(RPCError):
+                return bool(server.find_resource(about["uri"], ctx.facts.rev))
+            return about["uri"] in server.templates
+        return about.get("name") in (server.tools if ctx.method == "tools/call" else server.prompts)
+
+    async def list_all(self, ctx: Context) -> Msg:
+        """Answer a request for a list: everything that all have, in the order of the names."""
+        lists, mounts = METHODS[ctx.method].lists, self.by_prefix.values()
+        parts = await asyncio.gather(*(mount.items(ctx) for mount in mounts))
+        found = {item[lists.each_has]: item for part in parts for item in part}
+        found.update((entry.name, entry.definition) for entry in entries_for(ctx))
+        size, cursor = ctx.server.page_size, ctx.params.get("cursor")
+        # spec: server/tools#listing-tools -- in "a deterministic order"
+        items, cursor = page(ctx.method, sorted(found.items()), cursor, size, str)
+        answer = {lists.key: items, **without_none(nextCursor=cursor)}
+        return fit_result(ctx.method, answer, ctx.facts.rev)
+
+    async def set_level(self, ctx: Context) -> Msg:
+        """Answer logging/setLevel, for all who are connected and will be."""
+        answer = await HANDLERS[ctx.method](ctx)
+        for mount in self.by_prefix.values():
+            await mount.set_level(ctx.conversation, ctx.params["level"])
+        return answer
+
+    async def listen(self, ctx: Context) -> Msg:
+        """Answer subscriptions/listen: announcements of this server, and of all mounts."""
+        feed, tasks, loop = Feed(ctx), Tasks(), asyncio.get_running_loop()
+        ready = [loop.create_future() for _ in self.by_prefix]
+        try:
+            for mount, future in zip(self.by_prefix.values(), ready):
+                tasks.spawn(mount.watch(ctx, feed, future))
+            await asyncio.wait(ready, timeout=PROBE_SECONDS / 2)  # the slow ones come later
+            return await run_feed(feed)
+        finally:
+            await tasks.close()
+
+    def hear(self, near: Conversation, msg: Msg) -> None:
+        """Hear that the folders of a legacy client have changed: all may want to know."""
+        if msg["method"] == "notifications/roots/list_changed":
+            for mount in self.by_prefix.values():
+                mount.notify(near, msg)
+
+
+ENGINES["mounts"] = Mounts
+
+
+# Configurations: the `mcp.json` of applications.
+
+SERVER_KEYS = ("mcpServers", "servers", "context_servers")  # of a file: most; VS Code; Zed
+URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini CLI
+#: The `type` of an entry, which most leave out.
+WIRES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url",
+         "sse": "url"}  # fmt: skip
+VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\$\{[^}]*\}")
+
+
+def expand(text: str, known: Mapping[str, str]) -> str:
+    """Return text with the values of ${NAME}, ${env:NAME} and ${NAME:-default} in it.
+
+    Values are not expanded again. Raises ValueError for a name without a value.
+
+    >>> expand("${HOST:-localhost}:${env:PORT}", {"PORT": "80"})
+    'localhost:80'
+    """
+
+    def value(hit: re.Match[str]) -> str:
+        name, default = hit[1], hit[2]
+        if name is None:
+            raise ValueError(f"{hit[0]}: only the application that it was written for knows this")
+        if name not in known and default is None:
+            raise ValueError(f"the variable {name} is not set")
+        return known.get(name) or default or ""
+
+    return VARIABLE.sub(value, text)
+
+
+def servers_of(doc: Mapping[str, Any]) -> dict[str, Msg]:
+    """Return the entries of the servers in a configuration, by name; ValueError if it has none."""
+    key = next((key for key in SERVER_KEYS if key in doc), SERVER_KEYS[0])
+    entries = doc.get(key)
+    if not isinstance(entries, Mapping) or not entries:
+        raise ValueError(f"a configuration names servers: {{{key!r}: {{name: ...}}}}")
+    return {str(name): entry for name, entry in entries.items()
+            if not (isinstance(entry, Mapping) and entry.get("disabled") is True)}  # fmt: skip
+
+
+def read_entry(name: str, entry: Any, known: Mapping[str, str] = os.environ) -> tuple[Any, Msg]:
+    """Return the target that an entry tells of, and the options of a Client for it.
+
+    Raises ValueError, which names the server, for what makes no sense.
+
+    >>> read_entry("a", {"command": "x", "args": ["${N}"], "env": {"K": "v"}}, {"N": "1"})
+    (['x', '1'], {'env': {'K': 'v'}})
+    """
+    try:
+        if not isinstance(entry, Mapping):
+            raise ValueError("it is no object")
+
+        def texts(key: str, value: Any) -> Any:
+            """Return the texts of a member, expanded."""
+            if isinstance(value, list) and key == "args":
+                return [texts("", each) for each in value]
+            if isinstance(value, Mapping) and key in ("env", "headers"):
+                return {str(each): texts("", value[each]) for each in value}
+            if isinstance(value, str) and key not in ("args", "env", "headers"):
+                return expand(value, known)
+            raise ValueError(f"{key or repr(value)} is not made of strings")
+
+        url_key = next((key for key in URL_KEYS if key in entry), "url")
+        wire = entry.get("type", "url" if url_key in entry else "stdio")
+        needed = WIRES.get(wire, wire) if isinstance(wire, str) else ""
+        wanted = url_key if needed == "url" else "command"
+        if needed not in ("url", "command") or wanted not in entry:
+            raise ValueError(f"it needs a command or a url; its type is {wire!r}")
+        also = ("headers",) if needed == "url" else ("args", "env", "cwd")
+        given = {key: texts(key, entry[key]) for key in (wanted, *also) if key in entry}
+        target = given.pop(wanted)
+        return (target if needed == "url" else [target, *given.pop("args", ())]), given
+    except ValueError as exc:
+        raise ValueError(f"the server {name!r}: {exc}") from None
+
+
+def prefix_for(name: str) -> str:
+    """Return a prefix for a server of a configuration.
+
+    >>> prefix_for("My GitHub_server")
+    'my-github-server'
+    """
+    text = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
+    text = text if text[:1].isalpha() else f"s{text}"
+    return text[:MAX_PREFIX_CHARS].rstrip("-")
+
+
+def configured(target: Mapping[str, Any], *, stderr: Any = None, auth: Any = None) -> Any:
+    """Return the Transport to the one server in a configuration, or a Server that mounts several.
+
+    `auth` may be a function of the URL.
+    """
+    found = {}
+    for name, entry in servers_of(target).items():
+        where, options = read_entry(name, entry)
+        if is_url(where):
+            options["auth"] = auth(where) if callable(auth) else auth
+        else:
+            options["stderr"] = stderr
+        found[name] = where, options
+    if len(found) == 1:
+        ((where, options),) = found.values()
+        return connector_of(where).make(where, **options)
+    app = Server("mcp_lite")
+    for name, (where, options) in found.items():
+        app.mount(where, prefix_for(name), **options)
+    return app
+
+
+CONNECTORS.append(
+    Connector("a configuration", lambda target: isinstance(target, Mapping), configured)
+)
 
 # =============================================================================
 # Part IX. The command line

@@ -19238,6 +19238,662 @@ class TestManyClients:
 
 
 ###############################################################################
+# T52. Mounting
+###############################################################################
+
+
+def library():
+    """Return a server to be mounted, whose results are full of URIs."""
+    app = far_server()
+
+    @app.tool(meta={"ui": {"resourceUri": "ui://page"}, "ui/resourceUri": "ui://page"})
+    def find() -> list:
+        """Return links."""
+        return [
+            {"type": "text", "text": "x://a"},
+            {"type": "resource_link", "uri": "x://a", "name": "a"},
+            {"type": "resource", "resource": {"uri": "urn:b", "text": "b"}},
+        ]
+
+    @app.prompt
+    def quote() -> list:
+        return [m.Message({"type": "resource", "resource": {"uri": "x://a", "text": "A"}})]
+
+    @app.resource("ui://page")
+    def page():
+        return [m.Resource("ui://page", "<p>"), m.Resource("urn:part", "<b>")]
+
+    return app
+
+
+def mounting(*mounts, **options):
+    """Return a server of its own, with others mounted: (target, prefix, options)."""
+    app = m.Server("all", version="1", **options)
+
+    @app.tool
+    def own() -> str:
+        return "mine"
+
+    @app.prompt
+    def question() -> str:
+        return "?"
+
+    for target, prefix, *more in mounts:
+        app.mount(target, prefix, **(more[0] if more else {}))
+    return app
+
+
+class TestNamesUnderAPrefix:
+    """Nothing but the prefix says whose it is."""
+
+    @pytest.mark.parametrize(
+        "there, here",
+        [
+            ("x://a", "a-1+x://a"), ("urn:isbn:1", "a-1+urn:isbn:1"),
+            ("file:///a b", "a-1+file:///a b"), ("{+path}", "a-1+{+path}"), ("", "a-1+"),
+            ("ui://chart/x", "ui://a-1+chart/x"), ("a-1+x://a", "a-1+a-1+x://a"),
+            ("ui://a-1+x", "ui://a-1+a-1+x"), ("https://example.com/", "a-1+https://example.com/"),
+        ],
+    )  # fmt: skip
+    def test_a_uri_of_any_kind_comes_back_as_it_was(self, there, here):
+        names = m.Names("a-1")
+        assert names.outer_uri(there) == here
+        assert names.inner_uri(here) == there
+        assert m.Names("a").inner_uri(here) is None
+        assert m.Names("").inner_uri(m.Names("").outer_uri(there)) == there
+
+    @pytest.mark.parametrize("other", ["x://a", "a+x://b", "A-1+x://a", None, 7, "ui://chart"])
+    def test_what_has_another_prefix_is_of_somebody_else(self, other):
+        assert m.Names("a-1").inner_uri(other) is None
+
+    @pytest.mark.parametrize("prefix", ["A", "a_b", "1a", "-a", "a" * 21, "a.b", "a+", "ä", "a\n"])
+    def test_a_prefix_is_short_and_plain(self, prefix):
+        with pytest.raises(ValueError, match="give a letter, then"):
+            m.Server().mount("x.py", prefix)
+        m.Server().mount("x.py", "a" * 20)
+
+    def test_what_has_an_unforeseen_shape_passes_as_it_is(self):
+        names = m.Names("a")
+        odd = {"content": [1, {"type": "resource"}, {"type": "resource_link", "uri": 5}, None],
+               "messages": [3, {"role": "user"}], "contents": [None, {}], "taskId": 5}  # fmt: skip
+        assert names.result(odd) == odd
+        assert names.listed({"name": "x", "_meta": {"ui": 5}})["_meta"] == {"ui": 5}
+
+    def test_a_task_is_renamed_with_its_result(self):
+        link = {"type": "resource_link", "uri": "x://a", "name": "a"}
+        done = m.Names("a").result({"taskId": "t", "result": {"content": [link]}})
+        assert done["taskId"] == "a__t"
+        assert done["result"]["content"][0]["uri"] == "a+x://a"
+
+
+class TestMounted:
+    """Another server is part of this one."""
+
+    @pytest.mark.parametrize("far", [V1, V4, V5])
+    @pytest.mark.parametrize("near", m.REVISIONS)
+    def test_all_that_it_offers_is_here_under_its_prefix(self, near, far):
+        forms = min(near, far) >= V3
+        heard = []
+
+        async def main():
+            callbacks = {
+                "elicit": lambda message, schema: message[0], "sample": lambda params: "text",
+                "roots": ["file:///a"], "log": lambda level, data, source: heard.append(data),
+                "progress": lambda *values: heard.append(values),
+                "on_tools_changed": lambda: heard.append("tools"),
+            }  # fmt: skip
+            theirs = library()
+            app = mounting((theirs, "lib", {"revision": far}))
+            async with m.Client(app, revision=near, cache=False, **callbacks) as c:
+                assert c.server_info["name"] == "all"
+                tools = {tool["name"]: tool for tool in await c.list_tools()}
+                assert {"own", "lib__add", "lib__find"} <= tools.keys()
+                assert [*tools] == sorted(tools)
+                if near >= V3 <= far:
+                    ui = tools["lib__find"]["_meta"]
+                    assert ui["ui"]["resourceUri"] == ui["ui/resourceUri"] == "ui://lib+page"
+                assert [x["uri"] for x in await c.list_resources()] == ["lib+x://a", "ui://lib+page"]
+                templates = [x["uriTemplate"] for x in await c.list_templates()]
+                assert templates == ["lib+n://{name}"]
+                prompts = [x["name"] for x in await c.list_prompts()]
+                assert prompts == ["lib__quote", "lib__review", "question"]
+                await c.set_log_level("info")
+                added = await c.call("lib__add", {"a": 1, "b": 2})
+                assert added == (3 if forms else "3") and await c.call("own") == "mine"
+                assert "adding" in heard and (1, 2, "half" if min(near, far) >= V2 else None) in heard
+                if forms:
+                    assert await c.call("lib__name") == "F L"
+                    assert await c.call("lib__three") == ["N", "text", "file:///a"]
+                assert await c.read("lib+x://a") == "A" and await c.read("lib+n://b") == "b"
+                page = await c.read_resource("ui://lib+page")
+                assert [x["uri"] for x in page["contents"]] == ["ui://lib+page", "lib+urn:part"]
+                text, link, embedded = (await c.call_tool("lib__find"))["content"]
+                assert text["text"] == "x://a" and embedded["resource"]["uri"] == "lib+urn:b"
+                if near >= V3 <= far:
+                    assert link["uri"] == "lib+x://a"
+                quoted = (await c.get_prompt("lib__quote"))["messages"][0]["content"]
+                assert quoted["resource"]["uri"] == "lib+x://a"
+                assert await c.complete("lib__review", "style", "s") == ["strict"]
+                with pytest.raises(m.RemoteError, match="Resource not found: z://z") as missing:
+                    await c.read("lib+z://z")
+                assert missing.value.data == {"uri": "lib+z://z"}
+                with pytest.raises(m.RemoteError, match="Unknown tool: none"):
+                    await c.call("lib__none")
+                seen = []
+                await c.subscribe("lib+x://a", lambda params: seen.append(params["uri"]))
+                theirs.resource_updated("n://b")
+                await c.call("lib__grow")
+                await eventually(lambda: seen and "tools" in heard)
+                assert seen == ["lib+x://a"]
+                assert "lib__new" in [tool["name"] for tool in await c.list_tools()]
+                await c.unsubscribe("lib+x://a")
+
+        run(main())
+
+    def test_a_listener_hears_of_all_mounts(self):
+        async def main(far):
+            one, two = far_server(), far_server()
+            app = mounting((one, "a", {"revision": far}), (two, "b", {"revision": far}))
+            async with m.Client(app, revision=V5) as c:
+                uris = ["a+x://a", "b+x://a", "c+x://a"]
+                subscription = await c.listen(prompts=True, uris=uris)
+                one.resource_updated("x://a")
+                two.resource_updated("x://a")
+                one.resource_updated("n://b")
+                two.prompts_changed()
+                heard = [await subscription.__anext__() for _ in range(3)]
+                assert {msg.get("params", {}).get("uri") for msg in heard} == {*uris[:2], None}
+                await subscription.close()
+
+        run(main(V4))
+        run(main(V5))
+
+    @pytest.mark.parametrize("era", [V4, V5])
+    def test_over_http_each_client_has_its_own_and_is_asked_itself(self, era):
+        async def main():
+            app = mounting((far_server(), "far"))
+            async with app.http(port=0) as server, contextlib.AsyncExitStack() as stack:
+                clients = []
+                for name in ("x", "y"):
+                    elicit = lambda message, schema, name=name: name + message[0]  # noqa: E731
+                    client = m.Client(server.url, revision=era, elicit=elicit, name=name)
+                    clients.append(await stack.enter_async_context(client))
+                    await client.list_tools()
+                said = await asyncio.gather(*(c.call("far__name") for c in clients))
+                assert said == ["xF xL", "yF yL"]
+                for c in clients:
+                    assert (await c.call("far__facts"))["info"]["name"] == c.info["name"]
+
+        run(main())
+
+    @pytest.mark.parametrize("era", [V4, V5])
+    def test_a_mounted_server_object_knows_who_calls_and_what_they_may(self, era):
+        async def main():
+            theirs = m.Server("secret", hide_forbidden=True)
+
+            @theirs.tool(scopes=["admin"])
+            def wipe() -> str:
+                return "wiped"
+
+            @theirs.tool
+            def who(ctx: m.Context) -> str:
+                return ctx.principal.subject
+
+            principals = {name: m.Principal("i", name, scopes=frozenset([name]))
+                          for name in ("admin", "guest")}  # fmt: skip
+            async with mounting((theirs, "s")).http(port=0, token=principals) as server:
+                async with m.Client(server.url, token="admin", revision=era) as c:
+                    assert await c.call("s__wipe") == "wiped"
+                    assert await c.call("s__who") == "admin"
+                async with m.Client(server.url, token="guest", revision=era) as c:
+                    assert await c.call("s__who") == "guest"
+                    assert "s__wipe" not in [tool["name"] for tool in await c.list_tools()]
+                    with pytest.raises(m.MCPError, match="this needs the scope admin"):
+                        await c.call("s__wipe")
+
+        run(main())
+
+    def test_mounts_of_mounts_are_prefixed_twice(self):
+        async def main():
+            inner = mounting((far_server(), "far"))
+            async with m.Client(mounting((inner, "in"))) as c:
+                assert await c.call("in__far__add", {"a": 1}) == 1
+                assert await c.read("in+far+x://a") == "A"
+                names = {tool["name"] for tool in await c.list_tools()}
+                assert {"own", "in__own", "in__far__add"} <= names
+
+        run(main())
+
+    def test_one_server_may_be_mounted_without_a_prefix(self):
+        async def main():
+            async with m.Client(mounting((far_server(), ""), (far_server(), "b"))) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert {"own", "add", "b__add"} <= {*names}
+                assert await c.call("add", {"a": 1}) == 1 == await c.call("b__add", {"a": 1})
+                assert await c.call("own") == "mine"
+                assert await c.read("x://a") == "A" and await c.read("n://b") == "b"
+                assert (await c.get_prompt("question"))["messages"][0]["content"]["text"] == "?"
+                assert await c.complete("review", "style", "s") == ["strict"]
+
+        run(main())
+
+    def test_middlewares_see_the_calls_of_mounted_tools(self):
+        async def main():
+            app, seen = mounting((far_server(), "far")), []
+
+            @app.middleware
+            async def count(ctx, call_next):
+                seen.append((ctx.method, ctx.params.get("name")))
+                return await call_next(ctx)
+
+            async with m.Client(app) as c:
+                await c.call("far__add", {"a": 1})
+            assert ("tools/call", "far__add") in seen
+
+        run(main())
+
+    def test_a_task_of_a_mounted_server_is_followed_under_its_new_name(self):
+        async def main():
+            theirs = m.Server("slow")
+
+            @theirs.tool(task=True)
+            async def dig(ctx: m.Context) -> list:
+                await asyncio.sleep(0)
+                return [{"type": "resource_link", "uri": "x://gold", "name": "gold"}]
+
+            async with m.Client(mounting((theirs, "far")), revision=V5) as c:
+                dug = await c.call_tool("far__dig")
+                assert dug["content"][0]["uri"] == "far+x://gold"
+                assert len(theirs.jobs) == 1
+                with pytest.raises(m.RemoteError):
+                    await c.request("tasks/get", {"taskId": "far__none"})
+
+        run(main())
+
+    def test_changed_folders_are_told_to_all(self):
+        async def main():
+            theirs, heard = far_server(), []
+            theirs.on("notifications/roots/list_changed")(lambda params: heard.append(1))
+            app = mounting((theirs, "far", {"revision": V4}))
+            async with m.Client(app, revision=V4, roots=["file:///a"]) as c:
+                await c.list_tools()
+                await c.roots_changed(["file:///b"])
+                await eventually(lambda: heard)
+                assert (await c.call("far__facts"))["can"]["roots"] == {"listChanged": True}
+
+        run(main())
+
+
+class TestMergedLists:
+    """One list of all, in pages of ours."""
+
+    @pytest.mark.parametrize("era", [V4, V5])
+    @pytest.mark.parametrize("size", [1, 2, 3, 100])
+    def test_pages_tell_everything_once_in_the_order_of_the_names(self, era, size):
+        async def main():
+            mounts = (far_server(page_size=2), "b"), (far_server(), "a")
+            async with m.Client(mounting(*mounts, page_size=size), revision=era) as c:
+                names, cursor = [], {}
+                while cursor is not None:
+                    answer = await c.request("tools/list", cursor)
+                    assert len(answer["tools"]) <= size
+                    names += [tool["name"] for tool in answer["tools"]]
+                    cursor = {"cursor": answer["nextCursor"]} if "nextCursor" in answer else None
+                assert names == sorted({*names}) and len(names) == 13
+                with pytest.raises(m.RemoteError, match="invalid cursor"):
+                    await c.request("tools/list", {"cursor": "x"})
+
+        run(main())
+
+    @pytest.mark.parametrize("far", [V4, V5])
+    def test_a_list_is_asked_for_once_until_it_changes(self, far):
+        async def main():
+            theirs, asked = far_server(), []
+
+            @theirs.middleware
+            async def count(ctx, call_next):
+                asked.append(ctx.method)
+                return await call_next(ctx)
+
+            app = mounting((theirs, "far", {"revision": far}), page_size=1)
+            async with m.Client(app, cache=False) as c:
+                await asyncio.gather(c.list_tools(), c.list_tools())
+                await c.list_tools()
+                assert asked.count("tools/list") == 1
+                theirs.tools_changed()
+                await eventually(lambda: not next(iter(app.mounts.by_prefix["far"].far_ends.values())).lists)
+                await c.list_tools()
+                assert asked.count("tools/list") == 2
+
+        run(main())
+
+    def test_a_server_without_prompts_has_none_here(self):
+        async def main():
+            theirs = m.Server()
+            theirs.add_tool(len, name="len", input_schema={"type": "object"})
+            async with m.Client(mounting((theirs, "far"))) as c:
+                assert [x["name"] for x in await c.list_prompts()] == ["question"]
+                assert await c.list_resources() == [] == await c.list_templates()
+
+        run(main())
+
+    def test_a_slow_server_is_left_out_until_it_answers(self, monkeypatch, caplog):
+        monkeypatch.setattr(m, "MOUNT_SECONDS", 0.2)
+
+        async def main():
+            theirs, gate, heard = far_server(), asyncio.Event(), []
+
+            @theirs.middleware
+            async def slow(ctx, call_next):
+                await gate.wait()
+                return await call_next(ctx)
+
+            app = mounting((theirs, "slow", {"revision": V4}), (far_server(), "fast"))
+            changed = {"on_tools_changed": lambda: heard.append(1)}
+            async with m.Client(app, revision=V4, **changed) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert {"own", "fast__add"} <= {*names}
+                assert not [name for name in names if name.startswith("slow")]
+                await c.list_tools()
+                gate.set()
+                assert await c.call("slow__add", {"a": 1}) == 1
+                await eventually(lambda: heard)
+                assert "slow__add" in [tool["name"] for tool in await c.list_tools()]
+
+        run(main())
+        told = [text for text in caplog.messages if "left out" in text]
+        assert told == ["the server 'far' is left out of the lists: no answer within 0.2 seconds"]
+
+    def test_a_server_that_lists_nonsense_is_left_out(self, caplog):
+        async def main():
+            liar = [sys.executable, "-c", CLI_LIAR, '{"tools": [{}]}']
+            app = mounting((liar, "liar"), (far_server(), "far"))
+            async with m.Client(app) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert {"own", "far__add"} <= {*names} and "liar" not in str(names)
+
+        run(main())
+        assert "is left out of the lists" in caplog.text
+
+
+class TestComingAndGoing:
+    """A server that is away is an error of its tools, and of nothing else."""
+
+    @pytest.mark.parametrize("near", [V4, V5])
+    def test_a_command_that_is_not_there_spoils_nothing_else(self, near, caplog):
+        async def main():
+            app = mounting((["no-such-program-anywhere"], "gone"), (far_server(), "far"))
+            async with m.Client(app, revision=near) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert {"own", "far__add"} <= {*names} and "gone" not in str(names)
+                for name in ("gone__add", "gone__x"):
+                    with pytest.raises(m.RemoteError, match="cannot start 'no-such-program"):
+                        await c.call(name)
+                with pytest.raises(m.RemoteError, match="no-such-program-anywhere"):
+                    await c.read("gone+x://a")
+                assert await c.call("far__add", {"a": 1}) == 1
+                subscription = await c.listen(tools=True)
+                await subscription.close()
+
+        run(main())
+        assert "the server 'no-such-program-anywhere' is left out" in caplog.text
+
+    @pytest.mark.parametrize("near", [V4, V5])
+    def test_a_server_that_dies_in_a_call_is_started_again_by_the_next_one(self, near, tmp_path):
+        path = tmp_path / "mortal.py"
+        path.write_text(
+            f"import os, sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite\n"
+            "app = mcp_lite.Server('mortal')\n"
+            "@app.tool\ndef pid() -> int:\n    return os.getpid()\n"
+            "@app.tool\ndef die() -> int:\n    print('oops', file=sys.stderr); os._exit(7)\n"
+            "app.run()\n"
+        )
+
+        async def main():
+            app = mounting((str(path), "m"), (far_server(), "far"))
+            async with m.Client(app, revision=near) as c:
+                first = await c.call("m__pid")
+                with pytest.raises(m.RemoteError, match="exited with status 7"):
+                    await c.call("m__die")
+                assert await c.call("far__add", {"a": 1}) == 1
+                assert await c.call("m__pid") != first
+                assert "m__pid" in [tool["name"] for tool in await c.list_tools()]
+
+        run(main(), seconds=40)  # which sees that no child is left
+
+    def test_nothing_is_connected_before_it_is_needed(self, tmp_path):
+        async def main():
+            app = mounting((["no-such-program-anywhere"], "gone"))
+            async with m.Client(app) as c:
+                assert await c.call("own") == "mine"
+                assert not app.mounts.by_prefix["gone"].far_ends
+
+        run(main())
+
+    def test_one_lifespan_opens_and_closes_all(self):
+        told = []
+
+        def lifespan(name):
+            @contextlib.asynccontextmanager
+            async def manage(server):
+                told.append(f"open {name}")
+                yield name
+                told.append(f"close {name}")
+
+            return manage
+
+        async def main():
+            inner = m.Server("in", lifespan=lifespan("inner"))
+            app = m.Server("out", lifespan=lifespan("outer"))
+
+            @app.tool
+            def value(ctx: m.Context) -> str:
+                return ctx.lifespan
+
+            app.mount(inner, "in")
+            async with m.Client(app) as c:
+                assert told == ["open outer", "open inner"]
+                assert await c.call("value") == "outer"
+                await c.list_tools()
+            assert told == ["open outer", "open inner", "close inner", "close outer"]
+
+        run(main())
+
+
+class TestCollisions:
+    """What could be of two is an error at the start, which names both."""
+
+    def test_two_mounts_have_two_prefixes(self):
+        app = mounting((["one"], "a"))
+        with pytest.raises(ValueError, match="'one' and the server 'two words' have the same prefix, 'a'"):
+            app.mount(["two", "words"], "a")
+
+    @pytest.mark.parametrize("early", [True, False])
+    @pytest.mark.parametrize("kind", ["tool", "prompt", "resource", "template"])
+    def test_a_name_of_ours_with_the_prefix_of_a_mount(self, early, kind):
+        app = m.Server("all")
+
+        def register():
+            if kind == "tool":
+                app.add_tool(lambda: 1, name="far__x")
+            elif kind == "prompt":
+                app.add_prompt(lambda: 1, name="far__x")
+            else:
+                uri = "ui://far+x" if kind == "resource" else "far+x://{name}"
+                app.add_resource(uri, lambda name="": name, name="x")
+
+        async def main():
+            if early:
+                register()
+                app.mount(["x"], "far")
+            else:
+                app.mount(["x"], "far")
+                register()
+                async with app.lifespan_open():
+                    pass
+
+        with pytest.raises(ValueError, match=r"far.+x.* has the prefix of the server 'x'"):
+            run(main())
+
+    def test_a_mount_without_a_prefix_is_compared_at_the_start(self):
+        async def main(theirs, *mounts):
+            app = mounting((theirs, ""), *mounts)
+            async with app.lifespan_open():
+                pass
+
+        theirs = m.Server("other")
+        theirs.add_tool(lambda: 1, name="own")
+        with pytest.raises(ValueError, match="this server and the server 'other' both have the tool 'own'"):
+            run(main(theirs))
+        theirs = m.Server("other")
+        theirs.add_tool(lambda: 1, name="a__x")
+        with pytest.raises(ValueError, match="'a__x' of the server 'other' has the prefix of the server 'y'"):
+            run(main(theirs, (["y"], "a")))
+
+    def test_what_cannot_be_compared_yet_is_told(self, caplog):
+        async def main():
+            async with m.Client(mounting((["no-such-program-anywhere"], ""))) as c:
+                assert await c.call("own") == "mine"
+
+        run(main())
+        assert "are not compared with others: cannot start" in caplog.text
+
+    def test_a_server_is_no_part_of_itself(self):
+        one, two = m.Server("one"), m.Server("two")
+        one.mount(two, "two")
+        for app, part in ((one, one), (two, one)):
+            with pytest.raises(ValueError, match="a part of itself"):
+                app.mount(part, "x")
+
+    def test_it_is_mounted_before_the_server_serves(self):
+        async def main():
+            app = m.Server()
+            async with m.Client(app):
+                with pytest.raises(RuntimeError, match="before this one serves"):
+                    app.mount(m.Server(), "x")
+
+        run(main())
+
+    def test_an_option_that_the_target_does_not_have_is_refused_at_once(self):
+        with pytest.raises(TypeError, match="no option 'headers'"):
+            m.Server().mount(["x"], "x", headers={})
+
+
+class TestConfigurations:
+    """The `mcp.json` of applications."""
+
+    @pytest.mark.parametrize(
+        "text, value",
+        [
+            ("$X ${X}", "$X 1"), ("${env:X}", "1"), ("${X:-2}${NONE:-2}", "12"),
+            ("${EMPTY:-2}${EMPTY}", "2"), ("${NONE:-}", ""), ("${NONE:-a:-b}", "a:-b"),
+            ("${NEST}", "${X}"), ("a$", "a$"),
+        ],
+    )  # fmt: skip
+    def test_variables_are_filled_in_once(self, text, value):
+        assert m.expand(text, {"X": "1", "EMPTY": "", "NEST": "${X}"}) == value
+
+    @pytest.mark.parametrize(
+        "text, why",
+        [("${NONE}", "the variable NONE is not set"), ("${env:NONE}", "NONE is not set"),
+         ("${input:key}", "only the application"), ("${workspaceFolder}", "workspaceFolder"),
+         ("${}", "only the application")],
+    )  # fmt: skip
+    def test_what_nobody_can_fill_in_is_an_error_that_names_it(self, text, why):
+        with pytest.raises(ValueError, match=f"the server 'a': .*{why}"):
+            m.read_entry("a", {"command": text}, {})
+
+    @pytest.mark.parametrize(
+        "entry, read",
+        [
+            ({"command": "x"}, (["x"], {})),
+            ({"type": "stdio", "command": "x", "args": ["${V}", "b c"], "env": {"K": "${V}"},
+              "cwd": "/${V}", "disabled": False, "timeout": 5},
+             (["x", "v", "b c"], {"env": {"K": "v"}, "cwd": "/v"})),
+            ({"url": "https://${V}/mcp", "headers": {"A": "Bearer ${V}"}},
+             ("https://v/mcp", {"headers": {"A": "Bearer v"}})),
+            ({"type": "http", "url": "https://h"}, ("https://h", {})),
+            ({"type": "sse", "url": "https://h"}, ("https://h", {})),
+            ({"serverUrl": "https://h"}, ("https://h", {})),
+            ({"httpUrl": "https://h"}, ("https://h", {})),
+        ],
+    )  # fmt: skip
+    def test_an_entry_is_a_target_with_options(self, entry, read):
+        assert m.read_entry("a", entry, {"V": "v"}) == read
+
+    @pytest.mark.parametrize(
+        "entry",
+        [None, [], "x", {}, {"args": []}, {"command": 5}, {"command": "x", "args": "y"},
+         {"command": "x", "args": [1]}, {"command": "x", "env": {"K": 1}}, {"url": 5},
+         {"type": "stdio", "url": "https://h"}, {"type": "ws", "url": "https://h"},
+         {"type": 5, "command": "x"}, {"url": "https://h", "headers": ["A"]},
+         {"type": "http", "command": "x"}],
+    )  # fmt: skip
+    def test_an_entry_that_makes_no_sense_is_named(self, entry):
+        with pytest.raises(ValueError, match="the server 'a': "):
+            m.read_entry("a", entry, {})
+
+    @pytest.mark.parametrize("doc", [{}, {"mcpServers": []}, {"mcpServers": {}}, {"servers": 1}])
+    def test_a_configuration_names_servers(self, doc):
+        with pytest.raises(ValueError, match="a configuration names servers"):
+            m.servers_of(doc)
+
+    def test_files_of_other_applications_have_other_names(self):
+        for key in ("mcpServers", "servers", "context_servers"):
+            off = {"command": "y", "disabled": True}
+            assert m.servers_of({"inputs": [], key: {"a": {"command": "x"}, "b": off}}) == {
+                "a": {"command": "x"}
+            }
+
+    def test_a_client_of_one_server_uses_it_as_it_is(self, shop, monkeypatch):
+        monkeypatch.setenv("PLACE", str(shop))
+        entry = {"command": sys.executable, "args": ["${PLACE}"], "env": {"COLOUR": "red"}}
+
+        async def main():
+            async with m.Client({"mcpServers": {"Shop": entry}}) as c:
+                assert c.server_info["name"] == "shop"
+                assert await c.call("add", {"a": 1}) == 1
+
+        run(main())
+
+    def test_a_client_of_several_has_them_all_by_their_names(self, shop):
+        async def main():
+            async with far_server().http(port=0) as server:
+                doc = {"mcpServers": {
+                    "My Shop_1": {"command": sys.executable, "args": [str(shop)]},
+                    "far": {"type": "http", "url": server.url},
+                    "gone": {"command": "no-such-program-anywhere"},
+                }}  # fmt: skip
+                async with m.Client(doc, elicit=lambda message, schema: message[0]) as c:
+                    names = [tool["name"] for tool in await c.list_tools()]
+                    assert {"my-shop-1__add", "far__add"} <= {*names}
+                    assert await c.call("my-shop-1__add", {"a": 1}) == 1
+                    assert await c.call("far__name") == "F L"
+                    with pytest.raises(m.RemoteError, match="no-such-program"):
+                        await c.call("gone__add")
+
+        run(main())
+
+    def test_names_that_become_the_same_are_an_error(self):
+        async def main():
+            doc = {"mcpServers": {"a b": {"command": "x"}, "A-B": {"command": "y"}}}
+            with pytest.raises(ValueError, match="'x' and the server 'y' have the same prefix, 'a-b'"):
+                async with m.Client(doc):
+                    pass
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "name, prefix",
+        [("github", "github"), ("My_Server 2", "my-server-2"), ("2nd", "s2nd"), ("ä", "s"),
+         ("a" * 30, "a" * 20), ("a" * 19 + " b", "a" * 19)],
+    )  # fmt: skip
+    def test_any_name_gives_a_prefix(self, name, prefix):
+        assert m.prefix_for(name) == prefix
+        assert m.Names(prefix).prefix == prefix
+
+
+###############################################################################
 # T56. The command line
 ###############################################################################
 
