@@ -2298,7 +2298,7 @@ class LoopWatch:
 ###############################################################################
 # 8. Channels
 ###############################################################################
-# Uses sections 1 to 3 and 7.
+# Uses sections 1 to 3, 5 and 7.
 #
 # Problem.  A conversation needs a channel. The channel should know nothing of what it carries.
 #           Much may be said at once to a reader who is slow.
@@ -18130,7 +18130,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 ###############################################################################
 # 50. The far end
 ###############################################################################
-# Uses sections 1 to 7, 16 to 18, 22, 23, 27 to 29 and 49.
+# Uses sections 1 to 8, 16 to 18, 22, 23, 27 to 29 and 49.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
@@ -18956,7 +18956,7 @@ class ProxyServer(Server):
 ###############################################################################
 # 52. Mounting
 ###############################################################################
-# Uses sections 1 to 4.
+# Uses sections 1 to 4, 7, 8, 16, 22 to 24, 27 to 29, 43 and 49 to 51.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
