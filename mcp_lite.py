@@ -13705,10 +13705,10 @@ class Entrance:
         tokens = [token] if isinstance(token, str) else token
         if tokens is not None and not isinstance(tokens, dict):
             tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
-        self.tokens: Mapping[str, Any] = tokens or {}
+        # A principal without a stable key is an error at the start.
+        self.tokens = {token.encode(): Identity(principal, owner_of(principal, key))
+                       for token, principal in (tokens or {}).items()}  # fmt: skip
         self.closed = tokens is not None or verify is not None
-        for principal in self.tokens.values():
-            owner_of(principal, key)  # one without a stable key is an error at the start
 
     async def identify(self, headers: Mapping[str, str], query: str) -> Identity:
         """Return whose token a request has; ProtocolError 401 without a right one."""
@@ -13717,13 +13717,13 @@ class Entrance:
         token = bearer_of(headers)
         if token is not None:
             # All are compared, each in constant time: how long it takes says nothing.
-            same = [who for known, who in self.tokens.items()
-                    if compare_digest(known.encode(), token.encode())]  # fmt: skip
-            if not same and self.verify is not None:
-                principal = await _maybe_await(self.verify(token))
-                same = [] if principal is None else [principal]
+            given = token.encode()
+            same = [who for known, who in self.tokens.items() if compare_digest(known, given)]
             if same:
-                return Identity(same[0], owner_of(same[0], self.key))
+                return same[0]
+            principal = await _maybe_await(self.verify(token)) if self.verify else None
+            if principal is not None:
+                return Identity(principal, owner_of(principal, self.key))
         raise ProtocolError("a valid bearer token is needed", http_status=401)
 
     def wants(self, scope: str, principal: Any) -> dict[str, str]:
@@ -13837,7 +13837,8 @@ class Endpoint:
             if who is not ANYBODY:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
-                headers = {key: headers[key] for key in headers if key != "authorization"}
+                headers = dict(headers)
+                headers.pop("authorization", None)
             caller = Caller(headers, who.principal, who.owner, request.address, request.scheme)
             await methods[method](request, response, caller)
         except ProtocolError as exc:
@@ -13877,10 +13878,11 @@ class Endpoint:
         method, headers, where = request.method, request.headers, request.path.rstrip("/")
         self.check_host(method, where, headers)
         try:
-            known = method in self.methods_at(where)  # who only asks what there is, is not asked
-            if known and self.entrance.closed and (method, where) not in self.public:
-                return await self.entrance.identify(headers, request.query)
-            return ANYBODY
+            methods, entrance = self.methods_at(where), self.entrance
+            # Who only asks what there is, is not asked.
+            if not entrance.closed or method not in methods or (method, where) in self.public:
+                return ANYBODY
+            return await entrance.identify(headers, request.query)
         except ProtocolError as exc:
             if "origin" in headers:  # a page must be able to read why
                 exc.headers = {**exc.headers, **cors_headers(headers["origin"])}
@@ -13900,11 +13902,12 @@ class Endpoint:
 
     def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
         """Return what serves a path, by method."""
-        if where not in self.routes:
+        methods = self.routes.get(where)
+        if methods is None:
             there = where[:100] or "/"
             hint = f": the endpoint is at {self.path!r}"
             raise ProtocolError(f"nothing is at {there!r}{hint}", http_status=404)
-        return self.routes[where]
+        return methods
 
     async def _other(
         self, method: str, methods: Iterable[str], request: HTTPRequest, response: Response
@@ -17696,6 +17699,7 @@ CACHE_SECONDS = 60.0  # for which a token is right without a second look, even i
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
 ANY_SERVER = "(any server)"  # the audience of tokens that are for no server in particular
+NO_SCOPES: frozenset[str] = frozenset()
 RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
 
 
@@ -17891,6 +17895,12 @@ def introspection(
 # The guard.
 
 
+@functools.lru_cache(maxsize=128)  # clients repeat theirs; the decoder knows as many whole heads
+def hashed(authorization: str) -> bytes:
+    """Return what is kept of an Authorization header that was found right."""
+    return digest("256", authorization.encode())
+
+
 class Guard(Entrance):
     """Lets requests in: `app.run("http", auth=Guard(...))`, or the same for ASGI.
 
@@ -17918,6 +17928,7 @@ class Guard(Entrance):
         self.url, self.judge_token, self.issuers = resource_url or "", verify, list(issuers)
         self.scopes, self.offered, self.expand = list(scopes), list(offered), expand
         self.documentation = documentation
+        #: by the hash of a header: until when its token needs no judge, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
     def challenge(self, error: str = "", scope: str | None = None) -> dict[str, str]:
@@ -17939,32 +17950,40 @@ class Guard(Entrance):
         token = bearer_of(headers)
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
             raise Refused("a token is needed", 401, self.challenge())
-        if re.search("[ ,]", token) or re.search("(?:^|&)access_token=", query):
+        twice = " " in token or "," in token
+        if twice or (query and re.search("(?:^|&)access_token=", query)):
             problem = "one token, in one Authorization header"
             raise Refused(problem, 400, self.challenge("invalid_request"))
         return token
 
-    def known(self, headers: Mapping[str, str], query: str = "") -> Identity | None:
-        """Return whose a token is that was judged a moment ago, else None; Refused without one."""
-        found = self.cache.get(digest("256", self.token_of(headers, query).encode()))
+    def known(self, authorization: str) -> Identity | None:
+        """Return whose token a header has that was judged a moment ago, else None."""
+        found = self.cache.get(hashed(authorization))
         return found[1] if found is not None and found[0] > time.time() else None
 
     async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
         """Return whose token a request has; Refused if it is not right, or may do nothing here."""
-        who = self.known(headers, query)
+        authorization = headers.get("authorization", "")
+        token = self.token_of(headers, query) if query else ""
+        who = self.known(authorization)
         if who is None:
-            token = self.token_of(headers)
-            principal = await self.judge(token)
-            who = Identity(principal, owner_of(principal, self.key))
-            ends = getattr(principal, "expires_at", None)
-            until = min(time.time() + CACHE_SECONDS, NEVER if ends is None else ends)
-            self.cache[digest("256", token.encode())] = (until, who)
-            self.cache.move_to_end(digest("256", token.encode()))
-            if len(self.cache) > MAX_CACHED_TOKENS:
-                self.cache.popitem(last=False)
-        if not set(self.scopes) <= getattr(who.principal, "scopes", frozenset()):
+            who = await self.meet(authorization, token or self.token_of(headers))
+        if self.scopes and not getattr(who.principal, "scopes", NO_SCOPES).issuperset(self.scopes):
             problem = "the token has too little scope"
             raise Refused(problem, 403, self.wants("", who.principal))
+        return who
+
+    async def meet(self, authorization: str, token: str) -> Identity:
+        """Return whose a new token is, and remember it; Refused if it is not right."""
+        principal = await self.judge(token)
+        who = Identity(principal, owner_of(principal, self.key))
+        ends = getattr(principal, "expires_at", None)
+        until = min(time.time() + CACHE_SECONDS, NEVER if ends is None else ends)
+        name = hashed(authorization)
+        self.cache[name] = (until, who)
+        self.cache.move_to_end(name)
+        if len(self.cache) > MAX_CACHED_TOKENS:
+            self.cache.popitem(last=False)
         return who
 
     async def judge(self, token: str) -> Any:

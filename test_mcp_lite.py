@@ -18054,18 +18054,18 @@ class TestGuard:
 
         async def main():
             guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
-            assert guard.known(headers) is None
+            assert guard.known("Bearer t") is None
             for _ in range(3):
                 assert (await guard.identify(headers)).principal.subject == "alice"
-            assert judged == ["t"] and guard.known(headers).principal.subject == "alice"
+            assert judged == ["t"] and guard.known("Bearer t").principal.subject == "alice"
             now[0] += m.CACHE_SECONDS
-            assert guard.known(headers) is None
+            assert guard.known("Bearer t") is None
             await guard.identify(headers)
             assert judged == ["t", "t"]
             now[0] = 1089.9
-            assert guard.known(headers)
+            assert guard.known("Bearer t")
             now[0] = 1090.0  # never past its expiry
-            assert guard.known(headers) is None
+            assert guard.known("Bearer t") is None
             assert b"t" not in guard.cache and all(len(key) == 32 for key in guard.cache)
 
         run(main())
@@ -18078,8 +18078,8 @@ class TestGuard:
             for number in range(5):
                 await guard.identify({"authorization": f"Bearer {number}"})
                 assert len(guard.cache) == min(number + 1, 3)
-            assert guard.known({"authorization": "Bearer 0"}) is None
-            assert guard.known({"authorization": "Bearer 4"})
+            assert guard.known("Bearer 0") is None
+            assert guard.known("Bearer 4")
 
         run(main())
 
