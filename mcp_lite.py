@@ -7330,11 +7330,12 @@ class Conversation:
             self.readiness = self.readiness or self.loop.create_future()
             await asyncio.shield(self.readiness)
 
-    def end_feeds(self) -> None:
-        """End the subscriptions of this client: nothing else would."""
-        for feed in list(self.server.feeds):
-            if feed.ctx.conversation is self:
-                feed.end()
+    def end_feeds(self) -> int:
+        """End the subscriptions of this client, since nothing else would; return their number."""
+        feeds = [feed for feed in list(self.server.feeds) if feed.ctx.conversation is self]
+        for feed in feeds:
+            feed.end()
+        return len(feeds)
 
     def client_of(self, caller: Caller) -> str:
         """Return the key under which the client's share of everything is counted."""
@@ -7406,7 +7407,7 @@ class StdioOptions(typing.TypedDict, total=False):
     max_message_bytes: int
 
 
-class ASGIOptions(typing.TypedDict, total=False):
+class EndpointOptions(typing.TypedDict, total=False):
     """Options of serving over HTTP, whoever listens."""
 
     path: str  # of the endpoint
@@ -7423,11 +7424,18 @@ class ASGIOptions(typing.TypedDict, total=False):
     max_sessions: int
     trusted_proxies: str | Iterable[str]  # addresses and networks that may say who the client is
     legacy_sse: bool  # whether the transport of the first revision is served, too
+    healthz: bool  # whether there are pages for probes: /healthz and /readyz
     max_body: int  # bytes
     grace: float  # seconds that running requests get when the server is to end
 
 
-class HTTPOptions(ASGIOptions, total=False):
+class ASGIOptions(EndpointOptions, total=False):
+    """Options of serving under an ASGI server."""
+
+    signals: bool  # drain when SIGINT or SIGTERM comes, before the ASGI server hears of it
+
+
+class HTTPOptions(EndpointOptions, total=False):
     """Options of serving over HTTP on a port of ours."""
 
     host: str
@@ -9108,7 +9116,9 @@ def nobody_writes(fd: int) -> bool:
     return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
-async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> bool:
+async def until_signalled(
+    work: Awaitable[None], stop: Callable[[], None], grace: float = GRACE_SECONDS
+) -> bool:
     """Await `work`, and return whether a signal came meanwhile.
 
     SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
@@ -9123,14 +9133,14 @@ async def until_signalled(work: Awaitable[None], stop: Callable[[], None]) -> bo
 
     def begin_to_end() -> None:
         stop()
-        loop.call_later(GRACE_SECONDS * 1.5, task.cancel)  # the last half is for cleaning up
+        loop.call_later(grace + GRACE_SECONDS / 2, task.cancel)  # and as much for cleaning up
 
     def on_signal(number: int, frame: Any) -> None:
         # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
         if caught:
             os._exit(128 + number)  # the shells' convention for death by a signal
         caught.append(number)
-        watchdog.begin(GRACE_SECONDS * 2, 128 + number)
+        watchdog.begin(grace + GRACE_SECONDS, 128 + number)
         loop.call_soon_threadsafe(begin_to_end)
 
     former: dict[int, Any] = {}
@@ -12981,7 +12991,8 @@ class Listener:
         self.connections: set[Connection] = set()
         self.addresses: dict[str, int] = {}  # how many connections from each
         self.tasks = Tasks()
-        self.stopping = False
+        #: whether each connection ends with its answer; whether there are to be no others
+        self.stopping = self.closed = False
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.unfinished = 0  # bytes of bodies that are not complete
         self.date = b""  # its header line
@@ -13021,7 +13032,7 @@ class Listener:
         """Count a new connection in; return False if there are too many."""
         address = connection.address
         same = self.addresses.get(address, 0)
-        if self.stopping or len(self.connections) >= MAX_CONNECTIONS:
+        if self.closed or len(self.connections) >= MAX_CONNECTIONS:
             return False
         many = address == "local" or is_loopback(address) or self.may_be_many(address)
         if same >= MAX_CONNECTIONS_PER_HOST and not many:
@@ -13048,12 +13059,17 @@ class Listener:
             connection.expire(now)
         self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def close(self) -> None:
-        """Take no new connections and no new requests."""
+    def wind_down(self) -> None:
+        """Let each connection end with its next answer. New ones still come, to be told so."""
         if self._uds is not None and not self.stopping:  # a successor may listen there in a moment
             with contextlib.suppress(OSError):
                 os.unlink(self._uds)
         self.stopping = True
+
+    def close(self) -> None:
+        """Take no new connections and no new requests."""
+        self.wind_down()
+        self.closed = True
         self._server.close()
         for connection in list(self.connections):
             if connection.response is None:
@@ -13750,6 +13766,8 @@ class Entrance:
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
 PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
+COME_BACK_SECONDS = 2  # until whom we turn away should try again: by then a balancer knows better
+PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 
 class Endpoint:
@@ -13758,7 +13776,8 @@ class Endpoint:
     `local` says that only this machine can reach us. `token`, `verify` and `key` say who may come
     in, see Entrance; `auth` is another one. All ids of sessions begin with `session_prefix`, by
     which a balancer finds the process that has them. `trusted_proxies` are believed when they say
-    for whom they speak, see Proxies.
+    for whom they speak, see Proxies. `healthz` adds two pages for probes: /healthz says that we
+    live, and /readyz that we take on work.
     """
 
     def __init__(
@@ -13769,6 +13788,7 @@ class Endpoint:
         auth: Entrance | None = None, sessions: bool = True, legacy_sse: bool = True,
         session_seconds: float = SESSION_SECONDS, max_sessions: int = MAX_SESSIONS,
         session_prefix: str = "", trusted_proxies: str | Iterable[str] = (),
+        healthz: bool = False,
     ) -> None:  # fmt: skip
         # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
         if not re.fullmatch(r"[\x21-\x7e]*", session_prefix):
@@ -13783,6 +13803,7 @@ class Endpoint:
         self.sessions = SessionTable(max_sessions, session_prefix)
         self.kept = KeptBytes()
         self.modern = ModernClients(self)
+        self.passing: set[HTTPSession] = set()  # of running requests, where no session is kept
         self.streams: set[EventStream] = set()  # that somebody reads
         #: streams that end with a token: when (a time of day), and how
         self.expiring: dict[Response, tuple[float, Callable[[], None]]] = {}
@@ -13801,6 +13822,11 @@ class Endpoint:
             self.routes.update({"/sse": {"GET": pair.open}, "/messages": {"POST": pair.post}})
         self.public: set[tuple[str, str]] = set()
         self.any_host: set[tuple[str, str]] = set()
+        #: whether new work is turned away, because the server is to end
+        self.draining = False
+        if healthz:
+            self._add_page("GET", "/healthz", Route(self.healthz, True, True))
+            self._add_page("GET", "/readyz", Route(self.readyz, True, True))
         for (method, where), route in server.routes.items():
             self._add_page(method, where.rstrip("/"), route)
         for where, page in self.entrance.pages(self.path, local).items():
@@ -13936,6 +13962,7 @@ class Endpoint:
         check_json(headers)
         check_accept(headers, JSON_TYPE, EVENT_TYPE)
         msg = decode(request.body)
+        self.check_open(msg)
         if self.is_modern(headers, msg):
             await self.post_modern(msg, response, caller)
             return
@@ -13944,15 +13971,28 @@ class Endpoint:
         session = self.find(caller, header_revision(headers), opening)
         peer = session.conversation.peer
         peer.show("<", msg)
-        if kind is REQUEST:
-            await self._serve(msg, Reply(session, response, caller))
+        if not self.stateful:
+            self.passing.add(session)
+        try:
+            if kind is REQUEST:
+                await self._serve(msg, Reply(session, response, caller))
+            elif kind is None:
+                await self.post_batch(msg, session, response, caller)
+            else:
+                peer.dispatch(msg, _nowhere, caller)
+                await response.send(202, {})
             if opening and session.conversation.session.state is START:
                 await session.end()  # the handshake failed
-        elif kind is None:
-            await self.post_batch(msg, session, response, caller)
-        else:
-            peer.dispatch(msg, _nowhere, caller)
-            await response.send(202, {})
+        finally:
+            self.passing.discard(session)
+
+    def check_open(self, msg: JSON = None) -> None:
+        """Raise ProtocolError 503 for a message that begins new work, if we are to end."""
+        batch = msg if type(msg) is list else [msg]
+        if self.draining and (msg is None or any(map(wants_answer, batch))):
+            exc = ProtocolError(SHUTTING_DOWN, TOO_BUSY, http_status=503)
+            exc.headers = {"retry-after": str(COME_BACK_SECONDS)}
+            raise exc
 
     async def post_modern(self, msg: Msg, response: Response, caller: Caller) -> None:
         """Take a message that needs no session."""
@@ -14098,6 +14138,7 @@ class Endpoint:
             problem = ProtocolError("this revision has no GET", http_status=405)
             await self.refuse(response, problem, {"allow": "POST, OPTIONS"})
             return
+        self.check_open()
         session = self.session_of(request.headers.get(SESSION_HEADER), caller)
         last_id = request.headers.get("last-event-id")
         if last_id is not None:
@@ -14138,6 +14179,14 @@ class Endpoint:
             value = await _maybe_await(await self.pages.run(fn, request))
         status, headers, body = read_page(value)
         await response.send(status, headers, body)
+
+    async def healthz(self, request: HTTPRequest) -> Any:
+        """Say that this process lives: it has answered."""
+        return 200, PROBE_HEADERS, "ok\n"
+
+    async def readyz(self, request: HTTPRequest) -> Any:
+        """Say whether new work is taken on."""
+        return (503, PROBE_HEADERS, "draining\n") if self.draining else (200, PROBE_HEADERS, "ok\n")
 
     # Time.
 
@@ -14186,18 +14235,33 @@ class Endpoint:
             await asyncio.wait([self.on_quiet], timeout=until - self.loop.time())
             self.on_quiet = None
 
-    async def close(self, grace: float = 0) -> None:
-        """Let running requests finish within the grace period; end all streams and sessions."""
-        self.modern.conversation.end_feeds()
-        sessions: list[HTTPSession] = [*self.sessions.values(), self.modern]
-        for kept in self.sessions.values():
-            if isinstance(kept.listening, KeptStream):
-                await kept.listening.end()
+    async def drain(self, grace: float = 0) -> None:
+        """Turn away new work, end what only listens, and let running requests finish within the
+        grace period. The others are answered with an error. Then all sessions end."""
+        first, self.draining = not self.draining, True
+        feeds = self.modern.conversation.end_feeds()
+        streams, kept = len(self.streams), len(self.sessions)
+        sessions: list[HTTPSession] = [*self.sessions.values(), *self.passing, self.modern]
+        running = sum(len(each.conversation.peer.incoming) for each in sessions) - feeds
+        for session in list(self.sessions.values()):
+            if isinstance(session.listening, KeptStream):
+                await session.listening.end()
         until = self.loop.time() + grace
         await self.quiet(sessions, grace)
         await self.tasks.drain(max(0, until - self.loop.time()))
-        for session in [*self.sessions.values(), self.modern]:
-            await session.end(SHUTTING_DOWN)
+        cut = sum(len(each.conversation.peer.incoming) for each in sessions)
+        for each in sessions:
+            await each.end(SHUTTING_DOWN)
+        if first:
+            logger.log(
+                logging.WARNING if cut else logging.INFO,
+                "%s is shut down: of %d running requests %d were cut off; %d streams and %d "
+                "sessions have ended", self.server.name, running, cut, streams, kept,
+            )  # fmt: skip
+
+    async def close(self, grace: float = 0) -> None:
+        """Drain, and end everything that is left."""
+        await self.drain(grace)
         await self.tasks.close()
         self.pages.close()
         if self._sweeper is not None:
@@ -14219,6 +14283,7 @@ class PairRoutes:
         if response.lost:
             return
         endpoint = self.endpoint
+        endpoint.check_open()
         session = endpoint.open_session(PairSession, caller)
         response.on_lost = functools.partial(endpoint.end_soon, session)
         where = f"{request.root}/messages?session_id={session.id}"
@@ -14233,6 +14298,8 @@ class PairRoutes:
         check_json(request.headers)
         id = parse_params(request.query.split("&")).get("session_id", "")
         session = self.endpoint.session_of(id, caller)
+        if self.endpoint.draining:
+            self.endpoint.check_open(decode(request.body))
         if isinstance(session, PairSession):
             await session.room()  # who does not read answers asks nothing more
         session.conversation.peer.receive(request.body, session.announce, caller)
@@ -14373,8 +14440,10 @@ class HTTPServer:
     async def __aexit__(self, *exc: Any) -> None:
         until = self.endpoint.loop.time() + self.grace
         try:
+            self.listener.wind_down()
+            await self.endpoint.drain(self.grace)
             self.listener.close()
-            await self.endpoint.close(self.grace)
+            await self.endpoint.close(max(0, until - self.endpoint.loop.time()))
         finally:
             await self.listener.stop(max(0, until - self.endpoint.loop.time()))
             await self._stack.aclose()
@@ -14384,18 +14453,19 @@ async def serve_http(
     app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
 ) -> None:
     """Serve on a port until cancelled or, with `signals`, until one comes."""
-    end = asyncio.Event()
+    end, server = asyncio.Event(), HTTPServer(app, **options)
 
-    async def ended() -> None:
-        await end.wait()
-
-    async with HTTPServer(app, **options) as running:
-        ready(running.url)
-        if signals:
-            print(f"{app.name} serves {running.url}", file=sys.stderr)
-            await until_signalled(ended(), end.set)
-        else:
+    async def serving() -> None:
+        async with server:
+            ready(server.url)
+            if signals and not end.is_set():
+                print(f"{app.name} serves {server.url}", file=sys.stderr)
             await end.wait()
+
+    if signals:
+        await until_signalled(serving(), end.set, server.grace)
+    else:
+        await serving()
 
 
 RUNNERS["http"] = serve_http
@@ -14450,6 +14520,32 @@ class ASGIRun:
             self.endpoint = Endpoint(self.server, **self.options)
         return self.endpoint
 
+    def hear_signals(self, grace: float) -> None:
+        """Drain when a signal comes, and pass it on to whoever has listened before."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            former = signal.getsignal(number)
+            if not callable(former):  # the default, or nobody
+                continue
+
+            def on_signal(number: int, frame: Any, former: Any = former) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self.drain_soon, grace)
+                former(number, frame)
+
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(number, on_signal)
+                self.stack.callback(self._give_back, number, on_signal, former)
+
+    def _give_back(self, number: int, ours: Any, former: Any) -> None:
+        if signal.getsignal(number) is ours:
+            signal.signal(number, former)
+
+    def drain_soon(self, grace: float) -> None:
+        """Begin to drain, without waiting for it."""
+        if self.endpoint is not None and not self.endpoint.draining:
+            self.endpoint.tasks.spawn(self.endpoint.drain(grace))
+
     async def close(self, grace: float) -> None:
         """End all sessions, then the lifespan."""
         if self.endpoint is not None:
@@ -14459,15 +14555,21 @@ class ASGIRun:
 
 
 class ASGIApp:
-    """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
+    """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount.
+
+    With `signals`, it drains when SIGINT or SIGTERM comes, before the ASGI server hears of it. That
+    tells an application of its end only when all connections have ended, and those who listen
+    would end none.
+    """
 
     def __init__(
         self, server: Server, *, max_body: int = MAX_MESSAGE_BYTES, grace: float = GRACE_SECONDS,
-        **options: Any,
+        signals: bool = False, **options: Any,
     ) -> None:  # fmt: skip
-        check_kinds(ASGIApp, {"max_body": max_body, "grace": grace})
+        check_kinds(ASGIApp, {"max_body": max_body, "grace": grace, "signals": signals})
         check_options(max_body, options)
         self.server, self.options, self.max_body, self.grace = server, options, max_body, grace
+        self.signals = signals
         self._runs: dict[asyncio.AbstractEventLoop, ASGIRun] = {}
         self._warned = False
         self._unfinished = 0  # bytes of bodies that are not complete, of all requests
@@ -14500,7 +14602,24 @@ class ASGIApp:
             for old in [each for each in self._runs if each.is_closed()]:
                 del self._runs[old]
             self._runs[loop] = ASGIRun(self.server, self.options)
+            if self.signals:
+                self._runs[loop].hear_signals(self.grace)
         return self._runs[loop]
+
+    def drain(self) -> None:
+        """Begin to turn new work away, and to end what runs, in this event loop."""
+        run = self._runs.get(asyncio.get_running_loop())
+        if run is not None:
+            run.drain_soon(self.grace)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
+        """Begin and end with the application in which this is mounted: FastAPI(lifespan=...)."""
+        await self.run_here().start()
+        try:
+            yield
+        finally:
+            await self.close()
 
     async def close(self) -> None:
         """End all sessions of this event loop, and the lifespan."""

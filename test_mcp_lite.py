@@ -12918,6 +12918,58 @@ class TestPages:
         run(main())
 
 
+class TestProbes:
+    """production 6, 9 and 10: pages for probes, from an option."""
+
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_they_need_no_host_no_token_and_no_thread(self, asgi):
+        app = demo()
+
+        async def main():
+            options = {"healthz": True, "token": "t", "allowed_hosts": ["mcp.example.com"]}
+            async with contextlib.AsyncExitStack() as stack:
+                if asgi:
+                    served = await stack.enter_async_context(asgi_app(app, **options))
+                    endpoint = served.run_here().endpoint
+
+                    async def ask(method, path):
+                        return await ASGI(served, method, path, host="10.1.2.3:99").answer()
+                else:
+                    options["opened"] = False
+                    caller, server = await stack.enter_async_context(http_calling(app, **options))
+                    endpoint = server.endpoint
+
+                    async def ask(method, path):
+                        return await caller.ask(method, target=path, host="10.1.2.3:99")
+
+                endpoint.pages.close()  # no thread can be had any more
+                for path in ("/healthz", "/readyz", "/readyz/"):
+                    status, headers, body = await ask("GET", path)
+                    assert (status, body) == (200, b"ok\n") and headers["cache-control"] == "no-store"
+                assert (await ask("HEAD", "/healthz"))[0] == 200
+                endpoint.draining = True
+                assert (await ask("GET", "/readyz"))[::2] == (503, b"draining\n")
+                assert (await ask("GET", "/healthz"))[0] == 200
+
+        run(main())
+
+    def test_they_are_not_there_unless_asked_for_and_yield_to_a_page_of_the_author(self):
+        app = demo()
+
+        async def main():
+            async with http_calling(app, opened=False) as (caller, _):
+                assert await caller.status("GET", target="/readyz") == 404
+
+            @app.route("GET", "/healthz", public=True)
+            async def mine(request):
+                return "mine"
+
+            async with http_calling(app, opened=False, healthz=True) as (caller, _):
+                assert (await caller.ask("GET", target="/healthz"))[2] == b"mine"
+
+        run(main())
+
+
 class TestBoundsOverHTTP:
     """What is kept for clients who are gone, or do not read."""
 
@@ -31536,6 +31588,197 @@ async def slow() -> str:
 def fails() -> str:
     raise ValueError("the reason")
 """
+
+
+class TestDraining:
+    """A server that is to end takes on nothing new, finishes what it can, and says so."""
+
+    @contextlib.asynccontextmanager
+    async def ending(self, app, **options):
+        """Give (a caller with a session and a running call, server, the call, the end)."""
+        server = await app.http(port=0, healthz=True, **options).__aenter__()
+        async with Caller(server.url) as caller, Caller(server.url) as busy:
+            busy.headers = (await caller.open()).headers
+            call = asyncio.ensure_future(busy.post(call_of(7, "wait", {"gate": "x"})))
+            await until(lambda: "x begins" in app.log)
+            ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+            await until(lambda: server.endpoint.draining)
+            try:
+                yield caller, server, call, ending
+            finally:
+                await asyncio.wait([call, ending])
+
+    def test_new_work_is_turned_away_until_what_runs_has_ended(self):
+        app = demo()
+
+        async def main():
+            async with self.ending(app, grace=10) as (caller, _, call, ending):
+                assert (await caller.ask("GET", target="/readyz"))[0] == 503
+                status, headers, body = await caller.post(hello(), mcp_session_id=None)
+                assert (status, headers["retry-after"], headers["connection"]) == (503, "2", "close")
+                assert body["error"]["message"] == "the server is shutting down"
+                for method, msg in (("POST", call_of(8, "echo", {"text": "x"})), ("GET", b"")):
+                    assert await caller.status(method, msg) == 503
+                batch = [{"jsonrpc": "2.0", "id": 9, "method": "ping"}]
+                assert await caller.status("POST", batch, mcp_protocol_version="2025-03-26") == 503
+                modern = stateless(9, "ping")
+                assert await caller.status("POST", modern, mcp_session_id=None,
+                                           mcp_protocol_version=STATELESS, mcp_method="ping") == 503  # fmt: skip
+                # What belongs to running calls still comes in.
+                assert await caller.status("POST", INITIALIZED) == 202
+                assert not call.done() and not ending.done()
+                app.gate_of("x").set_result(None)
+                assert (await call)[2]["result"]["content"][0]["text"] == "x"
+                await ending
+
+        run(main())
+
+    def test_a_question_that_runs_is_still_answered(self):
+        app = demo()
+
+        async def main():
+            server = await app.http(port=0, grace=10).__aenter__()
+            async with Caller(server.url) as caller, Caller(server.url) as other:
+                other.headers = (await caller.open(elicitation={})).headers
+                events = await caller.events("POST", call_of(1, "ask"))
+                question = await events.message()
+                ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+                await until(lambda: server.endpoint.draining)
+                answer = {"action": "accept", "content": {"value": True}}
+                msg = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+                assert await other.status("POST", msg) == 202
+                assert (await events.message())["result"]["content"][0]["text"] == "accept True"
+                await ending
+
+        run(main())
+
+    @pytest.mark.parametrize("modern", [False, True])
+    def test_who_only_listens_is_let_go_at_once(self, modern):
+        app = demo()
+
+        async def main():
+            async with app.http(port=0, grace=10) as server, Caller(server.url) as caller:
+                if modern:
+                    msg = stateless(1, "subscriptions/listen", notifications={"toolsListChanged": True})
+                    events = await caller.events("POST", msg, mcp_protocol_version=STATELESS,
+                                                 mcp_method="subscriptions/listen")  # fmt: skip
+                    await events.message()
+                else:
+                    await caller.open()
+                    events = await caller.events("GET")
+                ending = asyncio.ensure_future(server.endpoint.drain(10))
+                rest = await events.messages()
+                assert [msg.get("id") for msg in rest] == ([1] if modern else [])
+                await ending
+
+        run(main())
+
+    @pytest.mark.parametrize("grace, level, counts", [
+        (10, "INFO", "of 1 running requests 0 were cut off; 1 streams and 1 sessions have ended"),
+        (0, "WARNING", "of 1 running requests 1 were cut off; 1 streams and 1 sessions have ended"),
+    ])  # fmt: skip
+    def test_one_line_of_the_log_has_the_counts(self, grace, level, counts, caplog):
+        app = demo()
+
+        async def main():
+            server = await app.http(port=0, grace=grace).__aenter__()
+            async with Caller(server.url) as caller, Caller(server.url) as busy:
+                busy.headers = (await caller.open()).headers
+                await caller.events("GET")
+                call = asyncio.ensure_future(busy.post(call_of(7, "wait", {"gate": "x"})))
+                await until(lambda: "x begins" in app.log)
+                ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+                await until(lambda: server.endpoint.draining)
+                app.gate_of("x").cancelled() or app.gate_of("x").set_result(None)
+                await asyncio.wait([call, ending])
+
+        with caplog.at_level(logging.INFO, "mcp_lite"):
+            run(main())
+        found = [(r.levelname, r.getMessage()) for r in caplog.records if "shut down" in r.getMessage()]
+        assert found == [(level, f"demo is shut down: {counts}")]
+
+    def test_a_call_of_no_session_is_cut_off_with_an_answer_too(self):
+        app = demo()
+
+        async def main():
+            server = await app.http(port=0, grace=0, sessions=False).__aenter__()
+            async with Caller(server.url) as caller:
+                call = asyncio.ensure_future(caller.post(call_of(7, "wait", {"gate": "x"})))
+                await until(lambda: "x begins" in app.log)
+                await server.__aexit__(None, None, None)
+                assert (await call)[2]["error"]["message"] == "the server is shutting down"
+                assert not server.endpoint.passing
+
+        run(main())
+
+    def test_under_asgi_it_begins_with_the_signal_before_the_server_hears_of_it(self):
+        """production 12: uvicorn waits for all connections before it tells an application."""
+        app, heard = demo(), []
+
+        async def main():
+            former = signal.signal(signal.SIGTERM, lambda *args: heard.append(len(endpoint.streams)))
+            try:
+                async with asgi_app(app, signals=True, grace=10) as served:
+                    endpoint = served.run_here().endpoint
+                    stream = ASGI(served, "GET", "/sse")
+                    await until(lambda: endpoint.streams)
+                    signal.raise_signal(signal.SIGTERM)
+                    await until(lambda: not endpoint.streams)
+                    assert heard == [1] and endpoint.draining
+                    assert (await ASGI(served, body=hello()).answer())[0] == 503
+                    await stream.task
+                signal.raise_signal(signal.SIGTERM)
+                assert heard == [1, 0], "the former handler is there again"
+            finally:
+                signal.signal(signal.SIGTERM, former)
+
+        run(main())
+
+    def test_an_application_around_it_begins_and_ends_it(self):
+        """production 3: FastAPI(lifespan=app.asgi.lifespan)"""
+        lives = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            lives.append("begins")
+            yield
+            lives.append("ends")
+
+        app = m.Server("demo", lifespan=lifespan)
+
+        async def main():
+            async with app.asgi.lifespan("what is around it"):
+                assert lives == ["begins"]
+                assert (await ASGI(app.asgi, body=hello()).answer())[0] == 200
+            assert lives == ["begins", "ends"]
+
+        run(main())
+
+    @pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_second_signal_ends_the_process_at_once(self, number):
+        code = ENDLESS + "app.run('http', port=0, grace=60, sessions=False, healthz=True)\n"
+        process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
+        try:
+            port = int(re.search(rb":(\d+)/mcp", process.stderr.readline())[1])
+            msg = m.encode(call_of(1, "slow"))
+            with socket.create_connection(("127.0.0.1", port)) as sock:
+                sock.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+                             b"\r\nContent-Length: %d\r\n\r\n%b" % (len(msg), msg))  # fmt: skip
+                assert process.stderr.readline() == b"begun\n"
+                process.send_signal(number)
+                status = b"200"
+                while status == b"200":  # it is not the signal that drains, but the loop
+                    with socket.create_connection(("127.0.0.1", port)) as probe:
+                        probe.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                        status = probe.recv(12)[-3:]
+                assert status == b"503" and process.poll() is None
+                process.send_signal(number)
+                assert process.wait(timeout=10) == 128 + number
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
 
 
 class TestEndings:
