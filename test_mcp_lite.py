@@ -1,11 +1,12 @@
 """Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T93 all of it.
 
-`python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no plugin.
-The former installs it beside itself if there is none. Options are pytest's. Rules of this file: what
-goes over the wire stands literally in the test; nothing sleeps, no port is fixed, nothing of ours
-is mocked; every limit is tested at the limit and one past it; the name of a test is the sentence
-it protects. A section's tests use nothing but T0 and the sections up to the tested one, so that
-both files can be cut at the same place (T99 does so).
+`python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no
+plugin. The former installs it beside itself if there is none, and uses all processors unless it is
+given options, which are pytest's. Rules of this file: what goes over the wire stands literally in
+the test; nothing sleeps, no port is fixed, nothing of ours is mocked; every limit is tested at the
+limit and one past it; the name of a test is the sentence it protects. A section's tests use nothing
+but T0 and the sections up to the tested one, so that both files can be cut at the same place (T99
+does so).
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ import inspect
 import io
 import itertools
 import json
+import linecache
 import logging
+import multiprocessing.connection
 import operator
 import os
 import pathlib
@@ -59,26 +62,126 @@ HERE = pathlib.Path(__file__).resolve().parent
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+class Sharing:
+    """A plugin for pytest: several processes run the tests, and this one reports.
+
+    They are forked when all is collected. Each takes a class at a time, as long as there are any.
+    """
+
+    def __init__(self, processes):
+        self.processes = processes
+        self.tell = None  # to the process that reports, from one that runs tests
+
+    def pytest_runtestloop(self, session):
+        if session.testsfailed or not session.items:  # pytest says what it could not collect
+            return None
+        groups = [list(items) for _, items in itertools.groupby(session.items, lambda i: i.parent)]
+        session.config._tmp_path_factory.getbasetemp()  # the one folder for all of them
+        queue, filling = os.pipe()
+        with open(filling, "wb") as filled:  # from the end of this file: what is there takes longest
+            filled.write(struct.pack(f"{len(groups)}H", *reversed(range(len(groups)))))
+        fork = multiprocessing.get_context("fork")
+        workers = {}
+        try:
+            for _ in range(self.processes):
+                ours, theirs = fork.Pipe(duplex=False)
+                worker = fork.Process(target=self.work, args=(session.config, groups, queue, theirs))
+                worker.start()
+                theirs.close()
+                workers[ours] = worker
+            self.report(session, workers)
+        finally:
+            os.close(queue)
+            for worker in workers.values():
+                if worker.is_alive():
+                    os.kill(worker.pid, signal.SIGINT)  # Ctrl-C of a terminal was for it as well
+                worker.join(10)
+                worker.kill()
+        return True
+
+    def report(self, session, workers):
+        """Pass on what the processes tell, until they have ended."""
+        config, hooks = session.config, session.config.hook
+        running = dict.fromkeys(workers)
+        while running:
+            for ours in multiprocessing.connection.wait(list(running)):
+                try:
+                    name, arguments = ours.recv()
+                except EOFError:
+                    workers[ours].join()
+                    if not workers[ours].exitcode:
+                        del running[ours]
+                        continue
+                    how = f"{running[ours]} ended its process: {workers[ours].exitcode}"
+                    raise session.Interrupted(how) from None
+                if name == "pytest_runtest_logreport":
+                    data = arguments["report"]
+                    arguments["report"] = hooks.pytest_report_from_serializable(config=config, data=data)
+                else:
+                    running[ours] = arguments["nodeid"]
+                getattr(hooks, name)(**arguments)
+
+    def work(self, config, groups, queue, theirs):
+        """Run tests in a process of their own, and tell what becomes of them."""
+        plugins = config.pluginmanager
+        plugins.unregister(plugins.getplugin("terminalreporter"))
+        capture = plugins.getplugin("capturemanager")
+        capture.stop_global_capturing()  # into files that the others have open too
+        capture.start_global_capturing()
+        self.config, self.tell = config, theirs.send
+
+        def taken():
+            while number := os.read(queue, 2):
+                yield from groups[struct.unpack("H", number)[0]]
+
+        items = taken()
+        item = next(items, None)
+        with contextlib.suppress(KeyboardInterrupt):
+            while item is not None:
+                following = next(items, None)  # which fixtures may stay
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                item = following
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        if self.tell:
+            self.tell(("pytest_runtest_logstart", {"nodeid": nodeid, "location": location}))
+
+    def pytest_runtest_logreport(self, report):
+        if self.tell:
+            hook = self.config.hook.pytest_report_to_serializable
+            data = hook(config=self.config, report=report)
+            self.tell(("pytest_runtest_logreport", {"report": data}))
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        if self.tell:
+            self.tell(("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location}))
+
+
 def run_by_itself(arguments):
     """Run these tests with the pytest at hand, else with one in .venv beside this file.
 
     That is made at the first need, which takes ten seconds and a package index within reach.
+    Without arguments, as many processes as there are processors share the tests.
     """
-    python = sys.executable
-    if importlib.util.find_spec("pytest") is None:
-        folder = HERE / ".venv"
-        python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-        has_pytest = [python, "-c", "import pytest"]
-        if not os.path.exists(python) or subprocess.run(has_pytest, capture_output=True).returncode:
-            print(f"pytest is not installed here: installing it in {folder}", flush=True)
-            try:
-                subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-                pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-                subprocess.run([*pip, "pytest"], check=True)
-            except subprocess.CalledProcessError:
-                return "cannot install pytest: see above; or install it for this Python yourself"
+    if importlib.util.find_spec("pytest") is not None:
+        import pytest
+
+        os.chdir(HERE)
+        processes = min(os.cpu_count() or 1, 4) if not arguments and hasattr(os, "fork") else 1
+        return pytest.main(arguments, [Sharing(processes)] if processes > 1 else [])
+    folder = HERE / ".venv"
+    python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    has_pytest = [python, "-c", "import pytest"]
+    if not os.path.exists(python) or subprocess.run(has_pytest, capture_output=True).returncode:
+        print(f"pytest is not installed here: installing it in {folder}", flush=True)
+        try:
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+            subprocess.run([*pip, "pytest"], check=True)
+        except subprocess.CalledProcessError:
+            return "cannot install pytest: see above; or install it for this Python yourself"
     try:
-        return subprocess.run([python, "-m", "pytest", *arguments], cwd=HERE).returncode
+        return subprocess.run([python, __file__, *arguments]).returncode
     except KeyboardInterrupt:  # pytest has heard it as well, and said so
         return 130
 
@@ -93,6 +196,8 @@ import mcp_lite as m
 ###############################################################################
 # T0. Tools
 ###############################################################################
+
+posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
 
 
 def rng(name):
@@ -269,16 +374,19 @@ def forgotten_past():
 
 @contextlib.contextmanager
 def short_memory(frames=3):
-    """Let asyncio's debug mode note so few frames of where a future or callback was made.
+    """Let asyncio's debug mode note so few frames of where a future was made, none of callbacks.
 
-    It notes all that there are otherwise, those of pytest too, and takes most of the time for it.
+    It notes all that there are otherwise, those of pytest too, and looks each time whether their
+    files have changed, which takes most of the time of a test.
     """
     depth, limit = asyncio.constants.DEBUG_STACK_DEPTH, getattr(sys, "tracebacklimit", None)
-    asyncio.constants.DEBUG_STACK_DEPTH = sys.tracebacklimit = frames
+    check = linecache.checkcache
+    asyncio.constants.DEBUG_STACK_DEPTH, sys.tracebacklimit = 0, frames
+    linecache.checkcache = lambda filename=None: None
     try:
         yield
     finally:
-        asyncio.constants.DEBUG_STACK_DEPTH = depth
+        asyncio.constants.DEBUG_STACK_DEPTH, linecache.checkcache = depth, check
         if limit is None:
             del sys.tracebacklimit
         else:
@@ -5887,9 +5995,6 @@ def is_open(fd):
         return False
 
 
-posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
-
-
 class UnwatchedLoop(asyncio.SelectorEventLoop):
     """A loop that can watch neither pipes nor processes, as one of Windows': threads must do it."""
 
@@ -9571,9 +9676,10 @@ class TestOwners:
         assert m.owner_of({"issuer": "https://a.example", "subject": "7"}) == m.owner_of(old)
 
     def test_different_principals_have_different_owners(self):
+        Pair = dataclasses.make_dataclass("Pair", ["x", "y"])
         values = ["a", "b", 1, "1", True, 1.5, ("a",), {"iss": "a"}, {"iss": "a", "sub": "b"},
                   {"iss": "ab", "sub": ""}, {"iss": "a", "sub": "c"}, "x" * 200,
-                  "x" * 201, Point(1, 2), Point(1, 3)]  # fmt: skip
+                  "x" * 201, Pair(1, 2), Pair(1, 3)]  # fmt: skip
         owners = [m.owner_of(value) for value in values]
         assert len(set(owners)) == len(owners) and all(owners)
         assert max(map(len, owners)) < 120
@@ -10613,11 +10719,10 @@ class TestListeners:
             async with listening(uds=path) as listener:
                 assert listener.root == "http://localhost"
                 assert os.stat(path).st_mode & 0o777 == 0o600
-                client = m.HTTPClient(m.parse_url("http://localhost/a"), uds=path)
-                answer = await client.send("GET", "/a", {})
-                assert await answer.body() == b"GET /a? "
-                answer.close()
-                await client.close()
+                reader, writer = await asyncio.open_unix_connection(path)
+                writer.write(b"GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                assert (await reader.read()).endswith(b"\r\n\r\nGET /a? ")
+                writer.close()
                 with pytest.raises(FileExistsError, match="another server listens"):
                     await m.Listener(None).start("", 0, path)
             assert not os.path.exists(path)
@@ -10715,6 +10820,11 @@ class TestListeners:
                 assert await wire.everything() == b""
 
         run(main())
+
+
+###############################################################################
+# T40. HTTP client
+###############################################################################
 
 
 @pytest.fixture(scope="module")
@@ -20066,15 +20176,18 @@ def shop(tmp_path):
     return str(path)
 
 
-@pytest.fixture(params=["stdio", "http"])
-def wire(request, shop):
-    """Give a target that reaches the shop over each wire."""
-    if request.param == "stdio":
-        yield shop
-        return
+@pytest.fixture
+def url(shop):
+    """Give the URL of that server, which is spared a process for each call."""
     served = m.load_app(shop).start_in_thread("http", port=0)
     yield served.url
     served.stop()
+
+
+@pytest.fixture(params=["stdio", "http"])
+def wire(request):
+    """Give a target that reaches the shop over each wire."""
+    return request.getfixturevalue("shop" if request.param == "stdio" else "url")
 
 
 @pytest.fixture
@@ -20090,9 +20203,14 @@ def cli(capsys):
     return call
 
 
+# As the installed `mcp-lite` does it: a file that Python is given by name it compiles each time.
+COMMAND_LINE = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.exit_as_main()"
+COMMAND = [sys.executable, "-c", COMMAND_LINE]
+
+
 def shell(*argv, **options):
     """Run a command line in a process of its own."""
-    command = [sys.executable, m.__file__, *argv]
+    command = [*COMMAND, *argv]
     return subprocess.run(
         command, timeout=30, stdin=subprocess.DEVNULL, capture_output=True, **options
     )
@@ -20741,14 +20859,14 @@ class TestVerbs:
         assert status == 1
         assert json.loads(out)["isError"] is True
 
-    def test_resources_prompts_and_completion(self, cli, shop):
-        assert cli("resources", shop)[1].startswith("shop://sign")
-        assert cli("templates", shop)[1].startswith("shop://item/{id}")
-        assert cli("read", "shop://item/7", shop)[1] == "item 7\n"
-        assert cli("prompts", shop)[1] == "offer(item, tone?)\n"
-        assert cli("prompt", "offer", "item=tea", shop)[1] == "user: Praise tea, low\n"
-        assert cli("complete", "offer", "tone=l", "item=tea", shop)[1] == "loud\nlow\n"
-        assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", shop)[1])
+    def test_resources_prompts_and_completion(self, cli, url):
+        assert cli("resources", url)[1].startswith("shop://sign")
+        assert cli("templates", url)[1].startswith("shop://item/{id}")
+        assert cli("read", "shop://item/7", url)[1] == "item 7\n"
+        assert cli("prompts", url)[1] == "offer(item, tone?)\n"
+        assert cli("prompt", "offer", "item=tea", url)[1] == "user: Praise tea, low\n"
+        assert cli("complete", "offer", "tone=l", "item=tea", url)[1] == "loud\nlow\n"
+        assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", url)[1])
 
     def test_binary_resource_goes_into_a_pipe_as_it_is(self, shop):
         assert shell("read", "shop://logo", shop).stdout == b"\x89PNG\r\n"
@@ -20779,27 +20897,25 @@ class TestVerbs:
         assert "The server asks: How many?" in err
 
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-    def test_tool_whose_question_is_refused_has_failed_in_either_era(self, cli, shop, era):
-        status, out, err = cli("call", "think", "--revision", era, shop)
+    def test_tool_whose_question_is_refused_has_failed_in_either_era(self, cli, url, era):
+        status, out, err = cli("call", "think", "--revision", era, url)
         assert (status, out) == (1, "")
         assert err.splitlines()[-1] == "error: User rejected sampling request (-1)"
-        status, out, err = cli("call", "think", "--json", "--revision", era, shop)
+        status, out, err = cli("call", "think", "--json", "--revision", era, url)
         assert status == 1 and json.loads(out)["isError"] is True
-        status, out, err = cli("call", "locate", "--revision", era, shop)  # without --root
+        status, out, err = cli("call", "locate", "--revision", era, url)  # without --root
         assert (status, out) == (1, "")
         assert "did not declare the capability 'roots'" in err.splitlines()[-1]
 
     @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-    def test_person_at_a_terminal_is_asked(self, shop, era):
+    def test_person_at_a_terminal_is_asked(self, url, era):
         ours, theirs = os.openpty()
 
         def answer(tool, typed):
             os.write(ours, typed)
-            command = [sys.executable, "-m", "mcp_lite", "call", tool, "--revision", era, shop]
-            return subprocess.run(
-                command, cwd=HERE, stdin=theirs, timeout=30, capture_output=True, text=True
-            )
+            command = [*COMMAND, "call", tool, "--revision", era, url]
+            return subprocess.run(command, stdin=theirs, timeout=30, capture_output=True, text=True)
 
         try:
             done = answer("ask", b"many\n42\n")  # the first is no integer: asked again
@@ -21201,7 +21317,7 @@ class TestServe:
             "def double(n: int) -> int:\n    return 2 * n\n"
             "def _hidden(n: int) -> int: ...\ndef unannotated(n): ...\nclass Thing: ...\n"
         )
-        serve = ("--", sys.executable, m.__file__, "serve", str(path))
+        serve = ("--", *COMMAND, "serve", str(path))
         assert cli("tools", *serve)[1] == "double(n: integer) -> integer\n"
         assert cli("call", "double", "n=4", *serve)[1] == "8\n"
         assert "\nSums.\n" in cli("info", *serve)[1]
@@ -21253,6 +21369,12 @@ class TestServe:
 class TestEnds:
     """However it ends, quietly."""
 
+    # A child gets less time than two seconds to end by itself, and then by SIGTERM.
+    HASTY = f"""
+import sys; sys.path.insert(0, {str(HERE)!r})
+import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_seconds=0.1, term_seconds=0.1)
+"""
+
     def test_interrupt_is_status_130_without_a_traceback(self, shop):
         process = subprocess.Popen(
             [sys.executable, m.__file__, "call", "wait", shop],
@@ -21281,7 +21403,7 @@ class TestEnds:
             "while True:\n    signal.pause()\n"
         )
         process = subprocess.Popen(
-            [sys.executable, m.__file__, "call", "wait", str(path)],
+            [sys.executable, "-c", self.HASTY + COMMAND_LINE, "call", "wait", str(path)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         with process:
@@ -21298,9 +21420,9 @@ class TestEnds:
     @posix
     @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
     def test_the_answer_comes_though_stderr_takes_nothing(self, shop, redirection):
-        command = f'"$0" "$1" call add a=1 b=2 "$2" {redirection}'
+        command = f'"$@" {redirection}'
         said = subprocess.run(
-            ["bash", "-c", command, sys.executable, m.__file__, shop],
+            ["bash", "-c", command, "bash", *COMMAND, "call", "add", "a=1", "b=2", shop],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=30,
         )  # fmt: skip
         assert (said.returncode, said.stdout) == (0, b"3\n")
@@ -21311,9 +21433,9 @@ class TestEnds:
         [(">&-", b"standard output is closed"), (">/dev/full", b"cannot write the answer: ")],
     )
     def test_an_answer_that_nobody_gets_is_status_3(self, shop, redirection, problem):
-        command = f'"$0" "$1" call add a=1 b=2 "$2" {redirection}'
+        command = f'"$@" {redirection}'
         said = subprocess.run(
-            ["bash", "-c", command, sys.executable, m.__file__, shop],
+            ["bash", "-c", command, "bash", *COMMAND, "call", "add", "a=1", "b=2", shop],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30,
         )  # fmt: skip
         assert said.returncode == 3
@@ -31785,7 +31907,7 @@ class TestEndings:
     """A server that is told to end ends, and says what it does not finish."""
 
     def begun(self, tool, transport="stdio"):
-        code = ENDLESS + "m.Transport.grace = m.GRACE_SECONDS = 0.1\napp.run()\n"
+        code = ENDLESS + "m.Transport.grace = m.GRACE_SECONDS = m.BLOCKED_SECONDS = 0.1\napp.run()\n"
         command = [sys.executable, "-c", code]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -32076,12 +32198,8 @@ TEST_HEAD = TEST_PARTS[0].text + TEST_PARTS[1].text  # imports, and T0
 TESTS = {part.number: part for part in TEST_PARTS[2:]}
 TREE = ast.parse(SOURCE)
 WANTED_HEADS = ("Problem", "Rules", "Plan", "Not here")
+FUTURE = "from __future__ import annotations\n"
 each_section = pytest.mark.parametrize("part", NUMBERED, ids=lambda part: f"{part.number}")
-
-
-def upto(number):
-    """Return the text of mcp_lite.py cut off after a section."""
-    return "".join(part.text for part in SECTIONS if part.number <= number)
 
 
 def nodes_of(part, *, annotations=False):
@@ -32097,6 +32215,7 @@ def nodes_of(part, *, annotations=False):
     return tree
 
 
+@functools.cache
 def globals_used(part, *, annotations=False, inside=False):
     """Return the module-level names that a section refers to; `inside`: in function bodies only."""
     tree = ast.fix_missing_locations(nodes_of(part, annotations=annotations))
@@ -32198,35 +32317,42 @@ def anchors(markdown):
     return found
 
 
+class Stage(typing.NamedTuple):
+    """mcp_lite.py cut off after a section."""
+
+    names: frozenset  # of the module
+    own: frozenset  # those of them that the section itself defines
+    failures: str  # of its doctests
+
+
 @functools.cache
-def cut_code(number):
-    """Return the compiled mcp_lite.py, cut off after a section."""
-    return compile(upto(number), m.__file__, "exec")
-
-
-@contextlib.contextmanager
-def cut_module(number):
-    """Give the module that mcp_lite.py is when it is cut off after a section."""
-    module = types.ModuleType("mcp_lite")
-    module.__file__ = m.__file__
-    sys.modules["mcp_lite"] = module
+def stages():
+    """Run mcp_lite.py section by section, and their doctests; return {number: Stage}."""
+    cut = types.ModuleType("mcp_lite")
+    cut.__file__ = m.__file__
+    found, names = {}, frozenset(vars(cut))
+    sys.modules["mcp_lite"] = cut
     try:
-        exec(cut_code(number), vars(module))
-        yield module
+        for part in SECTIONS:
+            tree = ast.increment_lineno(ast.parse(part.text), part.first - 1)
+            # `from __future__ import annotations` holds as it does for this file.
+            exec(compile(tree, m.__file__, "exec"), vars(cut))
+            own = frozenset(vars(cut)) - names
+            names |= own
+            found[part.number] = Stage(names, own, failing_examples(cut, own))
     finally:
         sys.modules["mcp_lite"] = m
+    return found
 
 
-@functools.cache
-def names_after(number):
-    """Return the module-level names of what mcp_lite.py is when cut off after a section."""
-    with cut_module(number) as cut:
-        return frozenset(vars(cut))
-
-
-def defined(part):
-    """Return the names that a section defines at module level."""
-    return names_after(part.number) - names_after(SECTIONS[SECTIONS.index(part) - 1].number)
+def failing_examples(module, names):
+    """Run the doctests of some of a module's names; return the report of those that fail."""
+    finder, runner, report = doctest.DocTestFinder(), doctest.DocTestRunner(), io.StringIO()
+    for name in sorted(names):
+        if getattr(vars(module)[name], "__module__", None) == "mcp_lite":
+            for test in finder.find(vars(module)[name], name, module, vars(module)):
+                runner.run(test, out=report.write)
+    return report.getvalue()
 
 
 class TestReadingOrder:
@@ -32248,54 +32374,55 @@ class TestReadingOrder:
 
     @each_section
     def test_cut_off_after_any_section_every_name_resolves_and_doctests_pass(self, part):
-        with cut_module(part.number) as cut:
-            unknown = globals_used(part, inside=True) - set(vars(cut)) - set(vars(builtins))
-            assert not unknown
-            finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
-            for name in sorted(defined(part)):
-                if getattr(vars(cut).get(name), "__module__", None) == "mcp_lite":
-                    for test in finder.find(vars(cut)[name], name, cut, vars(cut)):
-                        runner.run(test)
-            assert not runner.failures
+        stage = stages()[part.number]
+        unknown = globals_used(part, inside=True) - stage.names - set(vars(builtins))
+        assert not unknown
+        assert not stage.failures
 
-    # Starting pytest takes longer than most of the tests: one process runs several cuts.
-    RUN_CUTS = """
-import os, pytest, sys
+    @each_section
+    def test_the_tests_of_a_section_use_nothing_that_stands_below_it(self, part):
+        if part.number in TESTS:
+            used = set(re.findall(r"\bm\.(\w+)", TESTS[part.number].text)) & set(vars(m))
+            below = used - stages()[part.number].names
+            assert not below
+
+    # Run by a process that grows mcp_lite by a section, runs its tests, and so on. Of a test with
+    # many parameters the first will do.
+    GROW = """
+import os, pathlib, pytest, sys, types
+
+class First:
+    def pytest_collection_modifyitems(self, items):
+        items[:] = {item.originalname: item for item in reversed(items)}.values()
+
+sys.modules["mcp_lite"] = cut = types.ModuleType("mcp_lite")
 for folder in sys.argv[1:]:
-    sys.modules.pop("mcp_lite", None)
-    sys.modules.pop("test_mcp_lite", None)
     sys.path[0] = folder
     os.chdir(folder)
-    options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts=", "--rootdir=."]
-    if pytest.main([*options, "test_mcp_lite.py"]):
-        sys.exit(f"in {folder}")
+    exec(pathlib.Path("section.py").read_text("utf-8"), vars(cut))
+    sys.modules.pop("test_mcp_lite", None)
+    options = "-q -x --tb=short --assert=plain -p no:cacheprovider -o addopts= --rootdir=."
+    if os.path.exists("test_mcp_lite.py"):
+        if pytest.main([*options.split(), "test_mcp_lite.py"], [First()]):
+            sys.exit(f"in {folder}")
 """
+    # The sections whose tests need nothing of the tests above them but T0.
+    APART = [*range(2, 18), 22, 24, 31, 32, 34, 42, 43]
 
-    def test_cut_off_after_any_section_up_to_the_engine_its_tests_pass(self, tmp_path):
+    def test_cut_off_after_a_section_its_tests_pass(self, tmp_path):
         """Both files are cut: of the tests, T0 and the section's own remain."""
-        folders = []
-        for part in NUMBERED:
-            if part.number <= 17 and part.number in TESTS:
-                folder = tmp_path / f"T{part.number}"
-                folder.mkdir()
-                (folder / "mcp_lite.py").write_text(upto(part.number), "utf-8")
-                tests = TEST_HEAD + TESTS[part.number].text
-                (folder / "test_mcp_lite.py").write_text(tests, "utf-8")
-                folders.append(str(folder))
-        assert folders
-
-        def run_tests(some):
-            return subprocess.run(
-                [sys.executable, "-W", "error", "-c", self.RUN_CUTS, *some],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=120,
-            )
-
-        processes = min(os.cpu_count() or 1, 4)
-        with concurrent.futures.ThreadPoolExecutor(processes) as pool:
-            for ran in pool.map(run_tests, [folders[i::processes] for i in range(processes)]):
-                assert ran.returncode == 0, ran.stdout.decode()[-4000:]
+        for part in SECTIONS[: 1 + max(self.APART)]:
+            folder = tmp_path / f"{part.number:02}"
+            folder.mkdir()
+            text = part.text if part.number == 0 else FUTURE + part.text
+            (folder / "section.py").write_text(text, "utf-8")
+            if part.number in self.APART and part.number in TESTS:
+                text = TEST_HEAD + TESTS[part.number].text
+                (folder / "test_mcp_lite.py").write_text(text, "utf-8")
+        folders = sorted(map(str, tmp_path.iterdir()))
+        command = [sys.executable, "-W", "error", "-c", self.GROW, *folders]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        assert ran.returncode == 0, ran.stdout.decode()[-4000:]
 
     @each_section
     def test_a_section_uses_the_sections_that_it_names(self, part):
@@ -32305,10 +32432,7 @@ for folder in sys.argv[1:]:
         assert said, "the line below the banner must say `Uses sections ...`"
         ranges = re.findall(r"(\d+)(?: to (\d+))?", said[1])
         named = {n for a, b in ranges for n in range(int(a), int(b or a) + 1)}
-        home = {}
-        for other in NUMBERED:
-            for name in defined(other):
-                home.setdefault(name, other.number)
+        home = {name: number for number, stage in stages().items() if number for name in stage.own}
         needed = {home[name]: name for name in globals_used(part) if name in home}
         mentioned = {home.get(name) for name in globals_used(part, annotations=True)}
         unnamed = {n: name for n, name in needed.items() if n not in named | {part.number}}
