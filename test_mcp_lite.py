@@ -32345,6 +32345,11 @@ def stages():
     return found
 
 
+def defined(part):
+    """Return the names that a section defines at module level."""
+    return stages()[part.number].own
+
+
 def failing_examples(module, names):
     """Run the doctests of some of a module's names; return the report of those that fail."""
     finder, runner, report = doctest.DocTestFinder(), doctest.DocTestRunner(), io.StringIO()
@@ -32432,7 +32437,7 @@ for folder in sys.argv[1:]:
         assert said, "the line below the banner must say `Uses sections ...`"
         ranges = re.findall(r"(\d+)(?: to (\d+))?", said[1])
         named = {n for a, b in ranges for n in range(int(a), int(b or a) + 1)}
-        home = {name: number for number, stage in stages().items() if number for name in stage.own}
+        home = {name: other.number for other in NUMBERED for name in defined(other)}
         needed = {home[name]: name for name in globals_used(part) if name in home}
         mentioned = {home.get(name) for name in globals_used(part, annotations=True)}
         unnamed = {n: name for n, name in needed.items() if n not in named | {part.number}}
