@@ -19692,6 +19692,8 @@ PIPE_COLUMNS = 100  # where there is no screen
 LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
 MOST_LEFT_COLUMNS = 27  # of the left one of two columns: a third of a screen
+SHOWN_CHARS = 200  # of one string in a trace, or an example: a sentence or two, not an image
+SHOWN_MEMBERS = 20  # of one list or object in a trace, or of many names: enough to see what the rest is like
 MOST_CHOICES = 9  # of an enum in a signature; more would hide the rest of it
 MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
 MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
@@ -20076,8 +20078,6 @@ SECRET_TEXT = re.compile(
     r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
 REDACTED = "[redacted]"
-SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to see what the rest is like
 
 
 def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
