@@ -32378,7 +32378,7 @@ class TestReadingOrder:
         assert heads == list(WANTED_HEADS)
 
     @each_section
-    def test_cut_off_after_any_section_every_name_resolves_and_doctests_pass(self, part):
+    def test_cut_off_after_any_section_every_name_resolves_and_examples_are_right(self, part):
         stage = stages()[part.number]
         unknown = globals_used(part, inside=True) - stage.names - set(vars(builtins))
         assert not unknown
