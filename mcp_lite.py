@@ -19673,7 +19673,7 @@ CONNECTORS.append(
 ###############################################################################
 # 53. Showing
 ###############################################################################
-# Uses sections 1, 2 and 54.
+# Uses sections 1 and 2.
 #
 # Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
