@@ -2592,7 +2592,8 @@ MAX_REPORTS = 100  # progress callbacks of one request that run at once; more ar
 
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
-#: The direction is ">" for what we send, "<" for what we receive.
+#: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
+#: exception if it could not be read, or the head of an HTTP request or answer: an HTTPHead.
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
@@ -12513,6 +12514,36 @@ class HTTPRequest(NamedTuple):
 UNSENT, STREAMING, FINISHING, SENT, LOST = "unsent", "streaming", "ending", "sent", "lost"
 
 
+class HTTPHead(Msg):
+    """The head of an HTTP request or answer, for a trace: {"http": its line, "headers": {...}}.
+
+    `side` is whose trace it is: "client" or "server". Only such headers are in it as say something
+    of MCP; what lets somebody in is redacted.
+    """
+
+    side = ""
+
+
+#: The headers that a trace shows, and how many characters of those that let somebody in.
+TRACED_HEADERS = {
+    "last-event-id": 99, "mcp-session-id": 8, "www-authenticate": 99, "authorization": 6,
+    "location": 99, "retry-after": 99, "mcp-method": 99, "mcp-name": 99,
+    "mcp-protocol-version": 99, "content-type": 99,
+}  # fmt: skip
+
+
+def trace_head(direction: str, side: str, line: str, headers: Mapping[str, str]) -> None:
+    """Show the head of an HTTP request or answer to the trace."""
+    given, shown = {name.lower(): value for name, value in headers.items()}, {}
+    for name, most in TRACED_HEADERS.items():
+        if name in given:
+            shown[name] = given[name][:most] + "..." * (len(given[name]) > most)
+    head = HTTPHead(http=line, headers=shown)
+    head.side = side
+    if _trace is not None:
+        _trace(direction, "HTTP", head)
+
+
 class Response:
     """The answer to one request: send() it whole, or start(), write() and end() a stream.
 
@@ -12547,7 +12578,7 @@ class Response:
         if self.state is UNSENT:
             self.state, self.status = FINISHING, status
             try:
-                await self._put(status, self._fields(headers), body, False)
+                await self._put(status, self._fields(status, headers), body, False)
             except ValueError:  # a header that cannot be sent: so nothing was
                 self.state = UNSENT
                 raise
@@ -12557,9 +12588,11 @@ class Response:
         """Begin a stream, with its first piece if there is one."""
         if self.state is UNSENT:
             self.state, self.status = STREAMING, status
-            await self._put(status, self._fields(headers), data, True)
+            await self._put(status, self._fields(status, headers), data, True)
 
-    def _fields(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def _fields(self, status: int, headers: Mapping[str, str]) -> Mapping[str, str]:
+        if _trace is not None:
+            trace_head(">", SERVER, str(status), headers)
         return {**headers, **self.headers} if self.headers else headers
 
     async def write(self, data: bytes) -> None:
@@ -13848,6 +13881,8 @@ class Endpoint:
             self.now = self.loop.time()
             self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
         method = request.method
+        if _trace is not None:
+            trace_head("<", SERVER, f"{method} {request.path}", request.headers)
         try:
             if self.proxies is not None:
                 request = self.unwrap(request, self.proxies)
@@ -15129,7 +15164,13 @@ class Authorizer:
         steps: list[str] = []
         while True:
             own = await self.headers(method, target, not transport.closed)
-            answer = await transport.http.send(method, target, {**headers, **own}, body, patience)
+            fields = {**headers, **own}
+            if _trace is not None:
+                trace_head(">", CLIENT, f"{method} {target}", fields)
+            answer = await transport.http.send(method, target, fields, body, patience)
+            if _trace is not None:
+                status = f"{answer.head.status} {answer.head.reason}".strip()
+                trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
             again = None
             try:
                 again = not transport.closed and await self.settle(answer, own, steps)
@@ -19688,6 +19729,8 @@ CONTROLS = re.compile(
     "|\x1b[ -/]*[0-Z^-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+SHOWN_CHARS = 200  # of one string: a sentence or two, not an image
+SHOWN_MEMBERS = 20  # of one list or object: enough to see what the rest is like
 PIPE_COLUMNS = 100  # where there is no screen
 LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
@@ -19797,7 +19840,8 @@ class Screen:
     The colours are those that can be read on black and on white.
     """
 
-    BOLD, DIM, RED, GREEN, BLUE, CYAN = "1", "2", "1;31", "1;32", "1;34", "36"
+    BOLD, DIM, RED, GREEN, BLUE = "1", "2", "1;31", "1;32", "1;34"
+    CYAN, MAGENTA = "36", "35"
 
     def __init__(self, stream: Any, width: int = 0) -> None:
         import shutil
@@ -20104,73 +20148,143 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     return {**shown, **dict.fromkeys(rest, "")}
 
 
-def layout(value: JSON, at: int = 0, width: int = 100) -> str:
+def layout(value: JSON, at: int = 0, width: int = 100, tail: int = 0) -> str:
     """Return JSON that begins in column `at`: on one line where it fits, else aligned.
+
+    `tail` columns are kept free at its end, for what closes the lists and objects around it.
 
     >>> print(layout({"id": 1, "method": "x", "params": {"a": [1, 2]}}, 0, 30))
     {"id": 1, "method": "x",
      "params": {"a": [1, 2]}}
     """
     flat = as_json(value)
-    if at + len(flat) <= width or not isinstance(value, (dict, list)) or not value:
+    if at + cells(flat) + tail <= width or not isinstance(value, (dict, list)) or not value:
         return flat
     rows: list[str] = []
-    for key, member in value.items() if isinstance(value, dict) else [(None, it) for it in value]:
+    members = [*value.items()] if isinstance(value, dict) else [(None, it) for it in value]
+    for number, (key, member) in enumerate(members, 1):
+        after = tail + 1 if number == len(members) else 1  # brackets, or a comma
         label = "" if key is None else f"{as_json(key)}: "
         text = as_json(member)
-        if rows and "\n" not in rows[-1] and at + len(rows[-1] + label + text) + 4 <= width:
-            rows[-1] += f", {label}{text}"
-            continue
-        if text[0] in "[{" and at + 1 + len(label + text) > width:
-            text = layout(member, at + 2 if label else at + 1, width)
+        if rows and "\n" not in rows[-1]:
+            if at + 3 + cells(rows[-1] + label + text) + after <= width:
+                rows[-1] += f", {label}{text}"
+                continue
+        if text[0] in "[{" and at + 1 + cells(label + text) + after > width:
+            text = layout(member, at + 2 if label else at + 1, width, after)
             if label:  # it is too long to stand beside its name, and goes below
                 text = f"{text[0]}\n{' ' * (at + 3)}{text[1:]}"
         rows.append(label + text)
     return flat[0] + (",\n" + " " * (at + 1)).join(rows) + flat[-1]
 
 
-class TraceView:
-    """Show each message as it passes: when, which way, what it is or answers, and its JSON.
+def gist(msg: JSON) -> str:
+    """Return what a message says besides its title, on one line.
 
-    Made for set_trace(). Colours are for terminals, unless NO_COLOR is set.
+    >>> gist({"method": "tools/call", "params": {"name": "add", "arguments": {}, "_meta": {}}})
+    '{"arguments": {}}'
+    >>> gist({"id": 1, "error": {"code": -32601, "message": "Method not found"}})
+    '-32601 Method not found'
+    """
+    if isinstance(msg, HTTPHead):
+        return ", ".join(f"{name}: {value}" for name, value in redact(msg["headers"]).items())
+    if not isinstance(msg, dict):
+        return ""
+    problem = msg.get("error")
+    if isinstance(problem, dict):
+        return f"{problem.get('code')} {problem.get('message')}"
+    said = msg.get("params", msg.get("result"))
+    if not isinstance(said, dict):
+        return ""
+    told = ("_meta", "resultType", "ttlMs", "cacheScope", *["name", "uri"] * ("method" in msg))
+    said = {key: value for key, value in said.items() if key not in told}
+    return as_json(redact(said)) if said else ""
+
+
+class TraceView:
+    """Show each message as it passes: when, on which side, which way, and what it is or answers.
+
+    With `full`, its JSON follows; otherwise it is one line, with as much of it as fits. Made for
+    set_trace().
     """
 
     # A string, perhaps a key; or another scalar.
     TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(: )?|(\b(?:true|false|null)\b|-?\d[\d.eE+-]*)')
-    BLUE, GREEN, RED, YELLOW, CYAN, DIM = "1;34", "1;32", "1;31", "33", "36", "2"
 
-    def __init__(self, stream: typing.TextIO) -> None:
-        import shutil
-
-        self.stream, terminal = stream, stream.isatty()
-        self.width = min(max(shutil.get_terminal_size().columns, 60), 140) if terminal else 100
-        dull = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        self.colour = terminal and not dull
+    def __init__(self, stream: typing.TextIO, full: bool = True) -> None:
+        self.stream, self.full, self.screen = stream, full, Screen(stream)
+        self.width = self.screen.width
         self.began, self.first = 0.0, ""  # when, and with whom: other peers are named
+        #: by a peer's name, which side we are on there
+        self.sides: dict[str, str] = {}
         #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
         """Show a message or a batch that went out (">") or came in ("<")."""
-        now = time.monotonic()
-        self.began, self.first = self.began or now, self.first or name
+        now, http = time.monotonic(), isinstance(msg, HTTPHead)
+        self.began = self.began or now
+        self.first = self.first or ("" if http else name)
         batch = msg if isinstance(msg, list) else [msg]
+        side = self.side(direction, name, batch[0] if batch else None)
         titles = ", ".join(self.title(direction, name, item, now) for item in batch)
-        arrow, style = ("-->", self.BLUE) if direction == ">" else ("<--", self.GREEN)
+        arrow, style = ("-->", Screen.BLUE) if direction == ">" else ("<--", Screen.GREEN)
+        if http:
+            arrow, style = arrow.replace("--", "=="), Screen.DIM
         if any(not isinstance(item, dict) or "error" in item for item in batch):
-            style = self.RED
+            style = Screen.RED
         head = f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}"
-        peer = self.paint(self.DIM, f"  ({one_line(name)})") if name != self.first else ""
-        shown = "" if isinstance(msg, Exception) else layout(redact(msg), 10, self.width)
-        text = shown and f"{'':10}{shown}\n"
-        when = self.paint(self.DIM, f"{now - self.began:8.3f}")
+        peer = f"  ({one_line(name)})" if name != self.first and not http else ""
+        self.write(now, side, head, style, peer, msg)
+
+    def write(
+        self, now: float, side: str, head: str, style: str, peer: str, msg: JSON
+    ) -> None:
+        """Write one message; no line is wider than the screen."""
+        left = f"{now - self.began:8.3f}  {side}"
+        head = cut(head, self.width - len(left) - cells(peer))
+        shown = ""
+        if not self.full or isinstance(msg, HTTPHead):
+            room = self.width - cells(left + head + peer) - 2
+            shown = f"  {cut(one_line(gist(msg)), room)}".rstrip() if room > 3 else ""
+        elif not isinstance(msg, Exception):
+            rows = layout(redact(msg), 10, self.width).split("\n")
+            shown = "\n" + "\n".join(" " * 10 * (not i) + row for i, row in enumerate(rows))
+        paint = self.screen.paint
+        text = self.fold(shown)
+        text = self.TOKEN.sub(self.paint_token, text) if self.screen.colour else text
         with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
-            text = self.TOKEN.sub(self.paint_token, text)
-            self.stream.write(f"{when}  {self.paint(style, head)}{peer}\n{text}")
+            self.stream.write(f"{paint(Screen.DIM, left)}{paint(style, head)}"
+                              f"{paint(Screen.DIM, peer)}{text}\n")  # fmt: skip
             self.stream.flush()
+
+    def fold(self, text: str) -> str:
+        """Return JSON whose lines are no wider than the screen, whatever is in them."""
+        lines: list[str] = []
+        for line in text.split("\n"):
+            while self.screen.terminal and cells(line) > self.width:
+                at = self.width
+                while cells(line[:at]) > self.width:
+                    at -= 1
+                lines, line = [*lines, line[:at]], " " * 12 + line[at:]
+            lines.append(line)
+        return "\n".join(lines)
+
+    def side(self, direction: str, name: str, msg: JSON) -> str:
+        """Return which side we are on, as far as it can be known, with a space after it."""
+        row = METHODS.get(msg.get("method", "")) if isinstance(msg, dict) else None
+        if row is not None and row.sender != BOTH:
+            ours = (row.sender == CLIENT) == (direction == ">")
+            self.sides[name] = CLIENT if ours else SERVER
+        known = msg.side if isinstance(msg, HTTPHead) else self.sides.get(name, "")
+        return f"{known} " if known else ""
 
     def title(self, direction: str, name: str, msg: JSON, now: float) -> str:
         """Return what a message is: its method, or what it answers and how long that took."""
+        if isinstance(msg, HTTPHead):
+            resumed = ", a stream, taken up again" * ("last-event-id" in msg["headers"])
+            events = msg["headers"].get("content-type", "").startswith(EVENT_TYPE)
+            return f"{msg['http']}{', a stream' * events}{resumed}"
         if not isinstance(msg, dict):
             return f"not a message: {msg}"
         req_id, params = json.dumps(msg.get("id")), msg.get("params")
@@ -20188,24 +20302,21 @@ class TraceView:
                 del self.asked[next(iter(self.asked))]
         return title
 
-    def paint(self, style: str, text: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style else text
-
     def paint_token(self, token: re.Match[str]) -> str:
-        style = self.CYAN if token[2] else self.YELLOW if token[3] else ""
-        return self.paint(self.RED if REDACTED in token[0] else style, token[0])
+        style = Screen.CYAN if token[2] else Screen.MAGENTA if token[3] else ""
+        return self.screen.paint(Screen.RED if REDACTED in token[0] else style, token[0])
 
 
 def start_trace(where: str) -> None:
-    """Show every message from now on: on stderr if `where` is "1", else at the end of that file."""
+    """Show every message: on stderr if `where` is "1", "short" or "full"; else in that file."""
     stream: typing.TextIO | None = sys.stderr
-    if where != "1":
+    if where not in ("1", "short", "full"):
         import atexit
 
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
         atexit.register(stream.close)
     if stream is not None:
-        set_trace(TraceView(stream))
+        set_trace(TraceView(stream, full=where not in ("1", "short")))
 
 
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
@@ -20990,7 +21101,8 @@ OPTIONS = [
     Option("--no-browser", "", "+ proxy", "for a login: print the address only"),
     Option("--all", "", "logout", "forget all logins"),
     Option("--http", "[HOST:]PORT", "serve proxy", "serve there, not on standard input and output"),
-    Option("--trace", "", "*", "show every message on stderr"),
+    Option("--trace", "[=full]", "*", "show every message on stderr, in one line or in full",
+           one_of("short", "full")),
 ]
 
 ###############################################################################
@@ -21396,7 +21508,7 @@ def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
             others.append(word)
             continue
         row = pick("option", SHORT_OPTIONS.get(name, name), known)
-        if row.value and not equals:
+        if row.value and row.value[:2] != "[=" and not equals:
             if not rest or rest[0] in known:
                 raise UsageError(f"{name} {row.value}: the value is missing")
             value = rest.popleft()
@@ -21408,7 +21520,7 @@ def read_option(row: Option, text: str, given: Msg) -> None:
     """Add the value of one option to what is given."""
     name = "--json" if row.name == "--arguments" else row.name
     try:
-        value = row.read(text) if row.value else True
+        value = row.read(text) if row.value and (text or row.value[:2] != "[=") else True
     except (ValueError, UsageError) as exc:
         problem = str(exc) if isinstance(exc, UsageError) or row.read is json_argument else ""
         raise UsageError(f"{name}: {problem or f'{text!r} is no {row.value}'}") from None
@@ -22462,7 +22574,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parse_command_line(words)
         if args.trace:
-            start_trace("1")
+            start_trace("short" if args.trace is True else args.trace)
         verb = VERBS[args.verb]
         if verb.talks is not None:
             return asyncio.run(interruptible(verb.talks(args).run()))

@@ -16588,7 +16588,7 @@ class TestFetching:
         async def main():
             async with listening(handle) as listener:
                 url = m.parse_url(listener.root + "/token")
-                m.set_trace(lambda *what: shown.append(what))
+                m.set_trace(lambda *what: isinstance(what[2], m.HTTPHead) or shown.append(what))
                 try:
                     form = {"code": "hush3", "grant_type": "g", "code_verifier": "hush4"}
                     await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, form)
@@ -20558,13 +20558,13 @@ class TestTrace:
             (">", "x", [{"id": 1, "method": "ping"}, {"id": 2, "method": "ping"}]),
         )
         assert shown.splitlines() == [
-            "   N  --> tools/call add #7",
+            "   N  client --> tools/call add #7",
             '          {"jsonrpc": "2.0", "id": 7, "method": "tools/call",',
             '           "params": {"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 7}}}',
-            "   N  <-- notifications/progress",
+            "   N  client <-- notifications/progress",
             '          {"jsonrpc": "2.0", "method": "notifications/progress",',
             '           "params": {"progressToken": 7, "progress": 1}}',
-            "   N  <-- result of tools/call add #7, N ms",
+            "   N  client <-- result of tools/call add #7, N ms",
             '          {"jsonrpc": "2.0", "id": 7,',
             '           "result": {',
             '             "content": [',
@@ -20572,10 +20572,82 @@ class TestTrace:
             '                "text": "a sentence that is so long that it takes a line of its own alone"}]}}',
             "   N  <-- error for an unknown request, N ms  (y)",
             '          {"jsonrpc": "2.0", "id": 9, "error": {"code": -1, "message": "\\u001b[0mno"}}',
-            "   N  <-- not a message: not JSON",
-            "   N  --> batch: ping #1, ping #2",
+            "   N  client <-- not a message: not JSON",
+            "   N  client --> batch: ping #1, ping #2",
             '          [{"id": 1, "method": "ping"}, {"id": 2, "method": "ping"}]',
         ]
+
+    def test_short_is_one_line_a_message_no_wider_than_the_screen(self, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "60")
+        monkeypatch.setenv("NO_COLOR", "1")
+        stream = Terminal()
+        show = m.TraceView(stream, full=False)
+        call = {"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 7}}
+        show(">", "x", {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call})
+        show("<", "x", {"id": 7, "result": {"_meta": {}, "content": "\u6f22" * 99, "ttlMs": 1}})
+        show("<", "x", {"method": "tools/list", "id": "x" * 999})
+        show("<", "x", {"id": 8, "error": {"code": -1, "message": "no\x1b[2J\nno"}})
+        show("<", "x", m.ProtocolError("not\nJSON"))
+        show("<", "a name that is long" * 9, {"method": "ping", "id": 1})
+        rows = re.sub(r"\d+\.\d+(?= ms|  )", "N", stream.getvalue()).splitlines()
+        assert rows[:2] == [
+            '   N  client --> tools/call add #7  {"arguments": {"a...',
+            "   N  client <-- result of tools/call add #7, N ms",
+        ]
+        assert rows[3:5] == [
+            "   N  server <-- error for an unknown request, N ms",
+            "   N  server <-- not a message: not JSON",
+        ]
+        assert len(rows) == 6
+        assert max(map(m.cells, stream.getvalue().splitlines())) <= 60
+
+    def test_full_is_no_wider_than_the_screen_either(self, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "50")
+        monkeypatch.setenv("NO_COLOR", "1")
+        dice = rng("folding")
+
+        def value(depth):
+            if depth and dice.random() < 0.8:
+                return {dice.choice(["k", "key" * 30]): value(depth - 1) for _ in range(2)}
+            return dice.choice([1, "word", "long " * 30, "\u6f22" * 70, "\x1b[31m", {}])
+
+        for _ in range(100):
+            stream = Terminal()
+            m.TraceView(stream)(">", "x", {"id": 1, "method": "a" * 70, "params": value(9)})
+            assert max(map(m.cells, stream.getvalue().splitlines())) <= 50
+
+    def test_http_is_shown_from_both_sides_and_without_secrets(self, shop, monkeypatch):
+        stream = io.StringIO()
+
+        async def main():
+            app = m.load_app(shop)
+            async with app.http(port=0, token="hunter2hunter2") as server:
+                async with m.Client(server.url, token="hunter2hunter2", revision="2025-11-25") as c:
+                    await c.call_tool("copy", {})
+
+        m.set_trace(m.TraceView(stream, full=False))
+        try:
+            run(main())
+        finally:
+            m.set_trace(None)
+        text = re.sub(r"^ *[\d.]+  ", "", stream.getvalue(), flags=re.M)
+        assert "hunter2" not in text
+        heads = [line.split("  ")[0] for line in text.splitlines() if "==" in line]
+        assert heads[:4] == [
+            "client ==> POST /mcp", "server <== POST /mcp", "server ==> 200",
+            "client <== 200 OK, to POST /mcp",
+        ]  # fmt: skip
+        assert "client ==> GET /mcp" in heads
+        assert "client <== 200 OK, to POST /mcp, a stream" in heads
+        assert "client ==> DELETE /mcp" in heads
+        assert re.search(r"client ==> POST /mcp  mcp-session-id: \S{8}\.\.\., authorization: \[redacted\]", text)
+
+    def test_a_stream_that_is_taken_up_again_says_so(self):
+        head = m.HTTPHead(http="GET /mcp", headers={"last-event-id": "7"})
+        head.side = "client"
+        assert self.view((">", "HTTP", head)) == (
+            "   N  client ==> GET /mcp, a stream, taken up again  last-event-id: 7\n"
+        )
 
     @pytest.mark.parametrize(
         "secret",
@@ -20649,8 +20721,7 @@ class TestTrace:
             given = value(5)
             text = m.layout(given, 0, 60)
             assert json.loads(text) == given
-            # But for the brackets that close what is around it, a line is never longer.
-            assert max(len(line.rstrip("]},")) for line in text.splitlines()) <= 60
+            assert max(map(len, text.splitlines())) <= 60
 
     def test_deep_nesting_is_laid_out_in_no_time(self):
         value = "x" * 50
@@ -20667,7 +20738,7 @@ class TestTrace:
         monkeypatch.setenv("TERM", "xterm")
         message = (">", "x", {"id": 1, "method": "ping"})
         coloured = self.view(message, stream=Terminal())
-        assert '\x1b[36m"id": \x1b[0m\x1b[33m1\x1b[0m' in coloured
+        assert '\x1b[36m"id": \x1b[0m\x1b[35m1\x1b[0m' in coloured
         assert m.plain(coloured).splitlines()[1:] == self.view(message).splitlines()[1:]
         monkeypatch.setenv("NO_COLOR", "1")
         assert "\x1b" not in self.view(message, stream=Terminal())
