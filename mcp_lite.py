@@ -12465,7 +12465,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 ###############################################################################
 # 36. Connections
 ###############################################################################
-# Uses sections 1 to 3, 7, 25, 27, 31, 32 and 34.
+# Uses sections 1 to 4, 7, 9, 25, 27, 31, 32 and 34.
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, TLS.
@@ -13786,7 +13786,7 @@ class Entrance:
 ###############################################################################
 # 40. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 13, 18, 19, 21, 22, 27 and 31 to 39.
+# Uses sections 1 to 7, 9, 13, 18, 19, 21, 22, 27 and 31 to 39.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -15078,7 +15078,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 43. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 3, 7, 8, 27, 28, 31 to 36 and 42.
+# Uses sections 1 to 4, 7 to 9, 27, 28, 31 to 36 and 42.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -20103,7 +20103,7 @@ def content_text(block: Msg) -> str:
 ###############################################################################
 # 54. The trace
 ###############################################################################
-# Uses sections 1, 9, 10 and 53.
+# Uses sections 1, 4, 9, 10, 34, 36 and 53.
 #
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
