@@ -19684,20 +19684,20 @@ def prefix_for(name: str) -> str:
 def configured(target: Mapping[str, Any], *, stderr: Any = None, auth: Any = None) -> Any:
     """Return the Transport to the one server in a configuration, or a Server that mounts several.
 
-    `auth` may be a function of the URL.
+    `auth` may be a function of the URL and the headers.
     """
     found = {}
     for name, entry in servers_of(target).items():
         where, options = read_entry(name, entry)
         if is_url(where):
-            options["auth"] = auth(where) if callable(auth) else auth
+            options["auth"] = auth(where, options.get("headers", {})) if callable(auth) else auth
         else:
             options["stderr"] = stderr
         found[name] = where, options
     if len(found) == 1:
         ((where, options),) = found.values()
         return connector_of(where).make(where, **options)
-    app = Server("mcp_lite")
+    app = Server(", ".join(found))
     for name, (where, options) in found.items():
         app.mount(where, prefix_for(name), **options)
     return app
@@ -19972,7 +19972,9 @@ def table(items: list[Msg], screen: Screen) -> str:
 def prompt_schema(prompt: Msg) -> Msg:
     """Return the arguments of a prompt, which are text, as the schema of a tool has them."""
     asked = {each["name"]: each for each in prompt.get("arguments") or ()}
-    fields = {name: {**each, "type": "string"} for name, each in asked.items()}
+    about = ("title", "description")
+    fields = {name: {"type": "string", **{key: each[key] for key in about if key in each}}
+              for name, each in asked.items()}  # fmt: skip
     required = [name for name, each in asked.items() if each.get("required")]
     return {"properties": fields, "required": required}
 
@@ -20570,7 +20572,7 @@ class Person:
 ###############################################################################
 # 56. Verbs
 ###############################################################################
-# Uses sections 1 to 6, 16, 22, 27 to 29, 32, 34, 43, 46, 47, 53 and 55.
+# Uses sections 1 to 6, 16, 22, 27 to 29, 32, 34, 43, 46, 47, 52, 53 and 55.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -20682,28 +20684,21 @@ def header_file(path: str) -> list[str]:
         raise UsageError(str(exc)) from None
 
 
-def filled_in(text: str) -> str:
-    """Return a text with variables of the environment for each ${NAME}; UsageError without one."""
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            raise UsageError(f"{text!r}: the variable {found[1]} is not set")
-        return os.environ[found[1]]
-
-    return re.sub(r"\$\{(\w+)\}", value, text)
-
-
 def target_options(args: Any, stderr: Any = None) -> Msg:
     """Return the options of a Client that talks to the target; UsageError for no target."""
-    env, headers = given_to(args)
+    (env, headers), known = given_to(args), args.configured or {}
     try:
         connector_of(args.target)
-    except TypeError as exc:  # a URL of another scheme
+        headers = {name: expand(value, os.environ) for name, value in headers.items()}
+    except (TypeError, ValueError) as exc:  # a URL of another scheme; a variable that is not set
         raise UsageError(str(exc)) from None
+    if isinstance(args.target, dict):
+        return {"stderr": stderr, "auth": functools.partial(auth_of, args)}
     if not is_url(args.target):
-        return {"stderr": stderr, "cwd": args.cwd, "env": env}
-    headers = {name: filled_in(value) for name, value in headers.items()}
-    return {"headers": headers, "auth": auth_of(args, headers)}
+        env = {**known.get("env", {}), **env}
+        return {"stderr": stderr, "cwd": args.cwd or known.get("cwd"), "env": env}
+    headers = {**known.get("headers", {}), **headers}
+    return {"headers": headers, "auth": auth_of(args, args.target, headers)}
 
 
 class CommandLine:
@@ -20942,7 +20937,7 @@ def load_app(target: str) -> Any:
     return app
 
 
-def auth_of(args: Any, headers: Mapping[str, str]) -> Any:
+def auth_of(args: Any, target: str, headers: Mapping[str, str]) -> Any:
     """Return how to log in to a URL: as was said; else by OAuth, where that can be safe."""
     given = args.auth or args.token or os.environ.get(TOKEN_VARIABLE)
     if given == "none" or "authorization" in map(str.lower, headers):
@@ -20950,7 +20945,7 @@ def auth_of(args: Any, headers: Mapping[str, str]) -> Any:
     if given not in (None, "oauth"):
         return given
     try:
-        url = parse_url(args.target)
+        url = parse_url(target)
     except ValueError:  # the Client says what is wrong with it
         return None
     if given is None and url.scheme != "https" and not is_loopback(url.host):
@@ -21084,6 +21079,9 @@ OPTIONS = [
     Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
     Option("--env", "KEY=VALUE", "+ config proxy", "for the server's process", str, []),
     Option("--cwd", "FOLDER", "+ proxy", "where to start the server"),
+    Option("--config", "FILE", "+ proxy logout",
+           "the mcp.json of an application, in place of the target; -c is the same"),
+    Option("--server", "NAME", "+ proxy logout", "one of the servers in there; without, all"),
     Option("--root", "FOLDER", "+", "a folder to tell the server about", str, []),
     Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
            one_of(*LOG_LEVELS)),
@@ -21380,19 +21378,18 @@ def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
 # The verb.
 
 
-def servers_in(path: str, key: str) -> Msg:
-    """Return the servers that a file of settings names; OSError or ValueError if it cannot be."""
+def settings_in(path: str) -> Msg:
+    """Return what a file of settings says; OSError, ValueError or ProtocolError if it cannot be."""
     with open(path, encoding="utf-8-sig") as file:
         text = file.read()
-    if path.endswith(".toml"):
-        if sys.version_info < (3, 11):
-            raise ValueError("Python has no parser of TOML before 3.11")
-        import importlib
+    if not path.endswith(".toml"):
+        return read_settings(text)
+    if sys.version_info < (3, 11):
+        raise ValueError("Python has no parser of TOML before 3.11")
+    import importlib
 
-        settings: Any = importlib.import_module("tomllib").loads(text)
-    else:
-        settings = read_settings(text)
-    return object_of(settings, key)
+    settings: Msg = importlib.import_module("tomllib").loads(text)
+    return settings
 
 
 def list_configured(args: Any) -> None:
@@ -21404,7 +21401,7 @@ def list_configured(args: Any) -> None:
                 continue
             row: Msg = {"application": app.title, "file": os.path.abspath(path)}
             try:
-                servers = servers_in(path, app.key)
+                servers = object_of(settings_in(path), app.key)
                 row["servers"] = {name: redact(servers[name]) for name in servers}
             except (OSError, ValueError, ProtocolError) as exc:
                 row["error"] = str(exc)
@@ -21426,6 +21423,8 @@ def configure(args: Any) -> None:
     if args.list:
         return list_configured(args)
     app: Application = pick("application", args.words[0], APPLICATIONS)
+    if args.configured is not None:
+        raise UsageError("config takes a server, and not another configuration")
     name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
     paths = [app.project] if args.project else files_of(app)
     if not paths or not paths[0]:
@@ -21466,7 +21465,7 @@ OPTIONS += [
 ###############################################################################
 # 58. Options
 ###############################################################################
-# Uses sections 1, 2, 43, 53 and 56.
+# Uses sections 1, 2, 43, 52, 53, 56 and 57.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -21476,7 +21475,9 @@ OPTIONS += [
 #           the help, and the next command to type after an error.
 # Not here. What the verbs do: section 56.
 
-SHORT_OPTIONS = {"-h": "--help", "-o": "--output"}
+#: A target: a file with servers, perhaps with the name of one.
+CONFIGURATION = re.compile(r"(?!\w+://)[^=]*\.json(#.+)?$")
+SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 
 
 def options_of(verb: str) -> list[Option]:
@@ -21559,14 +21560,19 @@ def parse_command_line(argv: Sequence[str]) -> Any:
 def find_target(args: Any, row: Verb, command: list[str]) -> None:
     """Set the target, as it was typed and as the Client takes it; UsageError if there is none."""
     form = f"as in: mcp_lite {args.verb} {row.form + ' ' * bool(row.form)}{row.target}"
+    args.configured = None  # options that a configuration gives
     if command:
         import shlex
 
         args.typed = f"-- {' '.join(map(shlex.quote, command))}"
         args.target = command
     else:
-        args.typed = take_target(args.words) or ""
+        args.typed = args.config or take_target(args.words) or ""
         args.target = args.typed
+    if args.config or row.target != "FILE.py[:APP]" and CONFIGURATION.match(args.typed):
+        find_server(args, command)
+    elif args.server:
+        raise UsageError("--server NAME belongs to a configuration", args.verb, "--help")
     if row.target == "TARGET" and re.search(r"\.py:\w+$", args.typed):
         args.target = [*own_command(), "serve", args.typed]
     if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
@@ -21579,11 +21585,29 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
         raise UsageError(form, args.verb, "--help")
 
 
+def find_server(args: Any, command: list[str]) -> None:
+    """Set the target to a server in a configuration, or to all of them; UsageError for none."""
+    path, _, name = args.typed.rpartition("#") if "#" in args.typed else (args.typed, "", "")
+    name = args.server or name
+    args.typed = path + f"#{name}" * bool(name)
+    if command:
+        raise UsageError("give -c FILE or -- COMMAND, not both", args.verb, "--help")
+    try:
+        servers = servers_of(settings_in(path))
+        if name or len(servers) == 1:
+            name = name or next(iter(servers))
+            args.target, args.configured = read_entry(name, pick("server", name, servers))
+        else:
+            args.target, args.configured = {SERVER_KEYS[0]: servers}, {}
+    except (OSError, ValueError, ProtocolError) as exc:
+        raise UsageError(f"{path}: {exc}") from None
+
+
 def take_target(words: list[str]) -> str | None:
     """Take the target out of the words: the last, or the first if only that looks like one."""
     if not words:
         return None
-    looks = re.compile(r"https?://|[^=]*\.py(:\w+)?$")
+    looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION.pattern}")
     return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
 
 
@@ -21600,7 +21624,8 @@ def own_command() -> list[str]:
 
 
 ABOUT = "Talk to an MCP server, or be one."
-TARGETS = "TARGET is a URL, FILE.py, FILE.py:APP or, at the very end, -- COMMAND [ARGUMENT ...]."
+TARGETS = ("TARGET is a URL, FILE.py, FILE.py:APP, an application's mcp.json or mcp.json#NAME or, "
+           "at the very end, -- COMMAND [ARGUMENT ...].")  # fmt: skip
 STATUSES = ("Exit status: 0 done; 1 the tool failed; 2 wrong command line; "
             "3 connection or protocol; 130 interrupted.")  # fmt: skip
 

@@ -22050,6 +22050,93 @@ class TestConfig:
         run(main())
 
 
+class TestConfigurationFiles:
+    """`-c FILE [--server NAME]`, and FILE#NAME as a target."""
+
+    @pytest.fixture
+    def config(self, tmp_path, shop, monkeypatch):
+        monkeypatch.setenv("SHOP", shop)
+        far = tmp_path / "far.py"
+        far.write_text(
+            f"import os, sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite\n"
+            "app = mcp_lite.Server('far')\n"
+            "@app.tool\ndef where() -> str:\n    return f'{os.getcwd()} {os.environ[\"K\"]}'\n"
+            "app.run()\n"
+        )
+        (tmp_path / "there").mkdir()
+        path = tmp_path / "my mcp.json"
+        path.write_text(
+            '// of an editor\n{"servers": {"shop": {"type": "stdio", "command": %s, "args": ["${SHOP}"]},\n'
+            '"far away": {"command": %s, "args": [%s], "env": {"K": "${NONE:-v}"}, "cwd": %s},}}'
+            % tuple(map(json.dumps, (sys.executable, sys.executable, str(far), str(tmp_path / "there"))))
+        )
+        return path
+
+    def test_one_server_of_a_file_is_a_target_like_any_other(self, cli, config, tmp_path):
+        for words in (["-c", str(config), "--server", "shop"], [f"{config}#shop"],
+                      [str(config), "--server=shop"]):  # fmt: skip
+            assert cli("call", "add", "a=1", "b=2", *words)[:2] == (0, "3\n"), words
+        there = os.path.realpath(tmp_path / "there")
+        assert cli("call", "where", f"{config}#far away")[1] == f"{there} v\n"
+        assert cli("call", "where", "--env", "K=w", f"{config}#far away")[1] == f"{there} w\n"
+
+    def test_all_servers_of_a_file_are_one(self, cli, config):
+        status, out, err = cli("tools", "-c", str(config))
+        assert "shop__add(a: integer, b: integer = 0) -> integer\n" in out
+        assert "far-away__where() -> string\n" in out
+        assert cli("call", "shop__add", "a=1", str(config))[1] == "1\n"
+
+    def test_a_url_of_a_file_gets_its_headers(self, cli, tmp_path, monkeypatch):
+        async def main():
+            monkeypatch.setenv("TOKEN", "opensesame")
+            async with m.Server("guarded").http(port=0, token="opensesame") as server:
+                path = tmp_path / "mcp.json"
+                entry = {"url": server.url, "headers": {"Authorization": "Bearer ${TOKEN}"}}
+                path.write_text(json.dumps({"mcpServers": {"one": entry}}))
+                call = functools.partial(shell, "info", "-c", str(path))
+                said = await asyncio.get_running_loop().run_in_executor(None, call)
+                assert said.stdout.startswith(b"guarded ")
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "words, problem",
+        [
+            (["-c", "none.json"], "none.json: "),
+            (["-c", "CONFIG", "--server", "shp"], "no server 'shp'; did you mean shop?"),
+            (["CONFIG#none"], "there is: shop, far away"),
+            (["-c", "CONFIG", "--", "x"], "not both"),
+            (["--server", "x", "shop.py"], "--server NAME belongs to a configuration"),
+            (["-c", "BROKEN"], "not JSON"),
+            (["-c", "EMPTY"], "a configuration names servers"),
+            (["-c", "UNSET"], "the server 'a': the variable NONE is not set"),
+        ],
+    )
+    def test_what_is_wrong_with_it_is_told(self, cli, config, tmp_path, words, problem):
+        texts = {"BROKEN": "{", "EMPTY": "{}", "UNSET": '{"servers": {"a": {"command": "${NONE}"}}}'}
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+        known = {"CONFIG": str(config), **{name: str(tmp_path / name) for name in texts}}
+        words = [re.sub("[A-Z]{5,}", lambda hit: known[hit[0]], word) for word in words]
+        status, out, err = cli("tools", *words)
+        assert (status, out) == (2, "")
+        assert problem in err and "Traceback" not in err
+
+    def test_config_takes_a_server_and_no_configuration(self, cli, config):
+        status, out, err = cli("config", "cursor", f"{config}#shop")
+        assert (status, out) == (2, "")
+        assert "not another configuration" in err
+
+    def test_a_proxy_serves_them_all(self, config):
+        async def main():
+            command = [sys.executable, m.__file__, "proxy", str(config)]
+            async with m.Client(command, env={"SHOP": os.environ["SHOP"]}) as c:
+                assert await c.call("shop__add", {"a": 1}) == 1
+                assert (await c.call("far-away__where")).endswith(" v")
+
+        run(main())
+
+
 ###############################################################################
 # T59. Rules for servers
 ###############################################################################
