@@ -21549,6 +21549,275 @@ import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_secon
         assert (done.returncode, done.stderr) == (0, b"")
 
 
+class Visitor:
+    """A client and a browser in one, for the pages of examples/authorization."""
+
+    BACK = "https://app.example/back"
+
+    def __init__(self, authority):
+        self.authority, self.cookie = authority, ""
+        self.verifier = "v" * 43
+        self.asked = {
+            "response_type": "code", "redirect_uri": self.BACK, "state": "s", "scope": "notes:read",
+            "code_challenge": m.code_challenge(self.verifier), "code_challenge_method": "S256",
+            "resource": authority.root + "/mcp",
+        }  # fmt: skip
+
+    async def ask(self, page, query="", body="", **fields):
+        """Ask for a page: (status, headers, text)."""
+        text = body or urllib.parse.urlencode(fields)
+        request = m.HTTPRequest("?", "/", query, {"cookie": self.cookie}, text.encode(), "::1")
+        return await self.authority.safely(page)(request)
+
+    async def register(self):
+        doc = json.dumps({"redirect_uris": [self.BACK], "client_name": "<script>"})
+        status, _, answer = await self.ask(self.authority.register, body=doc)
+        assert status == 201
+        self.asked["client_id"] = json.loads(answer)["client_id"]
+        return self
+
+    async def form(self, **changes):
+        """Return the secret of the page's form; or the status if there is no page."""
+        query = urllib.parse.urlencode({**self.asked, **changes})
+        status, headers, page = await self.ask(self.authority.ask, query)
+        if status != 200:
+            return status
+        assert "<script>" not in page and "frame-ancestors 'none'" in headers["content-security-policy"]
+        self.cookie = headers["set-cookie"].partition(";")[0]
+        return re.search('name="form" value="([^"]+)"', page)[1]
+
+    async def agree(self, form, answer="yes", **fields):
+        """Send the form; return status and the parameters of where it leads."""
+        fields = {"person": "alice", "password": "pw", **fields}
+        found = await self.ask(self.authority.answer, form=form, answer=answer, **fields)
+        where = found[1].get("location", "")
+        return found[0], where.partition("?")[0], m.read_query(where.partition("?")[2])
+
+    async def token(self, **form):
+        form = {"client_id": self.asked["client_id"], "resource": self.asked["resource"], **form}
+        status, _, answer = await self.ask(self.authority.token, **form)
+        return status, json.loads(answer)
+
+    async def redeem(self, code, **changes):
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": self.BACK,
+                "code_verifier": self.verifier, **changes}  # fmt: skip
+        return await self.token(**form)
+
+    async def refresh(self, token, **changes):
+        return await self.token(grant_type="refresh_token", refresh_token=token, **changes)
+
+
+class TestAuthorizationExample:
+    """examples/authorization is safe to copy."""
+
+    @pytest.fixture
+    def example(self, monkeypatch):
+        """Give the modules of the folder, which have names that others have, too."""
+        names = ("server", "third_party", "client")
+        monkeypatch.syspath_prepend(HERE / "examples" / "authorization")
+        yield types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+        m.set_trace(None)
+        for name in names:
+            del sys.modules[name]
+
+    @contextlib.asynccontextmanager
+    async def visiting(self, example):
+        authority = example.server.Authority("http://127.0.0.1:1", ":memory:")
+        authority.add_person("alice", "pw")
+        yield await Visitor(authority).register()
+        authority.db.close()
+
+    @pytest.mark.parametrize("third_party", [False, True])
+    def test_the_login_is_played(self, example, third_party, capsys):
+        run(example.client.play(third_party))
+        said = capsys.readouterr().out
+        assert "alice has written 'it works'" in said and "\n True\n" in said
+        assert said.count("the page says") == (4 if third_party else 2)
+        assert "Bearer ey" not in said and "'access_token': '[redacted]'" in said
+
+    def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, example):
+        async def main():
+            async with self.visiting(example) as visitor:
+                for change in ({"redirect_uri": visitor.BACK + "/x"}, {"redirect_uri": ""},
+                               {"client_id": "other"}, {"code_challenge": ""},
+                               {"code_challenge_method": "plain"}, {"response_type": "token"},
+                               {"resource": "https://other.example"}, {"scope": "all"}):  # fmt: skip
+                    assert await visitor.form(**change) == 400, change
+                for uris in (["http://evil.example"], ["javascript:alert(1)"], [], "x", [7], None):
+                    doc = json.dumps({"redirect_uris": uris})
+                    assert (await visitor.ask(visitor.authority.register, body=doc))[0] == 400
+                for body in ("{", "[]", "a=b&a=c"):
+                    for page in (visitor.authority.register, visitor.authority.token):
+                        assert (await visitor.ask(page, body=body))[0] == 400
+
+        run(main())
+
+    def test_a_form_is_good_once_in_its_browser_and_for_the_right_password(self, example):
+        async def main():
+            async with self.visiting(example) as visitor:
+                form, cookie = await visitor.form(), visitor.cookie
+                visitor.cookie = "browser=of-somebody-else"
+                assert (await visitor.agree(form))[0] == 400
+                visitor.cookie = cookie
+                assert (await visitor.agree(form))[0] == 400, "it was used"
+                status, where, answer = await visitor.agree(await visitor.form())
+                assert (status, where, answer["state"]) == (303, visitor.BACK, "s")
+                assert answer["iss"] == visitor.authority.root and answer["code"]
+                _, _, answer = await visitor.agree(await visitor.form(), "no")
+                assert answer["error"] == "access_denied" and "code" not in answer
+                assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
+                assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
+
+        run(main())
+
+    def test_a_code_is_good_once_for_its_client_and_its_proof(self, example):
+        async def main():
+            async with self.visiting(example) as visitor:
+                async def code():
+                    return (await visitor.agree(await visitor.form()))[2]["code"]
+
+                for change in ({"code_verifier": "w" * 43}, {"client_id": "x"}, {"code": "x"},
+                               {"redirect_uri": "https://app.example/"}, {"resource": "x"}):  # fmt: skip
+                    status, answer = await visitor.redeem(await code(), **change) if (
+                        "code" not in change) else await visitor.redeem(**change)
+                    assert (status, answer) == (400, {"error": "invalid_grant"}), change
+                first = await code()
+                status, tokens = await visitor.redeem(first)
+                assert status == 200 and tokens["scope"] == "notes:read"
+                verify = visitor.authority.verify
+                who = await verify(tokens["access_token"])
+                assert (who.subject, who.scopes) == ("alice", {"notes:read"})
+                dump = "\n".join(visitor.authority.db.iterdump())
+                for secret in (*tokens.values(), first):
+                    assert secret == "notes:read" or str(secret) not in dump or len(str(secret)) < 20
+                assert (await visitor.redeem(first))[0] == 400
+                assert await verify(tokens["access_token"]) is None, "what it gave has ended"
+
+        run(main())
+
+    def test_a_refresh_token_that_comes_twice_ends_the_family(self, example):
+        async def main():
+            async with self.visiting(example) as visitor:
+                code = (await visitor.agree(await visitor.form()))[2]["code"]
+                _, one = await visitor.redeem(code)
+                assert (await visitor.refresh(one["refresh_token"], client_id="x"))[0] == 400
+                status, two = await visitor.refresh(one["refresh_token"])
+                assert status == 200 and await visitor.authority.verify(two["access_token"])
+                assert (await visitor.refresh(one["refresh_token"]))[0] == 400
+                assert (await visitor.refresh(two["refresh_token"]))[0] == 400
+                assert await visitor.authority.verify(two["access_token"]) is None
+
+        run(main())
+
+    # A third party.
+
+    @contextlib.asynccontextmanager
+    async def delegating(self, example):
+        """A visitor of ours, and the authority of the third party."""
+        root = "http://127.0.0.1:1"
+        async with example.client.serving_third_party(root) as (third, theirs):
+            ours = example.third_party.Delegating(root, ":memory:", third)
+            visitor = await Visitor(ours).register()
+            visitor.example = example
+            yield visitor, theirs
+            ours.db.close()
+
+    @staticmethod
+    async def walk(visitor, **options):
+        """Agree here, log in there; return the query of the address at which we come back."""
+        status, where, params = await visitor.agree(await visitor.form())
+        assert status == 303 and where == visitor.authority.third.authorize
+        page = f"{where}?{urllib.parse.urlencode(params)}"
+        browse = visitor.example.client.browse
+        back = await asyncio.to_thread(browse, page, "alice", "correct horse")
+        assert back.startswith(visitor.authority.root + "/callback?")
+        return back.partition("?")[2]
+
+    async def log_in(self, visitor):
+        found = await visitor.ask(visitor.authority.come_back, await self.walk(visitor))
+        answer = m.read_query(found[1]["location"].partition("?")[2])
+        return (await visitor.redeem(answer["code"]))[1]
+
+    def test_only_the_browser_that_agreed_comes_back_and_once(self, example):
+        async def main():
+            async with self.delegating(example) as (visitor, _):
+                back = visitor.authority.come_back
+                assert (await visitor.ask(back, "code=x&state=guessed"))[0] == 403
+                query, cookie = await self.walk(visitor), visitor.cookie
+                for other in ("", "browser=evil", "other=1"):
+                    visitor.cookie = other
+                    assert (await visitor.ask(back, query))[0] == 403
+                visitor.cookie = f"a=b; {cookie}; c=d"
+                status, fields, _ = await visitor.ask(back, query)
+                assert status == 303 and fields["location"].startswith(visitor.BACK + "?")
+                assert (await visitor.ask(back, query))[0] == 403, "a second time"
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "change", [("code=", "code=x"), ("iss=", "iss=https%3A%2F%2Fevil.example&x="),
+                   ("code=", "error=access_denied&x=")],
+    )  # fmt: skip
+    def test_an_answer_that_is_not_the_third_partys_gives_no_code(self, example, change):
+        async def main():
+            async with self.delegating(example) as (visitor, _):
+                query = (await self.walk(visitor)).replace(*change)
+                _, fields, _ = await visitor.ask(visitor.authority.come_back, query)
+                answer = m.read_query(fields["location"].partition("?")[2])
+                assert answer["error"] == "access_denied" and "code" not in answer
+                assert not visitor.authority.sessions
+
+        run(main())
+
+    def test_our_tokens_count_as_long_as_the_third_partys(self, example, monkeypatch):
+        """spec 2025-03-26: basic/authorization#session-binding-requirements"""
+
+        async def main():
+            async with self.delegating(example) as (visitor, theirs):
+                ours, tokens = visitor.authority, await self.log_in(visitor)
+                [session] = ours.sessions.values()
+                assert session.access not in json.dumps(tokens), "no client sees it"
+                assert session.access not in "\n".join(ours.db.iterdump())
+                assert (await ours.verify(tokens["access_token"])).subject == "alice"
+                monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
+                assert await ours.verify(tokens["access_token"])
+                theirs.db.execute("UPDATE tokens SET until = 1 WHERE kind = 'access'")
+                assert await ours.verify(tokens["access_token"]), "it was renewed"
+                assert [each.access for each in ours.sessions.values()] != [session.access]
+                theirs.db.execute("DELETE FROM tokens")
+                assert await ours.verify(tokens["access_token"]) is None
+                assert (await visitor.refresh(tokens["refresh_token"]))[0] == 400
+                assert not ours.sessions and not ours.turns
+
+        run(main())
+
+    def test_a_third_party_that_is_down_lets_nobody_in_and_ends_nothing(self, example, monkeypatch):
+        async def main():
+            async with self.delegating(example) as (visitor, _):
+                ours, tokens = visitor.authority, await self.log_in(visitor)
+                monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
+                where, ours.third.me = ours.third.me, "http://127.0.0.1:1/me"
+                with pytest.raises(OSError):
+                    await ours.verify(tokens["access_token"])
+                assert (await visitor.refresh(tokens["refresh_token"]))[0] == 503
+                ours.third.me = where
+                assert (await visitor.refresh(tokens["refresh_token"]))[0] == 200
+
+        run(main())
+
+    def test_a_login_that_nobody_used_is_forgotten(self, example):
+        async def main():
+            async with self.delegating(example) as (visitor, _):
+                await self.log_in(visitor)
+                ours = visitor.authority
+                ours.tidy(time.time())
+                assert len(ours.sessions) == 1
+                ours.tidy(time.time() + 100 * 86400)
+                assert not ours.sessions
+
+        run(main())
+
+
 class TestExamples:
     """The programs in examples/ do what they say."""
 

@@ -9,12 +9,16 @@ lets in whoever has a token that these pages gave out.
 What keeps it safe, and must stay if you copy it:
   * redirect URIs are compared whole, and are https or this machine;
   * every code works once, for a minute, for its client, its redirect URI and its PKCE challenge;
+    one that comes a second time ends all that it gave;
   * of tokens, codes and passwords the database has hashes alone;
   * a refresh token works once; one that comes a second time ends everything it led to;
-  * pages escape what they show, cannot be framed, and a form is good for one answer only.
+  * pages escape what they show, cannot be framed, and a form is good for one answer, of the browser
+    that it was shown in: by a cookie;
+  * passwords of one person can be guessed once a second.
 """
 
 import argparse
+import asyncio
 import html
 import json
 import secrets
@@ -23,19 +27,30 @@ import sys
 import time
 from hashlib import scrypt, sha256
 from hmac import compare_digest
+from inspect import isawaitable
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # mcp_lite.py is two levels up
 
-from mcp_lite import Context, Guard, Principal, Server, code_challenge, is_loopback, parse_url
+from mcp_lite import (
+    Context,
+    Guard,
+    Principal,
+    Server,
+    code_challenge,
+    is_loopback,
+    parse_url,
+    read_query,
+)
 
 ACCESS_SECONDS, REFRESH_SECONDS, CODE_SECONDS = 600, 30 * 86400, 60
 SCOPES = {"notes:read": "read your notes", "notes:write": "write notes in your name"}
 TABLES = """
 CREATE TABLE IF NOT EXISTS people  (name TEXT PRIMARY KEY, salt BLOB, password BLOB);
 CREATE TABLE IF NOT EXISTS clients (id TEXT PRIMARY KEY, name TEXT, redirects TEXT);
-CREATE TABLE IF NOT EXISTS codes   (hash BLOB PRIMARY KEY, asked TEXT, person TEXT, until REAL);
+CREATE TABLE IF NOT EXISTS codes   (hash BLOB PRIMARY KEY, family TEXT, asked TEXT, person TEXT,
+                                    until REAL, used INTEGER DEFAULT 0);
 CREATE TABLE IF NOT EXISTS tokens  (hash BLOB PRIMARY KEY, kind TEXT, family TEXT, client TEXT,
                                     person TEXT, scope TEXT, until REAL, used INTEGER DEFAULT 0);
 CREATE TABLE IF NOT EXISTS notes   (person TEXT, text TEXT);
@@ -47,6 +62,10 @@ PAGE_HEADERS = {
     "cache-control": "no-store",
 }
 JSON_HEADERS = {"content-type": "application/json", "cache-control": "no-store"}
+LOGIN = (
+    '<input name="person" placeholder="name">'
+    '<input name="password" type="password" placeholder="password">'
+)
 
 
 def hashed(secret):
@@ -70,10 +89,15 @@ class Problem(Exception):
 class Authority:
     """The authorization server: five pages of a server that has more than these."""
 
+    fields = LOGIN  # of the page on which a person agrees
+
     def __init__(self, root, database):
         self.root, self.db = root, sqlite3.connect(database, isolation_level=None)
         self.db.executescript(TABLES)
-        self.forms = {}  # what a form was made for, by its secret: (what is asked, until)
+        self.forms = {}  # what a form was made for, by its secret: (what is asked, browser, until)
+        # Browsers send a __Host- cookie to this host alone, and let no other host set it.
+        self.cookie = "__Host-browser" if root.startswith("https:") else "browser"
+        self.wrong = {}  # when a person's password was last guessed wrong
 
     def mount(self, app):
         """Serve the pages."""
@@ -93,9 +117,14 @@ class Authority:
 
         async def page(request):  # on the loop, where the database is
             try:
-                return fn(request)
+                value = fn(request)
+                return await value if isawaitable(value) else value
             except Problem as problem:
                 return problem.status, JSON_HEADERS, json.dumps({"error": str(problem)})
+            except (ValueError, TypeError, AttributeError):  # what came is not what it should be
+                return 400, JSON_HEADERS, '{"error": "invalid_request"}'
+            except OSError:  # who must be asked cannot be
+                return 503, JSON_HEADERS, '{"error": "temporarily_unavailable"}'
 
         return page
 
@@ -161,113 +190,149 @@ class Authority:
 
     def ask(self, request, said=""):
         """Show the page on which a person logs in and agrees."""
-        asked = dict(parse_qsl(request.query))
+        asked = read_query(request.query)
         name, now = self.check_request(asked), time.time()
-        self.forms = {key: form for key, form in self.forms.items() if form[1] > now}
-        secret = secrets.token_urlsafe(32)
-        self.forms[secret] = (asked, now + 600)
+        self.forms = {key: form for key, form in self.forms.items() if form[2] > now}
+        secret, browser = secrets.token_urlsafe(32), self.browser(request)
+        browser = browser or secrets.token_urlsafe(32)
+        self.forms[secret] = (asked, hashed(browser), now + 600)
+        secure = "; Secure" if self.root.startswith("https:") else ""
+        cookie = f"{self.cookie}={browser}; Path=/; HttpOnly; SameSite=Lax{secure}"
         wants = "".join(f"<li>{html.escape(SCOPES[s])}" for s in asked.get("scope", "").split())
         home = html.escape(parse_url(asked["redirect_uri"]).authority)
-        return 200, PAGE_HEADERS, (
+        return 200, {**PAGE_HEADERS, "set-cookie": cookie}, (
             f"<!doctype html><title>Log in</title><h1>{html.escape(name)} wants to</h1>"
             f"<ul>{wants or '<li>know that it is you'}</ul><p>It will be told at {home}. {said}"
-            f'<form method="post"><input type="hidden" name="form" value="{secret}">'
-            '<input name="person" placeholder="name">'
-            '<input name="password" type="password" placeholder="password">'
+            f'<form method="post"><input type="hidden" name="form" value="{secret}">{self.fields}'
             '<button name="answer" value="yes">Agree</button>'
             '<button name="answer" value="no">Refuse</button></form>'
         )  # fmt: skip
 
-    def answer(self, request):
+    async def answer(self, request):
         """Send the browser back, with a code if the person agreed."""
-        form = dict(parse_qsl(request.body.decode()))
-        asked, until = self.forms.pop(form.get("form"), (None, 0))
-        if asked is None or until < time.time():
+        asked, form = self.answered(request)
+        if form.get("answer") != "yes":
+            return self.back(asked)
+        name, now = form.get("person"), time.time()
+        person = self.one("SELECT salt, password FROM people WHERE name = ?", name)
+        if self.wrong.get(name, 0) > now - 1:
+            raise Problem("slow_down", 429)
+        self.wrong.update({name: now} if person else {})
+        salt, known = person or (b"nobody", b"")
+        # It takes a tenth of a second, in which the loop has others to serve.
+        given = await asyncio.to_thread(stretched, form.get("password", ""), salt)
+        if not compare_digest(given, known):
+            raise Problem("access_denied", 403)
+        del self.wrong[name]
+        return self.back(asked, name, secrets.token_hex(8))
+
+    def browser(self, request):
+        """Return the name that we gave to the browser which asks, "" if it has none."""
+        cookies = request.headers.get("cookie", "").split(";")
+        return dict(each.strip().partition("=")[::2] for each in cookies).get(self.cookie, "")
+
+    def answered(self, request):
+        """Return what a form was made for, once, and what is filled in."""
+        form = read_query(request.body.decode())
+        asked, browser, until = self.forms.pop(form.get("form"), (None, b"", 0))
+        # Else a page of somebody else could send a form that it has fetched in your name.
+        if until < time.time() or hashed(self.browser(request)) != browser:
             raise Problem("invalid_request")
-        back = {"state": asked.get("state", ""), "iss": self.root}
-        if form.get("answer") == "yes":
-            name = form.get("person")
-            person = self.one("SELECT salt, password FROM people WHERE name = ?", name)
-            salt, known = person or (b"nobody", b"")
-            if not compare_digest(stretched(form.get("password", ""), salt), known):
-                raise Problem("access_denied", 403)
-            code = secrets.token_urlsafe(32)
-            row = (hashed(code), json.dumps(asked), name, time.time() + CODE_SECONDS)
-            self.db.execute("INSERT INTO codes VALUES (?, ?, ?, ?)", row)
-            back["code"] = code
-        else:
-            back["error"] = "access_denied"
+        return asked, form
+
+    def back(self, asked, person=None, family=""):
+        """Send the browser back to the client: with a code for a person, else with a refusal."""
+        back = {"state": asked.get("state", ""), "iss": self.root, "error": "access_denied"}
+        if person is not None:
+            back["code"] = code = secrets.token_urlsafe(32)
+            del back["error"]
+            row = (hashed(code), family, json.dumps(asked), person, time.time() + CODE_SECONDS)
+            self.db.execute("INSERT INTO codes VALUES (?, ?, ?, ?, ?, 0)", row)
         where = asked["redirect_uri"]
         where += ("&" if "?" in where else "?") + urlencode(back)
         return 303, {**PAGE_HEADERS, "location": where}, ""
 
     # The client's part.
 
-    def token(self, request):
+    async def token(self, request):
         """Give tokens for a code, or for a refresh token. RFC 6749 §4.1.3, §6"""
-        form = dict(parse_qsl(request.body.decode()))
+        form, now = read_query(request.body.decode()), time.time()
+        for table in ("codes", "tokens"):
+            self.db.execute(f"DELETE FROM {table} WHERE until < ?", (now,))
         grants = {"authorization_code": self.by_code, "refresh_token": self.by_refresh}
         if form.get("grant_type") not in grants:
             raise Problem("unsupported_grant_type")
-        family, client, person, scope = grants[form["grant_type"]](form)
+        family, client, person, scope = await grants[form["grant_type"]](form)
         doc = {"token_type": "Bearer", "expires_in": ACCESS_SECONDS, "scope": scope}
         for kind, seconds in (("access", ACCESS_SECONDS), ("refresh", REFRESH_SECONDS)):
             doc[f"{kind}_token"] = token = secrets.token_urlsafe(32)
-            row = (hashed(token), kind, family, client, person, scope, time.time() + seconds)
+            row = (hashed(token), kind, family, client, person, scope, now + seconds)
             self.db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, 0)", row)
         return 200, JSON_HEADERS, json.dumps(doc)
 
-    def by_code(self, form):
+    async def by_code(self, form):
         """Return what a code stands for, once."""
         code = hashed(form.get("code", ""))
-        row = self.one("SELECT asked, person, until FROM codes WHERE hash = ?", code)
-        self.db.execute("DELETE FROM codes WHERE hash = ?", (code,))
-        if row is None or row[2] < time.time():
+        row = self.one("SELECT family, asked, person, used FROM codes WHERE hash = ?", code)
+        if row is None:
             raise Problem("invalid_grant")
-        asked = json.loads(row[0])
+        self.db.execute("UPDATE codes SET used = 1 WHERE hash = ?", (code,))
+        family, asked, person = row[0], json.loads(row[1]), row[2]
+        if row[3]:
+            self.end(family)
+            raise Problem("invalid_grant")
         same = all(form.get(name) == asked.get(name)
                    for name in ("client_id", "redirect_uri", "resource"))  # fmt: skip
         proof = code_challenge(form.get("code_verifier", ""))
         if not same or not compare_digest(proof, asked["code_challenge"]):
             raise Problem("invalid_grant")
-        return secrets.token_hex(8), asked["client_id"], row[1], asked.get("scope", "")
+        return family, asked["client_id"], person, asked.get("scope", "")
 
-    def by_refresh(self, form):
+    async def by_refresh(self, form):
         """Return what a refresh token stands for, once; a second time it ends its family."""
-        row = self.one(
-            "SELECT family, client, person, scope, until, used FROM tokens"
-            " WHERE hash = ? AND kind = 'refresh'", hashed(form.get("refresh_token", "")),
-        )  # fmt: skip
-        if row is None or row[1] != form.get("client_id") or row[4] < time.time():
+        name = hashed(form.get("refresh_token", ""))
+        row = self.one("SELECT family, client, person, scope FROM tokens"
+                       " WHERE hash = ? AND kind = 'refresh'", name)  # fmt: skip
+        # Before it is used up: if nobody can say, the client must be able to come again.
+        if row is None or row[1] != form.get("client_id") or not await self.lives(row[0]):
             raise Problem("invalid_grant")
-        if row[5]:  # stolen, by whom does not matter. RFC 9700 §4.14.2
-            self.db.execute("DELETE FROM tokens WHERE family = ?", row[:1])
+        first = self.db.execute("UPDATE tokens SET used = 1 WHERE hash = ? AND used = 0", (name,))
+        if first.rowcount != 1:  # stolen, by whom does not matter. RFC 9700 §4.14.2
+            self.end(row[0])
             raise Problem("invalid_grant")
-        self.db.execute("UPDATE tokens SET used = 1 WHERE hash = ?",
-                        (hashed(form["refresh_token"]),))  # fmt: skip
-        return row[:4]
+        return row
 
     def revoke(self, request):
         """Forget a token and all that belong to it; the answer is the same for any. RFC 7009"""
-        form = dict(parse_qsl(request.body.decode()))
-        self.db.execute(
-            "DELETE FROM tokens WHERE family IN (SELECT family FROM tokens WHERE hash = ?"
-            " AND client = ?)", (hashed(form.get("token", "")), form.get("client_id")),
-        )  # fmt: skip
+        form = read_query(request.body.decode())
+        found = self.one("SELECT family FROM tokens WHERE hash = ? AND client = ?",
+                         hashed(form.get("token", "")), form.get("client_id"))  # fmt: skip
+        if found is not None:
+            self.end(found[0])
         return 200, JSON_HEADERS, "{}"
+
+    # What came of one login: a family of tokens.
+
+    def end(self, family):
+        """Forget all tokens of a family."""
+        self.db.execute("DELETE FROM tokens WHERE family = ?", (family,))
+
+    async def lives(self, family):
+        """Return whether a family is still good: third_party.py asks somebody else."""
+        return True
 
     async def verify(self, token):
         """Judge an access token, for Guard."""
-        row = self.one("SELECT person, client, scope, until FROM tokens"
+        row = self.one("SELECT person, client, scope, until, family FROM tokens"
                        " WHERE hash = ? AND kind = 'access'", hashed(token))  # fmt: skip
-        if row is None or row[3] < time.time():
+        if row is None or row[3] < time.time() or not await self.lives(row[4]):
             return None
         return Principal(self.root, row[0], row[1], row[2].split(), row[3])
 
 
-def build(root, database=":memory:"):
+def build(root, authority=None):
     """Return a server of notes, its authority, and the guard between them."""
-    app, authority = Server("notes"), Authority(root, database)
+    app, authority = Server("notes"), authority or Authority(root, ":memory:")
     authority.mount(app)
 
     @app.tool(scopes=["notes:read"])
@@ -294,7 +359,8 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--database", default="notes.sqlite")
     args = parser.parse_args()
-    app, authority, guard = build(f"http://127.0.0.1:{args.port}", args.database)
+    root = f"http://127.0.0.1:{args.port}"
+    app, authority, guard = build(root, Authority(root, args.database))
     name, password = "alice", secrets.token_urlsafe(9)
     authority.add_person(name, password)
     print(f"log in as {name}, with the password {password}", file=sys.stderr)
