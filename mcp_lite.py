@@ -1961,7 +1961,7 @@ class ThreadJob(NamedTuple):
     future: asyncio.Future[Any]
     call: Callable[[], Any]
     #: the queue from which the thread that runs it takes its jobs
-    hands: Any
+    queue: Any
 
 
 class Threads:
@@ -1983,8 +1983,8 @@ class Threads:
 
     def _start_over(self) -> None:
         self.process = os.getpid()
-        #: a queue.SimpleQueue from which the threads take their jobs; None before the first
-        self.hands: Any = None
+        #: the queue.SimpleQueue from which the threads take their jobs; None before the first
+        self.queue: Any = None
         self.threads = self.idle = 0
         #: how many threads work for each owner, and how many of them wait for the loop meanwhile
         self.working: dict[str, int] = {}
@@ -2004,11 +2004,11 @@ class Threads:
         loop = asyncio.get_running_loop()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
-            if self.hands is None:
+            if self.queue is None:
                 import queue
 
-                self.hands = queue.SimpleQueue()
-            job = ThreadJob(owner, loop, loop.create_future(), call, self.hands)
+                self.queue = queue.SimpleQueue()
+            job = ThreadJob(owner, loop, loop.create_future(), call, self.queue)
             self.waiting.setdefault(owner, OrderedDict())[job.future] = job
             try:
                 self._assign()
@@ -2039,7 +2039,7 @@ class Threads:
                 return
             if not self.idle:
                 name = f"mcp_lite-{self.threads + 1}"
-                thread = threading.Thread(None, self._work, name, (self.hands,), daemon=True)
+                thread = threading.Thread(None, self._work, name, (self.queue,), daemon=True)
                 thread.start()  # counted only if it could be started
                 self.threads += 1
                 self.idle += 1
@@ -2049,17 +2049,17 @@ class Threads:
                 self.waiting[owner] = jobs  # behind the others
             self.idle -= 1
             self.working[owner] = self.working.get(owner, 0) + 1
-            self.hands.put(job)
+            self.queue.put(job)
 
     def _may_work(self, owner: str) -> bool:
         limit, mine = self.limit, self.working.get(owner, 0)
         others = sum(self.working.values()) - mine
         return mine < (limit - others if not owner else share_of(limit, others))
 
-    def _work(self, hands: Any) -> None:
+    def _work(self, queue: Any) -> None:
         settle: Callable[[], None] | None
         while True:
-            job = hands.get()
+            job = queue.get()
             if job is None:
                 return
             self.local.job = job
@@ -2079,7 +2079,7 @@ class Threads:
     def _finish(self, job: ThreadJob) -> bool:
         """Note that a job is done; return whether its thread is wanted for another one."""
         with self.lock:
-            if job.hands is not self.hands:  # a closed pool's thread works off its own queue
+            if job.queue is not self.queue:  # a closed pool's thread works off its own queue
                 return True
             _count(self.working, job.owner, -1)
             stays = self.threads - sum(self.blocking.values()) <= self.limit
@@ -2105,7 +2105,7 @@ class Threads:
         Raises RPCError -- too busy -- when too many threads wait already.
         """
         job: ThreadJob | None = getattr(self.local, "job", None)
-        if job is None or job.hands is not self.hands:
+        if job is None or job.queue is not self.queue:
             yield
             return
         with self.lock:
@@ -2122,7 +2122,7 @@ class Threads:
             yield
         finally:
             with self.lock:
-                if job.hands is self.hands:
+                if job.queue is self.queue:
                     _count(self.blocking, job.owner, -1)
                     _count(self.working, job.owner, 1)  # more than the limit, for a while
 
@@ -2149,9 +2149,9 @@ class Threads:
         with self.lock:
             for jobs in self.waiting.values():
                 for job in jobs.values():
-                    self.hands.put(job)
+                    self.queue.put(job)
             for _ in range(self.threads):
-                self.hands.put(None)
+                self.queue.put(None)
             self._end_drains()
             self._start_over()
 
@@ -2313,7 +2313,6 @@ __all__ += ["Transport", "memory_transports"]
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
 MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
-
 
 
 #: Announcements that only say that something has changed.
@@ -2801,7 +2800,7 @@ class Peer(Asker):
             msg = decode(data) if isinstance(data, bytes) else data
         except ProtocolError as exc:
             self.show("<", exc)
-            if not self._answer_is_broken(data if isinstance(data, bytes) else exc.start, exc):
+            if not self._fail_request_in(data if isinstance(data, bytes) else exc.start, exc):
                 self.refuse(exc, send)
             return
         self.show("<", msg)
@@ -2819,7 +2818,7 @@ class Peer(Asker):
         try:
             self.check_batch(msg)
         except ProtocolError as exc:
-            if not [item for item in msg[:MAX_BATCH] if self._is_broken(item, exc)]:
+            if not [item for item in msg[:MAX_BATCH] if self._fail_request_of(item, exc)]:
                 self.refuse(exc, send)
         else:
             self.tasks.spawn(self.reply_batch(msg, send, caller))
@@ -2956,7 +2955,7 @@ class Peer(Asker):
         An answer is never answered: the caller who waits for it gets an exception instead. Nor is
         a notification whose parameters are malformed.
         """
-        if self._is_broken(msg, exc):
+        if self._fail_request_of(msg, exc):
             return None
         logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
         known = msg if type(msg) is dict else {}
@@ -2968,13 +2967,13 @@ class Peer(Asker):
             answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
         return answer
 
-    def _answer_is_broken(self, data: bytes, exc: ProtocolError) -> bool:
-        """Do the same as _is_broken() for bytes that cannot be decoded."""
+    def _fail_request_in(self, data: bytes, exc: ProtocolError) -> bool:
+        """Do the same as _fail_request_of() for bytes that cannot be decoded."""
         is_answer, req_id = find_answer(data)
-        return is_answer and self._is_broken({"id": req_id, "result": None}, exc)
+        return is_answer and self._fail_request_of({"id": req_id, "result": None}, exc)
 
-    def _is_broken(self, msg: JSON, exc: MCPError) -> bool:
-        """Return whether a message that cannot be taken is an answer; then its request fails.
+    def _fail_request_of(self, msg: JSON, exc: MCPError) -> bool:
+        """Fail the request whose answer cannot be taken; return whether the message is an answer.
 
         An answer without an id belongs to the only request in flight, if there is only one.
         """
@@ -3820,7 +3819,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_07 = "http://json-schema.org/draft-07/schema"
 
 
-
 # References. A subschema is known by its place: the steps from the root of the document, as in a
 # JSON pointer. `$id` gives a subschema a URI and makes it a scope: references inside it are
 # relative to that URI, and `$anchor` gives a subschema a name in the scope that it stands in.
@@ -4363,14 +4361,19 @@ class AnnotationReader:
             return Shape(schema)
 
         @functools.cache  # called when all definitions are known
-        def validators() -> list[Validator]:
-            return [compile_schema(self.whole(shape.schema)) for shape in shapes]
+        def alternatives(kind: str) -> list[tuple[Validator, Shape]]:
+            kinds = {kind, "number"} if kind == "integer" else {kind}
+            there = [shape for shape in shapes if kinds & self._kinds(shape.schema)]
+            # The value fits the union: a single alternative needs no check, and a value that has
+            # such unions in each other is not checked again from each of them downwards.
+            wholes = [self.whole(shape.schema) for shape in there] if len(there) > 1 else [{}]
+            return [(compile_schema(whole), shape) for whole, shape in zip(wholes, there)]
 
         def read_union(value: Any) -> Any:
             # The first alternative that fits is taken. "2026-02-30" fits the schema of a date,
             # but cannot be read as one: in a union with str, it is a str.
             problem = SchemaError("", "fits no alternative")
-            for validator, shape in zip(validators(), shapes):
+            for validator, shape in alternatives(kind_of(value)):
                 if not validator.failures(value):
                     try:
                         return shape.read(value) if shape.read else value
@@ -4378,6 +4381,12 @@ class AnnotationReader:
                         problem = exc
             raise problem
         return Shape(schema, read_union)
+
+    def _kinds(self, schema: Schema) -> set[str]:
+        """Return the kinds of JSON that may fit a schema."""
+        schema = self.defs.get(schema.get("$ref", "").rpartition("/")[2], schema)
+        kinds = schema.get("type", [*KINDS.values()])
+        return {kinds} if isinstance(kinds, str) else {*kinds}
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
         build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
@@ -4579,7 +4588,6 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
-
 
 
 #: Three ways to describe parameters in a docstring: the block that does so, and one entry in it.
@@ -5194,26 +5202,6 @@ FORM_WORDS = frozenset(
     "type title description default enum enumNames oneOf items format pattern minLength maxLength "
     "minimum maximum minItems maxItems".split()
 )
-
-
-def is_result(value: Any) -> bool:
-    """Return whether a tool returned its result as the wire has it, and not data of its own.
-
-    The wire's result is a dict that has only the wire's members, and whose `content` is a list of
-    content blocks. An empty list says nothing: then another of the members must be there.
-
-    >>> is_result({"content": [{"type": "text", "text": "hi"}]}), is_result({"content": ["hi"]})
-    (True, False)
-    >>> is_result({"content": [], "isError": True}), is_result({"content": []})
-    (True, False)
-    """
-    others = {"structuredContent", "isError", "_meta"}
-    if not isinstance(value, dict) or value.keys() - others != {"content"}:
-        return False
-    content = value["content"]
-    if not isinstance(content, list) or not all(map(_is_block, content)):
-        return False
-    return bool(content) or len(value) > 1
 
 
 class Form:
@@ -6235,6 +6223,7 @@ class LogHandler(logging.Handler):
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
 
+
 def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
 
@@ -6345,6 +6334,26 @@ class Entry:
 
 #: Checks of later sections on each tool that is registered; each may raise SchemaError.
 TOOL_CHECKS: list[Callable[[Any], None]] = []
+
+
+def is_result(value: Any) -> bool:
+    """Return whether a tool returned its result as the wire has it, and not data of its own.
+
+    The wire's result is a dict that has only the wire's members, and whose `content` is a list of
+    content blocks. An empty list says nothing: then another of the members must be there.
+
+    >>> is_result({"content": [{"type": "text", "text": "hi"}]}), is_result({"content": ["hi"]})
+    (True, False)
+    >>> is_result({"content": [], "isError": True}), is_result({"content": []})
+    (True, False)
+    """
+    others = {"structuredContent", "isError", "_meta"}
+    if not isinstance(value, dict) or value.keys() - others != {"content"}:
+        return False
+    content = value["content"]
+    if not isinstance(content, list) or not all(map(_is_block, content)):
+        return False
+    return bool(content) or len(value) > 1
 
 
 class Tool(Entry):
@@ -6545,8 +6554,9 @@ class Registrations:
     """What a server offers: tools, prompts, resources, completions, and methods of its own."""
 
     def __init__(self, capabilities: Msg | None = None) -> None:
-        # changed("tools") is a function that calls list_changed("tools")
-        changed = functools.partial(functools.partial, self.list_changed)
+        def changed(name: str) -> Callable[[], None]:
+            return lambda: self.list_changed(name)
+
         self.tools = Registry("tool", Tool, changed("tools"))
         self.prompts = Registry("prompt", Prompt, changed("prompts"))
         self.resources = Registry("resource", ResourceEntry, changed("resources"))
@@ -6698,6 +6708,24 @@ def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
     return value
 
 
+###############################################################################
+# 20. Lifespans
+###############################################################################
+# Uses sections 1, 7 and 18.
+#
+# Problem.  A server opens things before it serves, and closes them afterwards: in the right order,
+#           for each event loop that it serves on.
+# Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
+#              opens while the old one is leaving.
+#           2. What a lifespan holds (connections, say) belongs to its loop: each has its own.
+#           3. The bus brings announcements from other processes. One loop at a time hears it;
+#              when that loop ends, another takes over. What it raises goes to the log.
+# Plan.     Life, a lifespan that is open; Lives, those of a server; Bus.
+# Not here. The threads of a server: section 7.
+
+CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
+
+
 def place_of(frame: types.FrameType | None) -> str:
     """Return where a stack of calls stands: in which request, and where in its handler."""
     ours, stack = place_of.__code__.co_filename, []
@@ -6715,25 +6743,6 @@ def place_of(frame: types.FrameType | None) -> str:
             request, at = f"{ctx.method} {name!r}, ", stack[max(own[0] - 1, 0)]
             break
     return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
-
-
-###############################################################################
-# 20. Lifespans
-###############################################################################
-# Uses sections 1, 7 and 19.
-#
-# Problem.  A server opens things before it serves, and closes them afterwards: in the right order,
-#           for each event loop that it serves on.
-# Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
-#              opens while the old one is leaving.
-#           2. What a lifespan holds (connections, say) belongs to its loop: each has its own.
-#           3. The bus brings announcements from other processes. One loop at a time hears it;
-#              when that loop ends, another takes over. What it raises goes to the log.
-# Plan.     Life, a lifespan that is open; Lives, those of a server; Bus.
-# Not here. The threads of a server: section 7.
-
-CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
-
 
 
 class Life:
@@ -8117,9 +8126,9 @@ class Feed:
                        if asked.get(name) and declares(ours, capability)}  # fmt: skip
         self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
         self.ended, self.woken = False, asyncio.Event()
-        # on_loop(fn) is a function that has fn called on the loop, from any thread
-        on_loop = functools.partial(functools.partial, ctx.conversation.call_on_loop)
-        self.outbox = Outbox(self.send, on_loop(self.woken.set), on_loop(self.end))
+        on_loop = ctx.conversation.call_on_loop  # from any thread
+        wake, end = functools.partial(on_loop, self.woken.set), functools.partial(on_loop, self.end)
+        self.outbox = Outbox(self.send, wake, end)
 
     def put(self, msg: Msg, size: int) -> None:
         """Take an announcement, from any thread."""
@@ -13001,7 +13010,6 @@ LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
 SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
 
 
-
 async def _pass(request: HTTPRequest) -> None:
     """Let every request come."""
 
@@ -14372,7 +14380,6 @@ def wants_answer(msg: JSON) -> bool:
         return classify(msg) is REQUEST
     except ProtocolError:
         return True
-
 
 
 async def _nowhere(msg: Msg) -> None:
