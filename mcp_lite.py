@@ -12544,6 +12544,8 @@ TRACED_HEADERS = {
 def trace_head(direction: str, side: str, line: str, headers: Mapping[str, str]) -> None:
     """Show the head of an HTTP request or answer to the trace."""
     given, shown = {name.lower(): value for name, value in headers.items()}, {}
+    if "location" in given:  # where a browser carries the code of a login in the query
+        given["location"] = re.split("[?#]", given["location"])[0]
     for name, most in TRACED_HEADERS.items():
         if name in given:
             shown[name] = given[name][:most] + "..." * (len(given[name]) > most)
@@ -16843,6 +16845,7 @@ SECRETS = frozenset(  # form fields and members that no trace shows
     ("access_token", "refresh_token", "id_token", "code", "code_verifier", "state", "assertion",
      "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
 )  # fmt: skip
+AUTHORIZATION = "authorization"  # the name under which a trace shows the steps of OAuth
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>That is all. You can close this page, and go back to the program."""
 
@@ -17192,7 +17195,7 @@ class Fetcher:
         except ProtocolError as exc:
             if 200 <= status < 300:
                 raise ConnectionClosed(f"{http.url} answered with no JSON: {exc}") from None
-        trace_oauth("<", f"{status} of {http.url}", doc)
+        trace_oauth("<", f"{status} of {http.url.target}", doc)
         return status, answer.head.headers.get("dpop-nonce", ""), doc
 
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
@@ -17219,7 +17222,7 @@ def trace_oauth(direction: str, title: str, body: JSON) -> None:
     """Show a request of OAuth or its answer to the trace, without what is secret in it."""
     if _trace is not None:
         shown = body if body is None else _veiled(body)
-        _trace(direction, "authorization", {"method": title, "params": shown})
+        _trace(direction, AUTHORIZATION, {"method": title, "params": shown})
 
 
 def _veiled(value: JSON) -> JSON:
@@ -17653,7 +17656,9 @@ class OAuth:
             fields = login.with_resource(fields, resource.resource)
             page = authorization_url(server, fields, self.extra)
             login.fetcher.check(parse_url(page))
+            trace_oauth(">", f"the browser: GET {server['authorization_endpoint']}", fields)
             answer = await self._ask(page, door)
+            trace_oauth("<", f"the browser: GET {redirect_uri}", answer)
         except AuthError:  # some servers say so on their page alone that they know us no longer
             await login.store.save(("client", server["issuer"]), None)
             raise
@@ -20125,9 +20130,11 @@ SECRET_WORDS = (
     r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
 )
 SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie")
+#: what is public although its name has such a word: members of metadata and forms of OAuth
+PUBLIC_KEY = re.compile("_(?:endpoint|servers|supported|required|method|type|uri)$")
 #: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
 SECRET_TEXT = re.compile(
-    rf"(?i)(\b(?:bearer|basic)\s+|(?:{SECRET_WORDS})"
+    rf"(?i)(\b(?:bearer|basic)\s+(?!\w+=\\?\")|(?:{SECRET_WORDS})"
     r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
 REDACTED = "[redacted]"
@@ -20141,7 +20148,8 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     """
     # In a schema, `password` is the name of a field and describes a secret, but holds none.
     described = parent == "properties" and isinstance(value, dict)
-    if SECRET_KEY.search(key) and not described and value not in (None, True, False):
+    secret = SECRET_KEY.search(key) and not PUBLIC_KEY.search(key) and not described
+    if secret and value not in (None, True, False):
         return REDACTED
     if isinstance(value, str):
         text = SECRET_TEXT.sub(rf"\g<1>{REDACTED}", value)
@@ -20244,10 +20252,10 @@ class TraceView:
             style = Screen.RED
         head = f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}"
         peer = f"  ({one_line(name)})" if name != self.first and not http else ""
-        self.write(now, side, head, style, peer, msg)
+        self.write(now, side, head, style, peer, name, msg)
 
     def write(
-        self, now: float, side: str, head: str, style: str, peer: str, msg: JSON
+        self, now: float, side: str, head: str, style: str, peer: str, name: str, msg: JSON
     ) -> None:
         """Write one message; no line is wider than the screen."""
         left = f"{now - self.began:8.3f}  {side}"
@@ -20257,8 +20265,9 @@ class TraceView:
             room = self.width - cells(left + head + peer) - 2
             shown = f"  {cut(one_line(gist(msg)), room)}".rstrip() if room > 3 else ""
         elif not isinstance(msg, Exception):
-            rows = layout(redact(msg), 10, self.width).split("\n")
-            shown = "\n" + "\n".join(" " * 10 * (not i) + row for i, row in enumerate(rows))
+            body = msg["params"] if name == AUTHORIZATION else msg
+            rows = layout(redact(body), 10, self.width).split("\n") if body is not None else []
+            shown = "".join("\n" + " " * 10 * (not i) + row for i, row in enumerate(rows))
         paint = self.screen.paint
         text = self.fold(shown)
         text = self.TOKEN.sub(self.paint_token, text) if self.screen.colour else text

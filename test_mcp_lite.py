@@ -18579,6 +18579,31 @@ class TestGuardedServer:
 
         run(main())
 
+    @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
+    def test_a_stream_ends_with_its_token_under_an_asgi_server_too(self, era):
+        async def main():
+            until = time.time() + 0.3
+            who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
+            guard = guard_of(verify=lambda token: who, resource_url="https://a.example/mcp")
+            bearer = {"authorization": "Bearer t"}
+            async with asgi_app(guarded_app(), auth=guard) as app:
+                if era == "legacy":
+                    _, fields, _ = await ASGI(app, body=hello(), **bearer).answer()
+                    bearer["mcp_session_id"] = fields["mcp-session-id"]
+                    stream = ASGI(app, "GET", **bearer)
+                elif era == "first":
+                    stream = ASGI(app, "GET", "/sse", **bearer)
+                else:
+                    params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
+                    msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+                           "params": params}  # fmt: skip
+                    fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen", **bearer}
+                    stream = ASGI(app, body=msg, **fields)
+                status, _, _ = await stream.answer()
+                assert status == 200 and stream.done and until <= time.time() < until + 5
+
+        run(main())
+
     def test_streams_that_have_ended_leave_nothing_that_waits_for_their_tokens(self):
         async def main():
             who = m.Principal(*ALICE, scopes=["read"], expires_at=time.time() + 3600)
@@ -20636,6 +20661,55 @@ class TestTrace:
             stream = Terminal()
             m.TraceView(stream)(">", "x", {"id": 1, "method": "a" * 70, "params": value(9)})
             assert max(map(m.cells, stream.getvalue().splitlines())) <= 50
+
+    def test_a_login_is_shown_step_by_step_and_without_secrets(self):
+        stream = io.StringIO()
+
+        async def work(world):
+            m.set_trace(m.TraceView(stream))
+            try:
+                async with world.client():
+                    pass
+            finally:
+                m.set_trace(None)
+            return world
+
+        world = play(work)
+        text = stream.getvalue().replace(world.root, "")
+        steps = [text.index(step) for step in (
+            "<== 401 Unauthorized", f"--> GET {OAUTH_PAGES}", f"<-- 200 of {OAUTH_PAGES}",
+            "--> POST /register", "<-- 201 of /register", "--> the browser: GET /authorize",
+            "<-- the browser: GET http://127.0.0.1/callback", "--> POST /token",
+            "<-- 200 of /token", "<-- result of initialize",
+        )]  # fmt: skip
+        assert steps == sorted(steps)
+        assert "www-authenticate: Bearer resource_metadata=" in text
+        for public in ('"token_endpoint": "/token"', '"token_endpoint_auth_method": "none"',
+                       '"authorization_servers": [""]', '"code_challenge"', '"token_type": "Bearer"',
+                       '"authorization_endpoint": "/authorize"'):  # fmt: skip
+            assert public in text, public
+        state, verifier = world.asked[0]["state"], world.forms[-1]["code_verifier"]
+        for secret in (state, verifier, "code-1", *world.tokens, *world.refreshers):
+            assert secret not in text
+
+    def test_the_code_in_a_redirect_is_not_shown(self):
+        shown = []
+
+        async def handle(request, response):
+            where = "https://a.example/callback?code=hush1&state=hush2#hush3"
+            await response.send(303, {"location": where}, b"")
+
+        async def main():
+            async with listening(handle) as listener, await Wire.open(listener.root) as wire:
+                wire.send(GET)
+                await wire.answer("GET")
+
+        m.set_trace(lambda *what: shown.append(what))
+        try:
+            run(main())
+        finally:
+            m.set_trace(None)
+        assert "https://a.example/callback" in repr(shown) and "hush" not in repr(shown)
 
     def test_http_is_shown_from_both_sides_and_without_secrets(self, shop, monkeypatch):
         stream = io.StringIO()
