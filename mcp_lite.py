@@ -20117,7 +20117,7 @@ def content_text(block: Msg) -> str:
 ###############################################################################
 # 54. The trace
 ###############################################################################
-# Uses sections 1, 4, 9, 10, 34, 36 and 53.
+# Uses sections 1, 4, 9, 10, 34, 36, 46 and 53.
 #
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
