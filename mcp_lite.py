@@ -329,6 +329,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
+    "CannotServe",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700  # not JSON
@@ -454,6 +455,13 @@ class CapabilityMissing(MCPError):
 
 class AuthError(MCPError):
     """The server wants authorization that we do not have."""
+
+
+class CannotServe(MCPError, OSError):
+    """Serving cannot begin: the port is taken, say, or a certificate is missing."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 #: The errors whose text is meant for the peer. Every other exception is told to the log only.
@@ -4568,8 +4576,10 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           2. A name that the author has bound, as by functools.partial, is not for the model.
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
+#           4. An option of a wrong kind is an error where it is given.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together.
+#           parameters by who fills them; signature_of() puts all together. Then options of ours:
+#           check_kinds(), and show_options(), for help().
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -4810,6 +4820,54 @@ def signature_of(
     return Signature(
         parameters, own if schema is None else schema, returns, description, converters, whole
     )
+
+
+#: Annotations of options that can be checked, and what may be given.
+PLAIN_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
+    "str | None": (str, type(None)),
+}  # fmt: skip
+
+
+def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
+
+    >>> def serve(*, port: int): ...
+    >>> check_kinds(serve, {"port": "8000"})
+    Traceback (most recent call last):
+        ...
+    TypeError: port='8000': give int
+    """
+    for name, parameter in inspect.signature(maker).parameters.items():
+        kinds = PLAIN_KINDS.get(parameter.annotation)
+        if kinds is None or name not in given:
+            continue
+        value = given[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
+
+
+def show_options(fns: Iterable[Callable[..., Any]], *makers: Callable[..., Any]) -> None:
+    """Let help() show the options of functions that pass them on to these makers.
+
+    >>> def make(*, port=8000): ...
+    >>> def run(name, **options): ...
+    >>> show_options([run], make)
+    >>> inspect.signature(run)
+    <Signature (name, *, port=8000)>
+    """
+    for fn in fns:
+        signature = inspect.signature(fn)
+        parameters = {
+            name: parameter for name, parameter in signature.parameters.items()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        }
+        for maker in makers:
+            for name, parameter in inspect.signature(maker).parameters.items():
+                if parameter.kind is parameter.KEYWORD_ONLY:
+                    parameters.setdefault(name, parameter)
+        whole: Any = fn
+        whole.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 ###############################################################################
 # 15. URI templates
@@ -7661,7 +7719,8 @@ class Server(Registrations):
         """Serve until the client goes away or a signal comes; blocks.
 
         The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
-        blocks the event loop or swallows its cancellation.
+        blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
+        SystemExit and one line that says why.
         """
         check_no_loop()
         if transport == "stdio":
@@ -7676,6 +7735,8 @@ class Server(Registrations):
 
         try:
             asyncio.run(main())
+        except CannotServe as exc:
+            sys.exit(f"{self.name}: {exc}")
         finally:
             watchdog.stop()
 
@@ -9190,6 +9251,7 @@ async def serve_stdio(
 
 
 RUNNERS["stdio"] = serve_stdio
+show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStdio)
 
 # =============================================================================
 # Part V. A client
@@ -9825,6 +9887,7 @@ class Connector(NamedTuple):
             if name not in known:
                 can = f"; it can have {', '.join(known)}" if known else ""
                 raise TypeError(f"a Client of {self.name} has no option {name!r}{can}")
+        check_kinds(self.make, options)
 
 
 #: The first that takes a target makes its Transport; later sections put theirs here.
@@ -11119,6 +11182,7 @@ def is_command(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a command", is_command, StdioTransport))
+show_options((Client.__init__,), StdioTransport)
 
 # =============================================================================
 # Part VI. HTTP
@@ -13046,7 +13110,17 @@ class Listener:
     async def start(
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, uds_mode: int = 0o600
     ) -> str:
-        """Listen; return the URL of the root."""
+        """Listen; return the URL of the root. CannotServe says what is in the way."""
+        try:
+            return await self._listen(host, port, uds, ssl, uds_mode)
+        except OSError as exc:  # errors of TLS are such, too
+            why = exc.strerror or str(exc)
+            problem = f"{exc.filename}: {why}" if exc.filename else why
+            raise CannotServe(exc.errno, problem) from None
+
+    async def _listen(
+        self, host: str, port: int, uds: str | None, ssl: Any, uds_mode: int
+    ) -> str:
         options: Msg = {"backlog": 1024}
         if ssl:
             options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
@@ -13170,10 +13244,16 @@ def server_ssl(ssl: Any) -> Any:
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
     files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
+    if not isinstance(files, (tuple, list)) or not files:
+        raise TypeError(f"ssl={ssl!r}: give an SSLContext, or (certificate file, key file)")
     for file in files[:2]:
         with open(file, "rb"):  # an error of load_cert_chain() names no file
             pass
-    context.load_cert_chain(*files)
+    try:
+        context.load_cert_chain(*files)
+    except OSError as exc:
+        names = " and ".join(map(str, files[:2]))
+        raise OSError(exc.errno, f"{names}: no certificate with its key, in PEM: {exc}") from None
     return context
 
 ###############################################################################
@@ -14398,30 +14478,6 @@ async def _nowhere(msg: Msg) -> None:
 # Not here. What is served: section 40.
 
 
-#: Annotations of options that can be checked, and what may be given.
-PLAIN_KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
-    "str | None": (str, type(None)),
-}  # fmt: skip
-
-
-def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
-
-    >>> check_kinds(HTTPServer, {"port": "8000"})
-    Traceback (most recent call last):
-        ...
-    TypeError: port='8000': give int
-    """
-    for name, parameter in inspect.signature(maker).parameters.items():
-        kinds = PLAIN_KINDS.get(parameter.annotation)
-        if kinds is None or name not in given:
-            continue
-        value = given[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
-
-
 def check_options(max_body: int, options: Msg) -> None:
     """Raise TypeError or ValueError for options that no Endpoint takes."""
     inspect.signature(Endpoint).bind(None, **options)
@@ -14514,6 +14570,8 @@ async def serve_http(
 
 RUNNERS["http"] = serve_http
 ENGINES["http"] = HTTPServer
+show_options((Server.run, Server.start_in_thread, Server.http, Server.serve_http),
+             HTTPServer, Endpoint)  # fmt: skip
 
 
 class ASGIResponse(Response):
@@ -14758,6 +14816,7 @@ class ASGIApp:
 
 
 ENGINES["asgi"] = ASGIApp
+show_options((Server.asgi_with,), ASGIApp, Endpoint)
 
 ###############################################################################
 # 42. HTTP client
@@ -15673,6 +15732,7 @@ def is_url(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
+show_options((Client.__init__,), HTTPTransport)
 
 # =============================================================================
 # Part VII. Authorization
@@ -20999,7 +21059,7 @@ def serve_as_asked(app: Any, args: Any) -> None:
         raise UsageError(f"--http {args.http}: it takes PORT, or HOST:PORT")
     try:
         app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
-    except (OSError, OverflowError) as exc:
+    except (SystemExit, ValueError) as exc:
         raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
 
 
