@@ -9047,7 +9047,7 @@ class LineTransport(Transport):
 ###############################################################################
 # 26. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 22 and 25.
+# Uses sections 1 to 3, 7, 14, 22 and 25.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -9829,7 +9829,7 @@ class Announcements:
 ###############################################################################
 # 28. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 16, 17, 22, 24 and 27.
+# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 22, 24 and 27.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -10794,7 +10794,7 @@ class Client:
 ###############################################################################
 # 30. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 25 and 28.
+# Uses sections 1 to 3, 7, 14, 25, 28 and 29.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -13062,7 +13062,7 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 ###############################################################################
 # 37. Listeners
 ###############################################################################
-# Uses sections 1, 3, 7, 10, 34 and 36.
+# Uses sections 1 to 3, 7, 10, 34 and 36.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
@@ -14470,7 +14470,7 @@ async def _nowhere(msg: Msg) -> None:
 ###############################################################################
 # 41. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 22, 26, 34, 36, 37, 39 and 40.
+# Uses sections 1 to 3, 7, 14, 22, 26, 34, 36, 37, 39 and 40.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
@@ -15146,7 +15146,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 43. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7 to 9, 27, 28, 31 to 36 and 42.
+# Uses sections 1 to 4, 7 to 9, 14, 27 to 29, 31 to 36 and 42.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
