@@ -4856,16 +4856,14 @@ def show_options(fns: Iterable[Callable[..., Any]], *makers: Callable[..., Any])
     >>> inspect.signature(run)
     <Signature (name, *, port=8000)>
     """
+    found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
+    options = {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
     for fn in fns:
         signature = inspect.signature(fn)
-        parameters = {
-            name: parameter for name, parameter in signature.parameters.items()
-            if parameter.kind is not parameter.VAR_KEYWORD
-        }
-        for maker in makers:
-            for name, parameter in inspect.signature(maker).parameters.items():
-                if parameter.kind is parameter.KEYWORD_ONLY:
-                    parameters.setdefault(name, parameter)
+        own = signature.parameters.items()
+        parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
+        for name, each in options.items():
+            parameters.setdefault(name, each)
         whole: Any = fn
         whole.__signature__ = signature.replace(parameters=list(parameters.values()))
 
