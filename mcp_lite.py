@@ -18915,8 +18915,9 @@ class Forwarder:
     connection ends after `idle_seconds` without a request; the next request opens another.
     """
 
-    #: the class of its connections
+    #: the class of its connections, and what messages call the server there
     far_end: type[FarEnd] = FarEnd
+    label = "the far server"
 
     def __init__(
         self, target: Any, *, shared: bool = False, idle_seconds: float = SESSION_SECONDS,
@@ -19016,7 +19017,7 @@ class Forwarder:
         except Exception as exc:  # whatever a target raises; it has disconnected by now
             if self.far_ends.get(far.key) is far:
                 del self.far_ends[far.key]
-            logger.warning("no connection to the far server: %s", exc)
+            logger.warning("no connection to %s: %s", self.label, exc)
             return refusal_of(exc, NEWEST)
         far.used = far.loop.time()
         self.modern = far.peer.session.rev.modern
@@ -19205,7 +19206,7 @@ class ProxyServer(Server):
 ###############################################################################
 # 52. Mounting
 ###############################################################################
-# Uses sections 1 to 4, 7, 8, 16, 22 to 24, 27 to 29, 43 and 49 to 51.
+# Uses sections 1 to 4, 7, 8, 16, 22 to 24, 27 to 30, 43 and 49 to 51.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
@@ -19222,6 +19223,7 @@ class ProxyServer(Server):
 
 MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
 MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
+MISSED_SECONDS = 30.0  # for which they do not ask again, unless it is there after all
 SEPARATOR = "__"  # as of most programs that join servers
 
 
@@ -19402,11 +19404,15 @@ class Mount(Forwarder):
     def __init__(self, target: Any, prefix: str, options: Msg) -> None:
         super().__init__(target, **options)
         self.names = Names(prefix)
-        text = " ".join(map(str, target)) if isinstance(target, (list, tuple)) else str(target)
-        #: what messages call it
-        self.label = f"the server {target.name if isinstance(target, Server) else text!r:.200}"
-        #: conversations whose lists are without it
-        self.missed: weakref.WeakSet[Conversation] = weakref.WeakSet()
+        # Neither a query nor arguments: they may hold secrets.
+        self.label = connector_of(target).name
+        if isinstance(target, Server):
+            self.label = f"the server {target.name!r}"
+        elif is_url(target) or is_command(target):
+            self.label = target.partition("?")[0] if is_url(target) else StdioTransport(target).name
+        self.label += f" (mounted as {prefix!r})" if prefix else ""
+        #: conversations whose lists are without it, and until when they do not ask again
+        self.missed: weakref.WeakKeyDictionary[Conversation, float] = weakref.WeakKeyDictionary()
 
     def announcement(self, msg: Msg) -> Msg | None:
         """Return an announcement with the URI, or the id of a task, as it is here."""
@@ -19431,33 +19437,46 @@ class Mount(Forwarder):
     async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
         """Return the connection of a near client, which hears of it if its lists are longer now."""
         far = await super().reach(near, facts, caller)
-        if near in self.missed:
-            self.missed.discard(near)
+        self._found(near)
+        return far
+
+    def _found(self, near: Conversation) -> None:
+        """Tell a near client whose lists were without it that they have changed."""
+        if self.missed.pop(near, None) is not None:
             for method, capability in LIST_CHANGES:
                 tell_one(near, capability, notification(method))
-        return far
 
     # Requests.
 
     async def items(self, ctx: Context) -> list[Msg]:
         """Return the list that a request asks for; nothing if it cannot be had in time."""
-        near, known = ctx.conversation, ctx.conversation not in self.missed
-        self.missed.discard(near)
-        found: list[Msg] = []
+        near, clock = ctx.conversation, asyncio.get_running_loop().time
+        if self.missed.get(near, 0.0) > clock():
+            return []
+        self.missed.pop(near, None)
         try:
             found = await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
+            return [self.names.listed(item) for item in found]
         except (MCPError, asyncio.TimeoutError) as exc:
-            self.missed.add(near)
-            why = str(exc) or f"no answer within {MOUNT_SECONDS:g} seconds"
-            if known:
+            self.missed[near] = clock() + MISSED_SECONDS
+            if isinstance(exc, asyncio.TimeoutError):
+                self.tasks[near.loop].spawn(self._wait_for(ctx))
+            if not isinstance(exc, RPCError):  # of that the log has been told
+                why = str(exc) or f"no answer within {MOUNT_SECONDS:g} seconds"
                 logger.warning("%s is left out of the lists: %s", self.label, why)
-        return [self.names.listed(item) for item in found]
+            return []
 
     async def _items(self, ctx: Context) -> list[Msg]:
-        far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+        far = await super().reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
         assert isinstance(far, MountedEnd)
         SPEAKER.set(ctx.exchange.caller)  # for this task alone
         return await far.items(ctx.method)
+
+    async def _wait_for(self, ctx: Context) -> None:
+        """Wait for a slow server, however long it takes, and tell the near client of it."""
+        with contextlib.suppress(MCPError):
+            await self._items(ctx)
+            self._found(ctx.conversation)
 
     async def answer(self, ctx: Context) -> Msg:
         """Answer a request about something that it has."""
@@ -19541,7 +19560,7 @@ class Mounts:
             raise ValueError("a server cannot be a part of itself")
         mount, other = Mount(target, prefix, options), self.by_prefix.get(prefix)
         if other is not None:
-            raise ValueError(f"{other.label} and {mount.label} have the same prefix, {prefix!r}")
+            raise ValueError(f"{other.label} and {mount.label} have the same prefix")
         self.check(mount)
         self.by_prefix[prefix] = mount
 
@@ -21297,11 +21316,24 @@ def absolute(word: str) -> str:
     return word
 
 
+def own_command() -> list[str]:
+    """Return the command that starts this command line in another process."""
+    path = os.path.abspath(globals().get("__file__") or "")
+    if os.path.isfile(path):
+        return [sys.executable, path]
+    folder, name = os.path.split(path)  # inside a zip archive, from which Python imports
+    if not os.path.isfile(folder):
+        raise UsageError("FILE.py:APP needs mcp_lite.py as a file: give `-- COMMAND ...` instead")
+    code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
+    return [sys.executable, "-c", code]
+
+
 def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
     """Return how `app` is told of a target; UsageError where it cannot be."""
     if is_url(target):
-        if not app.url:
-            raise UsageError(f"{app.title} starts commands only, and {target} is a URL")
+        if not app.url:  # it starts commands only
+            given = [word for name in headers for word in ("--header", f"{name}:{headers[name]}")]
+            return entry_of(app, [*own_command(), "proxy", target, *given], env, {})
         entry: Msg = {"type": "http"} if app.typed else {}
         entry[app.url] = target
         if headers:
@@ -21545,7 +21577,7 @@ OPTIONS += [
 #           them wrong wants to be told what would be right, in one line.
 # Rules.    1. Options may stand anywhere before `--`. After it comes the command of a server.
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
-# Plan.     read_options(); parse_command_line(); the target among the words; our own command;
+# Plan.     read_options(); parse_command_line(); the target among the words;
 #           the help, and the next command to type after an error.
 # Not here. What the verbs do: section 56.
 
@@ -21683,18 +21715,6 @@ def take_target(words: list[str]) -> str | None:
         return None
     looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION.pattern}")
     return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
-
-
-def own_command() -> list[str]:
-    """Return the command that starts this command line in another process."""
-    path = os.path.abspath(globals().get("__file__") or "")
-    if os.path.isfile(path):
-        return [sys.executable, path]
-    folder, name = os.path.split(path)  # inside a zip archive, from which Python imports
-    if not os.path.isfile(folder):
-        raise UsageError("FILE.py:APP needs mcp_lite.py as a file: give `-- COMMAND ...` instead")
-    code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
-    return [sys.executable, "-c", code]
 
 
 ABOUT = "Talk to an MCP server, or be one."

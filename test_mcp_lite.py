@@ -19804,14 +19804,18 @@ class TestMergedLists:
                 assert {"own", "fast__add"} <= {*names}
                 assert not [name for name in names if name.startswith("slow")]
                 await c.list_tools()
+                assert heard == []
                 gate.set()
-                assert await c.call("slow__add", {"a": 1}) == 1
                 await eventually(lambda: heard)
+                assert await c.call("slow__add", {"a": 1}) == 1
                 assert "slow__add" in [tool["name"] for tool in await c.list_tools()]
 
         run(main())
         told = [text for text in caplog.messages if "left out" in text]
-        assert told == ["the server 'far' is left out of the lists: no answer within 0.2 seconds"]
+        assert told == [
+            "the server 'far' (mounted as 'slow') is left out of the lists: "
+            "no answer within 0.2 seconds"
+        ]
 
     def test_a_server_that_lists_nonsense_is_left_out(self, caplog):
         async def main():
@@ -19845,7 +19849,8 @@ class TestComingAndGoing:
                 await subscription.close()
 
         run(main())
-        assert "the server 'no-such-program-anywhere' is left out" in caplog.text
+        told = [text for text in caplog.messages if "mounted as 'gone'" in text]
+        assert told[0].startswith("no connection to the server 'no-such-program-anywhere' (mounted")
 
     @pytest.mark.parametrize("near", [V4, V5])
     def test_a_server_that_dies_in_a_call_is_started_again_by_the_next_one(self, near, tmp_path):
@@ -19869,6 +19874,24 @@ class TestComingAndGoing:
                 assert "m__pid" in [tool["name"] for tool in await c.list_tools()]
 
         run(main(), seconds=40)  # which sees that no child is left
+
+    def test_lists_do_not_try_a_dead_server_again_and_again_but_a_call_does(self, tmp_path, caplog):
+        path = tmp_path / "late.py"
+
+        async def main():
+            app, heard = mounting((str(path), "late")), []
+            changed = {"on_tools_changed": lambda: heard.append(1)}
+            async with m.Client(app, revision=V4, **changed) as c:
+                for _ in range(3):
+                    assert [tool["name"] for tool in await c.list_tools()] == ["own"]
+                    assert await c.list_resources() == []
+                assert caplog.text.count("no connection to") == 1
+                path.write_text(CLI_SERVER)
+                assert await c.call("late__add", {"a": 1}) == 1
+                await eventually(lambda: heard)
+                assert "late__add" in [tool["name"] for tool in await c.list_tools()]
+
+        run(main())
 
     def test_nothing_is_connected_before_it_is_needed(self, tmp_path):
         async def main():
@@ -19914,7 +19937,7 @@ class TestCollisions:
 
     def test_two_mounts_have_two_prefixes(self):
         app = mounting((["one"], "a"))
-        with pytest.raises(ValueError, match="'one' and the server 'two words' have the same prefix, 'a'"):
+        with pytest.raises(ValueError, match=r"'one' \(mounted as 'a'\) and the server 'two' \(mounted"):
             app.mount(["two", "words"], "a")
 
     @pytest.mark.parametrize("early", [True, False])
@@ -19956,7 +19979,7 @@ class TestCollisions:
             run(main(theirs))
         theirs = m.Server("other")
         theirs.add_tool(lambda: 1, name="a__x")
-        with pytest.raises(ValueError, match="'a__x' of the server 'other' has the prefix of the server 'y'"):
+        with pytest.raises(ValueError, match="'a__x' of the server 'other' has the prefix of the server 'y' "):
             run(main(theirs, (["y"], "a")))
 
     def test_what_cannot_be_compared_yet_is_told(self, caplog):
@@ -20086,7 +20109,7 @@ class TestConfigurations:
     def test_names_that_become_the_same_are_an_error(self):
         async def main():
             doc = {"mcpServers": {"a b": {"command": "x"}, "A-B": {"command": "y"}}}
-            with pytest.raises(ValueError, match="'x' and the server 'y' have the same prefix, 'a-b'"):
+            with pytest.raises(ValueError, match=r"'x' \(mounted as 'a-b'\) and the server 'y'"):
                 async with m.Client(doc):
                     pass
 
@@ -22049,9 +22072,22 @@ class TestEntries:
         assert made == {**command, **self.COMMAND}
         assert m.entry_of(row, self.URL, {}, self.HEADERS) == url
 
-    def test_claude_desktop_starts_commands_only(self):
-        with pytest.raises(m.UsageError, match="Claude Desktop starts commands only"):
-            m.entry_of(m.APPLICATIONS["claude-desktop"], self.URL, {}, {})
+    def test_an_application_that_starts_commands_only_starts_a_proxy(self):
+        entry = m.entry_of(m.APPLICATIONS["claude-desktop"], self.URL, {"TOKEN": "t"}, self.HEADERS)
+        words = [m.__file__, "proxy", self.URL, "--header", "Authorization:Bearer ${TOKEN}"]
+        assert entry == {"command": sys.executable, "args": words, "env": {"TOKEN": "t"}}
+
+    def test_it_can_start_that_proxy(self, cli):
+        async def main():
+            async with m.Server("far").http(port=0, token="opensesame") as server:
+                header = {"Authorization": "Bearer ${TOKEN}"}
+                app = m.APPLICATIONS["claude-desktop"]
+                entry = m.entry_of(app, server.url, {"TOKEN": "opensesame"}, header)
+                command = [entry["command"], *entry["args"]]
+                async with m.Client(command, cwd="/", env=entry["env"], env_replace=True) as c:
+                    assert c.server_info["name"] == "far"
+
+        run(main())
 
     def test_an_entry_is_absolute_for_an_application_has_no_path(self, home):
         pathlib.Path("my server.py").write_text("")
