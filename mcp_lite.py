@@ -22591,7 +22591,7 @@ OPTIONS += [
 ###############################################################################
 # 61. A proxy
 ###############################################################################
-# Uses sections 1, 51, 53 and 56.
+# Uses sections 1, 43, 51, 53 and 56.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
@@ -22599,6 +22599,10 @@ OPTIONS += [
 #              --token is asked for here, and --auth is for the target.
 # Plan.     The verb.
 # Not here. How it is done: section 51.
+
+
+# What starts us gives us two seconds to end, or kills us: until then the child must be gone.
+PROXY_PATIENCE = {"exit_seconds": 1.0, "term_seconds": 0.5}
 
 
 def proxy(args: Any) -> None:
@@ -22609,6 +22613,8 @@ def proxy(args: Any) -> None:
     elif args.shared:
         raise UsageError("--shared is for --http: one client is alone", "proxy", "--help")
     options = target_options(far)
+    if not is_url(args.target):
+        options.update(PROXY_PATIENCE)
     try:
         app = ProxyServer(args.target, shared=args.shared, revision=args.revision, **options)
     except (TypeError, ValueError) as exc:

@@ -1,9 +1,10 @@
 """Let other implementations and ours talk to each other: python3 .ci/peers [WORD...]
 
-Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05. With words, only the pairs whose titles
-contain them all. Installs the others, pinned, below $MCP_LITE_CI_CACHE (default
-~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs. What cannot be installed is
-skipped, aloud; with CI=true in the environment that is a failure.
+Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05; and with our proxy between a client and
+a server, of one era or of two. With words, only the pairs whose titles contain them all. Installs
+the others, pinned, below $MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10 or
+newer is needed for theirs. What cannot be installed is skipped, aloud; with CI=true in the
+environment that is a failure.
 """
 
 import concurrent.futures
@@ -62,7 +63,8 @@ def pair(client, server, transport):
         said = run(client("stdio", *server("stdio")), PAIR_SECONDS, **QUIET)
     else:
         port = free_port()
-        statuses = {0} if server is our_server else None
+        ours = our_server in (server, getattr(server, "behind", None))  # theirs may say Traceback
+        statuses = {0} if ours else None
         with serving(server(transport, port), port, statuses, PORT=str(port), **QUIET):
             url = f"http://127.0.0.1:{port}{PATHS[transport]}"
             said = run(client(transport, url), PAIR_SECONDS, **QUIET)
@@ -73,6 +75,22 @@ def pair(client, server, transport):
 def our_server(transport, port=None):
     options = [] if port is None else ["--http", str(port)]
     return [sys.executable, str(ROOT / "examples/everything_server.py"), *options]
+
+
+def behind(server, *options, url=False):
+    """Return our proxy before a server that is a command, or one at a URL."""
+
+    def proxy(transport, port=None):
+        where = [] if port is None else ["--http", str(port)]
+        if not url:
+            program = [sys.executable, str(ROOT / "mcp_lite.py"), "proxy"]
+            return [*program, *where, *options, "--", *server("stdio")]
+        there = str(free_port())
+        command = [sys.executable, str(HERE / "at_url.py"), there, *server(HTTP, there), "--"]
+        return [*command, *where, *options]
+
+    proxy.behind = server
+    return proxy
 
 
 def our_client(what):
@@ -89,6 +107,7 @@ def our_login(*where):
 def pairs():
     """Return (title, client, server, transport) of what can be run here, and what is missing."""
     found, missing = [], []
+    clients, servers = {}, {}  # to stand before and behind our proxy
     ours = ("our server", our_server)
     example = ("our example's server", lambda transport: [])  # which the client starts itself
 
@@ -110,12 +129,14 @@ def pairs():
                 python, str(HERE / "sdk_server.py"), transport, *map(str, port)],
         )  # fmt: skip
         add(("our client", our_client("contract")), theirs, "stdio", HTTP)
+        servers[name] = theirs[1]
         if not name.startswith("sdk"):
             continue
         client = (
             f"{name} client",
             lambda *target, python=python: [python, str(HERE / "sdk_client.py"), *target],
         )
+        clients[name] = client[1]
         add(client, theirs, "stdio", HTTP)  # shows that the contract is a fair one
         add(client, ours, "stdio", HTTP)
         login = (
@@ -131,6 +152,7 @@ def pairs():
     try:
         node, folder = install_node()
     except Missing as exc:
+        add_proxies(add, clients, servers)
         return found, [*missing, exc]
     for package in ("sdk", "client"):
         client = (
@@ -138,6 +160,7 @@ def pairs():
             lambda *target, package=package: [
                 sys.executable, str(HERE / "ts_client.py"), node, folder, package, *target],
         )  # fmt: skip
+        clients[f"typescript {package}"] = client[1]
         add(client, ours, "stdio", HTTP, SSE)
         login = (
             f"typescript {package} client, logging in",
@@ -153,7 +176,35 @@ def pairs():
     kinds = {"stdio": "stdio", HTTP: "streamableHttp", SSE: "sse"}
     everything = ("server-everything", lambda transport, *_: [node, script, kinds[transport]])
     add(("our client", our_client("everything")), everything, "stdio", HTTP, SSE)
+    servers["everything"] = everything[1]
+    add_proxies(add, clients, servers)
     return found, missing
+
+
+def add_proxies(add, clients, servers):
+    """Add pairs with our proxy between them."""
+    legacy, modern = ("--revision", "2025-11-25"), ("--revision", "2026-07-28")
+    for name, client in clients.items():
+        near = (f"{name} client", client)
+        add(near, ("our proxy and server", behind(our_server)), "stdio", HTTP)
+        add(near, ("our proxy and modern server", behind(our_server, *modern)), "stdio")
+        add(near, ("our proxy and server at a URL", behind(our_server, url=True)), "stdio")
+    for name, server in servers.items():
+        what = "everything" if name == "everything" else "through"
+        near = ("our client", our_client(what))
+        add(near, (f"our proxy and {name} server", behind(server, *legacy)), "stdio", HTTP)
+        if what == "through":
+            there = behind(server, *legacy, url=True)
+            add(near, (f"our proxy and {name} server at a URL", there), "stdio")
+            for other, client in clients.items():
+                between = f"our proxy and {name} server"
+                add((f"{other} client", client), (between, behind(server, *legacy)), "stdio")
+    add(("a login", our_script("login_proxy.py")), ("our proxy", lambda *_: []), "stdio")
+    add(("1,000 calls", our_script("mortal.py")), ("our proxy", lambda *_: []), "stdio")
+
+
+def our_script(name):
+    return lambda transport, *target: [sys.executable, str(HERE / name), *target]
 
 
 def main(words):

@@ -1,0 +1,23 @@
+"""Our proxy before a server at a URL: at_url.py PORT COMMAND... -- OPTION...
+
+The command serves at that port. The proxy has our standard streams; both end together.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from processes import ROOT, end, serving  # noqa: E402
+
+port, *words = sys.argv[1:]
+split = words.index("--")
+proxy = [sys.executable, str(ROOT / "mcp_lite.py"), "proxy", *words[split + 1 :]]
+with serving(words[:split], int(port), PORT=port):
+    with subprocess.Popen([*proxy, f"http://127.0.0.1:{port}/mcp"]) as process:
+        try:
+            status = process.wait()
+        finally:
+            end(process, 10)
+sys.exit(status)
