@@ -154,7 +154,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     59  Rules for servers
     60  Checks
     61  A proxy
-    62  Main
+    62  Shell
+    63  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -20328,7 +20329,8 @@ class TraceView:
         if any(not isinstance(item, dict) or "error" in item for item in batch):
             style = Screen.RED
         head = f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}"
-        peer = f"  ({one_line(name)})" if name != self.first and not http else ""
+        named = cut(one_line(name), MOST_LEFT_COLUMNS)
+        peer = f"  ({named})" if name != self.first and not http else ""
         self.write(now, side, head, style, peer, name, msg)
 
     def write(
@@ -20519,15 +20521,18 @@ class Person:
         self.err = sys.stderr if err is None else err
         self.screen = Screen(self.err)
         self.bar, self.drawn, self.tenths = "", 0.0, -1
+        #: what stands in the last line of the terminal, and is to stay there
+        self.below: Callable[[], str] = lambda: self.bar
         self.turn: Any = None  # a Lock: one question at a time
         self.there = True  # whether the person may be asked
 
     # The person sees.
 
     def write(self, text: str) -> None:
-        """Write text that is safe, above the progress bar if there is one."""
+        """Write text that is safe, above what stands in the last line."""
         with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-            self.err.write(WIPE * bool(self.bar) + text + self.bar)
+            below = self.below()
+            self.err.write(WIPE * bool(below) + text + below)
             self.err.flush()
 
     def line(self, text: object, style: str = "") -> None:
@@ -20732,7 +20737,7 @@ def typed(args: Any, *words: str) -> str:
     """Return a command line about the target of this one."""
     import shlex
 
-    return f"{program()} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
+    return f"{args.program} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
 
 
 def example_words(schema: Msg) -> list[str]:
@@ -20825,6 +20830,14 @@ class CommandLine:
 
     async def work(self) -> int:
         """Connect, do what the verb says, show what came of it; return the exit status."""
+        await self.connect()
+        try:
+            return await self.perform()
+        finally:
+            await self.c.close()
+
+    async def connect(self) -> None:
+        """Connect, and ask for the log level that was named."""
         self.person.turn = asyncio.Lock()  # here: before 3.10 it belongs to a loop
         try:
             await self.c.connect()
@@ -20832,14 +20845,16 @@ class CommandLine:
             raise UsageError(str(exc)) from exc
         except RemoteError as exc:
             raise ProtocolError(f"{self.c.peer.name} did not take our handshake: {exc}") from exc
+        if self.args.log is not None:
+            await self.c.set_log_level(self.args.log)
+
+    async def perform(self) -> int:
+        """Do what the verb says, and show what came of it; return the exit status."""
         try:
-            if self.args.log is not None:
-                await self.c.set_log_level(self.args.log)
             result, text = await VERBS[self.args.verb].method(self)
         except (LookupError, TypeError, ValueError, AttributeError) as exc:
             raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
         finally:
-            await self.c.close()
             self.person.finish()
         failed = self.args.verb == "call" and result.get("isError") is True
         if failed and not self.args.json:
@@ -20952,7 +20967,11 @@ class CommandLine:
         given: Msg | None = self.args.arguments
         if given is not None and len(self.words) == 1:
             return given  # as it is: the server judges
-        return read_arguments(self.words[1:], schema, headline(item), given)
+        try:
+            return read_arguments(self.words[1:], schema, headline(item), given)
+        except UsageError as exc:
+            verb = "tools" if "inputSchema" in item else "prompts"
+            raise UsageError(str(exc), verb, item["name"]) from None
 
     async def call(self) -> Shown:
         """Call a tool; its schema converts and checks the arguments."""
@@ -21656,7 +21675,7 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     for name in given.keys() - {option.name for option in takes}:
         raise UsageError(f"{verb} does not take {name}", verb, "--help")
     values = {option.name: option.default for option in OPTIONS} | given
-    args = types.SimpleNamespace(verb=verb, words=words)
+    args = types.SimpleNamespace(program=program(), verb=verb, words=words)
     for name, value in values.items():
         setattr(args, name[2:].replace("-", "_"), value)
     find_target(args, row, list(argv[end + 1 :]))
@@ -21683,12 +21702,17 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
         args.target = [*own_command(), "serve", args.typed]
     if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
         raise UsageError(form, args.verb, "--help")
-    needed = len(re.sub(r"\[.*?\]", "", row.form).split())
-    few = len(args.words) < needed or not (args.target or args.all)
-    few = few and not (args.list and not args.typed)
-    many = len(args.words) > needed and "..." not in row.form
-    if few or many or row.target.startswith("FILE") and command:
+    nothing = not (args.target or args.all or args.list)
+    if not fits(args.words, row) and not (args.list and not args.typed):
         raise UsageError(form, args.verb, "--help")
+    if nothing or row.target.startswith("FILE") and command:
+        raise UsageError(form, args.verb, "--help")
+
+
+def fits(words: Sequence[str], row: Verb) -> bool:
+    """Return whether a verb takes so many words."""
+    needed = len(re.sub(r"\[.*?\]", "", row.form).split())
+    return len(words) == needed or len(words) > needed and "..." in row.form
 
 
 def find_server(args: Any, command: list[str]) -> None:
@@ -21736,7 +21760,8 @@ def help_text(verb: str, screen: Screen) -> str:
     if verb:
         lines += ["", screen.paint(screen.BOLD, "examples")]
         lines += [f"  {program()} {example}" for example in row.example.split("\n")]
-        add("options", [(f"{it.name} {it.value}".strip(), it.about) for it in options_of(verb)])
+        rows = [(f"{it.name} {it.value}".strip(), it.about) for it in options_of(verb)]
+        add("options", [(name.replace(" [=", "[="), about) for name, about in rows])
     else:
         add("verbs", [(f"{name} {it.form}".strip(), it.about) for name, it in VERBS.items()])
         about = "VERB --help shows the options of a verb, and examples."
@@ -21747,7 +21772,8 @@ def help_text(verb: str, screen: Screen) -> str:
 def advice(exc: MCPError, args: Any) -> str:
     """Return the command to type after an error; "" where its message has one."""
     if args is None or isinstance(exc, UsageError) and exc.words[1:] == ("--help",):
-        return f"{program()} {' '.join(getattr(exc, 'words', ())) or '--help'}"
+        begin = program() if args is None else args.program
+        return f"{begin} {' '.join(getattr(exc, 'words', ())) or '--help'}".strip()
     if isinstance(exc, AuthError):
         return "" if " login " in str(exc) else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
@@ -21755,8 +21781,27 @@ def advice(exc: MCPError, args: Any) -> str:
         limit = args.max_time or args.timeout
         return typed(args, args.verb, *args.words, more, f"{10 * limit:g}")
     if isinstance(exc, UsageError):
-        return typed(args, *exc.words) if exc.words else f"{program()} {args.verb} --help"
-    return typed(args, args.verb, *args.words, "--trace")
+        words = exc.words or (args.verb, "--help")
+        return typed(args, *words) if exc.words else f"{args.program} {' '.join(words)}".strip()
+    return typed(args, args.verb, *args.words, *["--trace"] * bool(args.program))
+
+
+def tell(exc: MCPError, args: Any, as_json: bool) -> int:
+    """Write what went wrong, in one line, and what to type next; return the exit status."""
+    status = 2 if isinstance(exc, UsageError) else 3
+    message, step = one_line(exc), one_line(advice(exc, args))
+    if as_json:
+        kind = type(exc).__name__
+        code = exc.code if isinstance(exc, (RemoteError, ProtocolError, RPCError)) else None
+        problem = {"kind": kind, "code": code, "message": message, "status": status, "next": step}
+        text = json.dumps({"error": without_none(**problem)})
+    else:
+        screen = Screen(sys.stderr)
+        message += "." * (bool(step) and message[-1:] not in ".?!")
+        text = f"{screen.paint(screen.RED, 'error')}: {message}{' Try: ' * bool(step)}{step}"
+    with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+        sys.stderr.write(text + "\n")
+    return status
 
 ###############################################################################
 # 59. Rules for servers
@@ -22632,7 +22677,345 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 62. Main
+# 62. Shell
+###############################################################################
+# Uses sections 1, 2.
+#
+# Problem.  Whoever tries a server out types many command lines about one target. In one session
+#           they are shorter, the server keeps what it knows, and what it announces is seen.
+# Rules.    1. The verbs are those of the command line, without a target.
+#           2. Ctrl-C ends what is running, or clears the line; only Ctrl-D ends the shell.
+#           3. A line that is being typed is not torn by what the server says meanwhile.
+# Plan.     Shell: the thread of the loop, its lines, their completion.
+# Not here. A language: there are no variables and no pipes, since the system's shell has them.
+
+COMPLETE_SECONDS = 2.0  # for the server to complete a word; later, nobody waits for it any more
+MAX_HISTORY = 1000  # lines that are remembered for the next time
+HISTORY_VARIABLE = "MCP_LITE_HISTORY"  # the file of the history; none if it is empty
+SHELL_OPTIONS = ("--arguments", "--json", "--output", "--answer", "--yes", "--max-time")
+#: What the shell has of its own.
+SHELL_WORDS = {
+    "subscribe URI": "Show the updates of a resource as they come.",
+    "unsubscribe URI": "Show them no longer.",
+    "trace [on|full|off]": "Show every message, or no longer.",
+    "help": "Show this; VERB --help shows all of one verb.",
+    "exit": "End the shell; Ctrl-D does so, too.",
+}
+#: What a verb names first: one of these lists.
+NAMED = {"call": "tools", "prompt": "prompts", "read": "resources", "subscribe": "resources",
+         "unsubscribe": "resources", "complete": "prompts", **{name: name for name in LISTS}}
+
+
+class Shell:
+    """One session with a server, and many command lines about it.
+
+    Lines are read in the main thread, which alone hears Ctrl-C; the Client lives in another.
+    """
+
+    def __init__(self, args: Any) -> None:
+        self.args = types.SimpleNamespace(**{**vars(args), "program": "", "typed": ""})
+        self.verbs = {name: row for name, row in VERBS.items()
+                      if row.talks is CommandLine and row.target == "TARGET"}  # fmt: skip
+        self.words = [word.split()[0] for word in SHELL_WORDS]
+        self.line: CommandLine | None = None  # while there is a connection
+        self.lists: dict[str, list[Msg]] = {}  # until the server says that they have changed
+        self.found: list[str] = []  # of the completion that is going on
+        self.prompt = ""  # while a line is typed
+        self.editor: Any = None  # the module readline, at a terminal that has it
+        self.loop: Any = None
+        self.view = _trace  # what shows the messages, if anything does
+
+    # The main thread.
+
+    def run(self) -> int:
+        """Obey lines until they end; return the status, of the last one if nobody types them."""
+        ready = threading.Event()
+        thread = threading.Thread(target=lambda: asyncio.run(self.live(ready)), daemon=True)
+        thread.start()
+        ready.wait()
+        try:
+            name = self.wait(self.greet())
+            if sys.stdin is not None and sys.stdin.isatty():
+                self.edit()
+            status = self.obey_lines(f"{cut(name, MOST_LEFT_COLUMNS)}> ")
+            return status if self.editor is None else 0
+        finally:
+            self.keep_history()
+            self.loop.call_soon_threadsafe(self.ended.set_result, None)
+            thread.join()
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine beside the Client; Ctrl-C cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def obey_lines(self, prompt: str) -> int:
+        """Obey what is typed; return the status of the last line."""
+        status = 0
+        while True:
+            try:
+                text = self.read(prompt)
+                if text.split()[:1] == ["exit"]:
+                    return status
+                status = self.obey(text) if text.strip() else status
+            except KeyboardInterrupt:
+                print(file=sys.stderr)
+                status = 130
+            except EOFError:
+                return status
+
+    def read(self, prompt: str) -> str:
+        """Return the next line; EOFError after the last."""
+        if self.editor is not None:
+            self.prompt = prompt
+            try:
+                return input(prompt)
+            finally:
+                self.prompt = ""
+        line = sys.stdin.readline() if sys.stdin is not None else ""
+        if not line:
+            raise EOFError
+        return line
+
+    def obey(self, text: str) -> int:
+        """Do what one line says; return its status."""
+        import shlex
+
+        args = None
+        try:
+            try:
+                words = spell_out(shlex.split(text, comments=True))
+            except ValueError as exc:  # an open quotation
+                raise UsageError(f"{exc} in this line", "help") from None
+            if not words:  # a comment
+                return 0
+            if words[0] in self.words:
+                return int(self.wait(self.own(*words)) or 0)
+            args = self.parse(words)
+            return int(self.wait(self.do(args))) if args.verb else 0
+        except MCPError as exc:
+            if isinstance(exc, UsageError) and args is None:
+                args = types.SimpleNamespace(program="", typed="", verb="help", max_time=None)
+            return tell(exc, args or self.args, "--json" in text.split())
+
+    def parse(self, words: Sequence[str]) -> Any:
+        """Return the arguments of a line; without a verb, if it was about the help."""
+        (verb, *others), given = read_options(words)
+        row = pick("verb", verb, {**self.verbs, **dict.fromkeys(self.words)}, "help")
+        if "--help" in given:
+            print(help_text(verb, Screen(sys.stdout)))
+            return types.SimpleNamespace(verb="")
+        takes = {option.name for option in options_of(verb)} & {*SHELL_OPTIONS}
+        for name in given.keys() - takes:
+            raise UsageError(f"{verb} does not take {name} in here", verb, "--help")
+        if not fits(others, row):
+            raise UsageError(f"as in: {verb} {row.form}".rstrip(), verb, "--help")
+        values = {row.name: row.default for row in OPTIONS if row.name in SHELL_OPTIONS} | given
+        settings = {name[2:].replace("-", "_"): value for name, value in values.items()}
+        settings.update(verb=verb, words=others)
+        return types.SimpleNamespace(**{**vars(self.args), **settings})
+
+    # The thread of the loop.
+
+    async def live(self, ready: threading.Event) -> None:
+        """Be the loop of the Client, until the shell ends."""
+        self.loop = asyncio.get_running_loop()
+        self.ended = self.loop.create_future()
+        ready.set()
+        await self.ended
+        if self.line is not None:
+            await self.line.c.close()
+
+    async def connected(self) -> CommandLine:
+        """Return the connection; a new one if the last is lost."""
+        if self.line is not None and self.line.c.peer.lost is not None:
+            lost, self.line = self.line, None
+            await lost.c.close()
+        if self.line is None:
+            set_trace(self.watch)  # from the first message on, so that `trace` can begin later
+            line = CommandLine(self.args)
+            line.person.below = self.below
+            line.person.there = False  # between the lines, nobody can be asked
+            for what in ("tools", "prompts", "resources"):
+                line.c.on(f"notifications/{what}/list_changed")(self.news_of(line, what))
+            await line.connect()
+            self.line, self.lists = line, {}
+        return self.line
+
+    def watch(self, direction: str, name: str, msg: JSON) -> None:
+        """Show a message, while that is wanted."""
+        if self.view is not None:
+            self.view(direction, name, msg)
+
+    def news_of(self, line: CommandLine, what: str) -> Callable[[Msg], None]:
+        """Return what hears that a list has changed."""
+
+        def hear(params: Msg) -> None:
+            self.lists.clear()
+            line.person.line(f"the {what} have changed")
+
+        return hear
+
+    def updates_of(self, line: CommandLine, uri: str) -> Callable[[Any], None]:
+        """Return what hears that a resource was updated."""
+        return lambda told: line.person.line(f"{uri} was updated")
+
+    def below(self) -> str:
+        """Return what stands in the last line: what is being typed, or how far it is."""
+        if self.prompt and self.editor is not None:
+            return self.prompt + plain(self.editor.get_line_buffer())
+        return self.line.person.bar if self.line is not None else ""
+
+    async def greet(self) -> str:
+        """Connect, and say with whom; return the server's name."""
+        line = await self.connected()
+        info = line.c.server_info
+        name = one_line(info.get("name") or "server")
+        about = f"{name} {one_line(info.get('version') or '')}, revision {line.c.revision}"
+        if line.out.terminal:
+            about += ". Tab completes, help tells the verbs, Ctrl-D ends."
+            line.person.line("\n".join(line.person.screen.wrap(about)))
+        return name
+
+    async def do(self, args: Any) -> int:
+        """Do what a verb says."""
+        line = await self.connected()
+        line.args, line.words, person = args, args.words, line.person
+        person.answers = dict(word.partition("=")[::2] for word in args.answer)
+        person.yes, person.there = bool(args.yes), True
+        try:
+            return await asyncio.wait_for(line.perform(), args.max_time)
+        except asyncio.TimeoutError:
+            raise RequestTimeout(f"not done within {args.max_time:g} seconds") from None
+        finally:
+            person.there = False
+
+    async def own(self, verb: str, *words: str) -> None:
+        """Do what the shell alone can."""
+        line = await self.connected()
+        if verb == "trace":
+            size = one_of("on", "full", "off")(words[0] if words else "on")
+            self.view = None if size == "off" else TraceView(sys.stderr, size == "full")
+        elif verb == "help":
+            rows = [(f"{name} {row.form}".strip(), row.about) for name, row in self.verbs.items()]
+            print("\n".join(line.out.columns([*rows, *SHELL_WORDS.items()])))
+        elif len(words) != 1:
+            raise UsageError(f"as in: {verb} URI", "resources")
+        elif verb == "subscribe":
+            await line.c.subscribe(words[0], self.updates_of(line, words[0]))
+        else:
+            await line.c.unsubscribe(words[0])
+
+    # Completion.
+
+    def edit(self) -> None:
+        """Have lines edited, completed and remembered, where Python has what it takes."""
+        try:
+            import readline
+        except ImportError:  # Windows
+            return
+        self.editor = readline
+        readline.set_completer(self.complete)
+        readline.set_completer_delims(" \t")
+        mac = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if mac else "tab: complete")
+        readline.set_history_length(MAX_HISTORY)
+        with contextlib.suppress(OSError):
+            if self.history():
+                readline.read_history_file(self.history())
+
+    def history(self) -> str:
+        """Return the path of the history."""
+        usual = os.path.join(os.path.dirname(default_folder()), "history")
+        return os.environ.get(HISTORY_VARIABLE, usual)
+
+    def keep_history(self) -> None:
+        """Write the history, and give the editor back."""
+        if self.editor is None:
+            return
+        with contextlib.suppress(OSError):
+            if self.history():
+                os.makedirs(os.path.dirname(self.history()) or ".", 0o700, exist_ok=True)
+                self.editor.write_history_file(self.history())
+        self.editor.set_completer(None)
+
+    def complete(self, text: str, state: int) -> str | None:
+        """Return a candidate for the word that is typed, as readline asks for them."""
+        if state == 0:
+            line = self.editor.get_line_buffer()[: self.editor.get_endidx()]
+            work = asyncio.run_coroutine_threadsafe(self.candidates(line), self.loop)
+            try:
+                self.found = work.result(COMPLETE_SECONDS)
+            except Exception as exc:  # it is no more than a convenience
+                work.cancel()
+                logger.debug("no completion: %r", exc)
+                self.found = []
+        return self.found[state] if state < len(self.found) else None
+
+    async def candidates(self, text: str) -> list[str]:
+        """Return what the last word of a line may become."""
+        *words, begun = re.split(r"\s+", text.lstrip())
+        if not words:
+            found = [f"{name} " for name in (*self.verbs, *self.words)]
+        elif begun.startswith("-"):
+            takes = options_of(words[0]) if words[0] in self.verbs else []
+            found = [f"{row.name} " for row in takes if row.name in SHELL_OPTIONS]
+        elif words[0] in ("read", "subscribe"):
+            found = await self.uris(begun)
+        elif len(words) == 1 or words[0] in LISTS:
+            found = [f"{name} " for name in (await self.named(words[0]))]
+        else:
+            found = await self.pairs(words, begun)
+        return [plain(each) for each in dict.fromkeys(found) if each.startswith(begun)]
+
+    async def named(self, verb: str) -> dict[str, Msg]:
+        """Return the items that a verb may name; by their URIs, those that have one."""
+        kind = NAMED.get(verb, "")
+        if kind and kind not in self.lists:
+            self.lists[kind] = await (await self.connected()).listed(kind)
+        return {item.get("uri") or item.get("uriTemplate") or item["name"]: item
+                for item in self.lists.get(kind, ())}  # fmt: skip
+
+    async def uris(self, begun: str) -> list[str]:
+        """Return URIs that begin so: those of resources, and of templates as far as they go."""
+        found, line = [f"{uri} " for uri in await self.named("read")], await self.connected()
+        for template in await self.named("templates"):
+            head, _, rest = template.partition("{")
+            hole = re.match(r"\W?(\w+)\}", rest)
+            if not begun.startswith(head):
+                found.append(head)
+            elif hole is not None and "completions" in line.c.server_capabilities:
+                told = await line.c.complete_full(template, hole[1], begun[len(head) :])
+                found += [head + value for value in told["values"]]
+        return found
+
+    async def pairs(self, words: list[str], begun: str) -> list[str]:
+        """Return KEY= for the arguments that are not given yet, or KEY=VALUE for one that is."""
+        item = (await self.named(words[0])).get(words[1]) or {}
+        schema = item.get("inputSchema") or prompt_schema(item)
+        fields, line = schema.get("properties") or {}, await self.connected()
+        key, equals, value = begun.partition("=")
+        given = dict(word.partition("=")[::2] for word in words[2:])
+        if not equals:
+            return [f"{name}=" for name in fields if name not in given]
+        field = resolved(fields.get(key), schema)
+        values = choices_of(field) or choices_of(resolved(field.get("items"), schema))
+        if "inputSchema" not in item and "completions" in line.c.server_capabilities:
+            values = (await line.c.complete_full(words[1], key, value, given))["values"]
+        return [f"{key}={each} " for each in values]
+
+
+VERBS["shell"] = Verb(
+    Shell.run, "", "Type many of these lines in one session; with Tab, history, announcements.",
+    f"shell {FILE}\nshell {REMOTE}", talks=Shell,
+)  # fmt: skip
+
+###############################################################################
+# 63. Main
 ###############################################################################
 # Uses sections 1, 2, 9, 16, 53, 54, 56 and 58.
 #
@@ -22674,24 +23057,6 @@ async def interruptible(work: Awaitable[int]) -> int:
         return 128 + caught[0] if caught else 130  # the shells' convention
 
 
-def tell(exc: MCPError, args: Any, as_json: bool) -> int:
-    """Write what went wrong, in one line, and what to type next; return the exit status."""
-    status = 2 if isinstance(exc, UsageError) else 3
-    message, step = one_line(exc), one_line(advice(exc, args))
-    if as_json:
-        kind = type(exc).__name__
-        code = exc.code if isinstance(exc, (RemoteError, ProtocolError, RPCError)) else None
-        problem = {"kind": kind, "code": code, "message": message, "status": status, "next": step}
-        text = json.dumps({"error": without_none(**problem)})
-    else:
-        screen = Screen(sys.stderr)
-        message += "." * (bool(step) and message[-1:] not in ".?!")
-        text = f"{screen.paint(screen.RED, 'error')}: {message}{' Try: ' * bool(step)}{step}"
-    with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-        sys.stderr.write(text + "\n")
-    return status
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     former, handlers = _trace, [(number, signal.getsignal(number)) for number in ENDING]
@@ -22702,7 +23067,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             start_trace("short" if args.trace is True else args.trace)
         verb = VERBS[args.verb]
         if verb.talks is not None:
-            return asyncio.run(interruptible(verb.talks(args).run()))
+            work = verb.talks(args).run()
+            return work if isinstance(work, int) else asyncio.run(interruptible(work))
         verb.method(args)
         return 0
     except SystemExit as exc:  # the help has been shown

@@ -40,6 +40,7 @@ import pathlib
 import pydoc
 import random
 import re
+import select
 import shlex
 import signal
 import socket
@@ -21390,6 +21391,187 @@ class TestCommandLineOptions:
             "error: not done within 1.5 seconds (--max-time). "
             f"Try: {m.program()} call copy_slowly --max-time 15 {shop}"
         )
+
+
+class TestShell:
+    """`shell TARGET`: one session, many lines."""
+
+    @pytest.fixture
+    def script(self, monkeypatch, cli):
+        """Give a function that has a shell obey lines from a pipe."""
+
+        def obey(*lines, target):
+            monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+            return cli("shell", target)
+
+        return obey
+
+    def test_lines_from_a_pipe_share_one_session(self, script, shop):
+        status, out, err = script(
+            "tools add", "", "# a comment", "call add a=1 b=2  # three", "read shop://item/7",
+            "call copy", "call add --json '{\"a\": 5}'", "call ask --answer value=42", "ping --json",
+            "exit", "call fail", target=shop,
+        )  # fmt: skip
+        assert status == 0
+        assert out.startswith("add(a: integer, b: integer = 0) -> integer\n")
+        assert "\ntry\n  call add a=1\n" in out
+        assert "\n3\nitem 7\ndone\n5\naccept 42\n" in out
+        assert '"seconds"' in out
+        assert "progress: 20/20 copying\n" in err and "Traceback" not in err
+
+    def test_mistakes_are_told_and_the_shell_goes_on(self, script, shop):
+        status, out, err = script(
+            "cal add", "call ad", "call add", "call", "call add --cwd x", "call add --bogus", "call 'x",
+            "call wait --max-time 0.2", "subscribe", "trace loud", "login x", "call add a=1", "call fail",
+            target=shop,
+        )  # fmt: skip
+        assert (status, out) == (1, "1\n"), "the status is that of the last line"
+        told = [line for line in err.splitlines() if line.startswith("error:")]
+        assert told[:3] == [
+            "error: no verb 'cal'; did you mean call? Try: help",
+            "error: no tool 'ad'; did you mean add? Try: tools",
+            "error: a: is required; as in add(a: integer, b: integer = 0) -> integer. Try: tools add",
+        ]
+        assert told[3].endswith("Try: call --help")
+        assert told[4] == "error: call does not take --cwd in here. Try: call --help"
+        assert "did you mean" in told[5] or "no option '--bogus'" in told[5]
+        assert told[6] == "error: No closing quotation in this line. Try: help"
+        assert told[7] == "error: not done within 0.2 seconds. Try: call wait --max-time 2"
+        assert told[8] == "error: as in: subscribe URI. Try: resources"
+        assert told[9].startswith("error: 'loud' is not one of on, full, off")
+        assert told[10].startswith("error: no verb 'login'; there is: info, tools")
+        assert told[11] == "error: out of stock" and len(told) == 12
+
+    def test_a_server_that_cannot_be_reached_ends_it(self, script):
+        status, out, err = script("tools", target="http://127.0.0.1:1/mcp")
+        assert status == 3 and "error: cannot reach http://127.0.0.1:1/mcp" in err
+
+    def test_help_and_trace_are_words_of_its_own(self, script, shop):
+        status, out, err = script("help", "trace", "call add a=1", "trace off", "ping", target=shop)
+        assert re.search(r"\n  call NAME \[KEY=VALUE ...\] +Call a tool\.\n", out) and "\n  exit  " in out
+        assert "client --> tools/call add #" in err and "ping" not in err
+
+    def test_a_server_that_dies_is_started_again_for_the_next_line(self, script, tmp_path):
+        path = tmp_path / "mortal.py"
+        path.write_text(
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport mcp_lite, os\n"
+            "app = mcp_lite.Server('mortal')\n@app.tool\ndef die() -> str:\n    os._exit(7)\n"
+            "@app.tool\ndef live() -> str:\n    return 'alive'\napp.run()\n"
+        )
+        status, out, err = script("call live", "call die", "call live", target=str(path))
+        assert (status, out) == (0, "alive\nalive\n")
+        assert "exited with status 7" in err
+
+    def with_shell(self, shop, work):
+        """Run `work(shell, app)` with a shell about a server in this process."""
+        app = m.load_app(shop)
+
+        async def main():
+            async with app.http(port=0) as server:
+                shell = m.Shell(m.parse_command_line(["shell", server.url]))
+                await shell.connected()
+                await work(shell, app)
+                await shell.line.c.close()
+            m.set_trace(None)
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "line, candidates",
+        [
+            ("ca", ["call "]),
+            ("t", ["tools ", "templates ", "trace "]),
+            ("call ad", ["add "]),
+            ("call  co", ["copy ", "copy_slowly "]),
+            ("call add ", ["a=", "b="]),
+            ("call add a=1 ", ["b="]),
+            ("call add --j", ["--json "]),
+            ("call describe size=", ["size=s ", "size=l "]),
+            ("call describe tags=", []),
+            ("call nothing x", []),
+            ("prompt o", ["offer "]),
+            ("prompt offer tone=lo", ["tone=loud ", "tone=low "]),
+            ("prompt offer tone=lou", ["tone=loud "]),
+            ("complete offer it", ["item="]),
+            ("read shop://s", ["shop://sign "]),
+            ("subscribe shop://i", ["shop://item/"]),
+            ("read shop://item/", ["shop://item/tea", "shop://item/milk"]),
+            ("read shop://item/t", ["shop://item/tea"]),
+            ("tools add ad", ["add "]),
+            ("bogus x", []),
+        ],
+        ids=str,
+    )
+    def test_tab_completes_verbs_names_arguments_and_values(self, shop, line, candidates):
+        async def work(shell, app):
+            @app.complete("shop://item/{id}", "id")
+            def ids(begun):
+                return [word for word in ("tea", "milk") if word.startswith(begun)]
+
+            assert await shell.candidates(line) == candidates
+
+        self.with_shell(shop, work)
+
+    def test_completion_follows_the_lists(self, shop):
+        async def work(shell, app):
+            assert await shell.candidates("call brew") == []
+            app.add_tool(lambda: 1, name="brew")
+            while not await shell.candidates("call brew"):
+                await asyncio.sleep(0)
+
+        self.with_shell(shop, work)
+
+    @posix
+    def test_at_a_terminal_lines_are_edited_and_announcements_do_not_tear_them(self, shop, tmp_path):
+        pytest.importorskip("readline")
+        path = tmp_path / "news.py"
+        path.write_text(
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport asyncio, mcp_lite\n"
+            "app = mcp_lite.Server('news')\n@app.tool\nasync def later(ctx: mcp_lite.Context) -> str:\n"
+            "    loop = asyncio.get_running_loop()\n"
+            "    loop.call_later(0.3, lambda: app.add_tool(lambda: 1, name='more'))\n    return 'ok'\n"
+            "@app.tool\nasync def wait(ctx: mcp_lite.Context) -> str:\n"
+            "    await ctx.info('waiting')\n    await asyncio.sleep(3600)\napp.run()\n"
+        )
+        env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80",
+               "MCP_LITE_HISTORY": str(tmp_path / "folder" / "history"), "INPUTRC": os.devnull}  # fmt: skip
+        ours, theirs = os.openpty()
+        command = [sys.executable, m.__file__, "shell", str(path)]
+        process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
+            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(theirs)
+        seen = b""
+
+        def type_in(keys, wanted):
+            """Type, and wait until the screen shows what is wanted."""
+            nonlocal seen
+            os.write(ours, keys)
+            fresh = b""
+            while wanted not in fresh:
+                assert select.select([ours], [], [], 20)[0], (wanted, fresh)
+                fresh += os.read(ours, 4096)
+            seen += fresh
+
+        with process, contextlib.ExitStack() as stack:
+            stack.callback(process.kill)
+            stack.callback(os.close, ours)
+            type_in(b"", b"news> ")
+            type_in(b"call la\t", b"call later ")
+            type_in(b"\n", b"ok\r\n")
+            type_in(b"call wa", b"call wa")
+            type_in(b"", b"the tools have changed\r\nnews> call wa")
+            type_in(b"it\n", b"info: waiting")
+            type_in(b"\x03", b"news> ")
+            type_in(b"call la\x03", b"news> ")
+            type_in(b"call later\n", b"ok\r\n")
+            type_in(b"", b"news> ")
+            type_in(b"\x04", b"")
+            assert process.wait(20) == 0
+        assert b"Traceback" not in seen
+        history = (tmp_path / "folder" / "history").read_text()
+        assert "call later" in history and "call wait" in history
 
 
 class TestLogins:
