@@ -21590,7 +21590,7 @@ OPTIONS += [
 ###############################################################################
 # 58. Options
 ###############################################################################
-# Uses sections 1, 2, 43, 52, 53, 56 and 57.
+# Uses sections 1, 2, 16, 43, 52, 53, 56 and 57.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -22679,7 +22679,7 @@ OPTIONS += [
 ###############################################################################
 # 62. Shell
 ###############################################################################
-# Uses sections 1, 2.
+# Uses sections 1, 2, 9, 23, 46, 53, 54, 56 and 58.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
@@ -23017,7 +23017,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 63. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 16, 53, 54, 56 and 58.
+# Uses sections 1, 2, 9, 54, 56 and 58.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
