@@ -330,7 +330,6 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
-    "CannotServe",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700  # not JSON
@@ -456,13 +455,6 @@ class CapabilityMissing(MCPError):
 
 class AuthError(MCPError):
     """The server wants authorization that we do not have."""
-
-
-class CannotServe(MCPError, OSError):
-    """Serving cannot begin: the port is taken, say, or a certificate is missing."""
-
-    def __str__(self) -> str:
-        return str(self.strerror)
 
 
 #: The errors whose text is meant for the peer. Every other exception is told to the log only.
@@ -2902,7 +2894,7 @@ class Peer(Asker):
     ) -> Awaitable[None]:
         """Take on the messages of a batch; the awaitable sends their answers as one batch."""
         answers: list[Msg | None] = []
-        running: list[tuple[Exchange, asyncio.Task[Msg | None]]] = []
+        running: list[tuple[Exchange, list[Msg], asyncio.Task[None]]] = []
         for msg in batch:
             try:
                 if classify(msg) is not REQUEST:
@@ -2911,33 +2903,23 @@ class Peer(Asker):
                     # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
                 else:
-                    exchange = self.accept(msg, send, caller)
-                    running.append((exchange, self.tasks.spawn(self._handle_watched(exchange))))
+                    exchange, given = self.accept(msg, send, caller), list[Msg]()
+                    put = functools.partial(_keep, given)
+                    running.append((exchange, given, self.tasks.spawn(self.reply(exchange, put))))
             except (RPCError, ProtocolError) as exc:
                 answers.append(self.refusal(exc, msg))
         return self._send_batch(answers, running, send)
 
-    async def _handle_watched(self, exchange: Exchange) -> Msg | None:
-        """Serve a request of a batch: how many bytes its own answer has, nobody counts."""
-        answer, watch = None, self.watch and self.watch(exchange)
-        try:
-            answer = await self.handle(exchange)
-            return answer
-        finally:
-            if watch is not None:
-                watch.end(answer, None)
-
     async def _send_batch(
         self,
         answers: list[Msg | None],
-        running: list[tuple[Exchange, asyncio.Task[Msg | None]]],
+        running: list[tuple[Exchange, list[Msg], asyncio.Task[None]]],
         send: Send,
     ) -> None:
         if running:
-            await asyncio.wait([task for _, task in running])
-        for exchange, task in running:
-            answer = None if task.cancelled() else task.result()
-            answers.append(answer and sayable(exchange, answer))
+            await asyncio.wait([task for *_, task in running])
+        for exchange, given, _ in running:
+            answers += [sayable(exchange, answer) for answer in given]
         batch = [answer for answer in answers if answer is not None]
         # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
         if not batch:
@@ -3018,29 +3000,34 @@ class Peer(Asker):
         self.incoming[exchange.key] = exchange
         return exchange
 
-    async def reply(self, exchange: Exchange) -> None:
-        """Serve a request and send the answer."""
-        watch, answer = self.watch and self.watch(exchange), None
-        size: int | None = 0
-        try:
-            answer = await self.handle(exchange)
-            if answer is None:
-                return
-            try:
-                size = await exchange.send(answer)
-            except UNSAYABLE as exc:
-                answer = error_in_place(exchange, answer, exc)
-                size = await exchange.send(answer)
-        finally:
-            if watch is not None:
-                watch.end(answer, size)
+    def reply(
+        self, exchange: Exchange, put: Send | None = None
+    ) -> Coroutine[Any, Any, None]:
+        """Serve a request, in a coroutine; give the answer to `put`, or send it."""
+        watch = self.watch and self.watch(exchange)
+        put = put or exchange.send
+        return self._watched(exchange, put, watch) if watch else self._reply(exchange, put)
 
-    async def handle(self, exchange: Exchange) -> Msg | None:
-        """Serve a request and return the answer, or None when it was cancelled."""
+    async def _watched(self, exchange: Exchange, put: Send, watch: Any) -> None:
+        """Serve a request, and tell `watch` how it ended: the answer, and its size."""
+        said: tuple[Msg | None, int | None] = None, 0
+
+        async def noting(answer: Msg) -> Any:
+            nonlocal said
+            said = answer, 0
+            said = answer, await put(answer)
+
+        try:
+            await self._reply(exchange, noting)
+        finally:
+            watch.end(*said)
+
+    async def _reply(self, exchange: Exchange, put: Send) -> None:
+        """Serve a request and give out the answer; one that is cancelled has none."""
         exchange.task = exchange.task or asyncio.current_task()
         try:
             if exchange.state is CANCELLED:  # before this task could start
-                return None
+                return
             answer = result(exchange.req_id, await self.serve(exchange))
         except asyncio.CancelledError:
             if exchange.state is not RUNNING or self.lost is not None:
@@ -3058,10 +3045,14 @@ class Peer(Asker):
             del self.incoming[exchange.key]
             if self.held:
                 self._resume()
-        if exchange.state is DONE:  # _cut_off() has answered
-            return None
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-        return None if exchange.advance("answer") is CANCELLED else answer
+        # One that is DONE was answered by _cut_off().
+        if exchange.state is DONE or exchange.advance("answer") is CANCELLED:
+            return
+        try:
+            await put(answer)
+        except UNSAYABLE as exc:
+            await put(error_in_place(exchange, answer, exc))
 
     def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
         """Cancel a request that we serve; return False if there is none to cancel.
@@ -3235,6 +3226,11 @@ def sayable(exchange: Exchange, answer: Msg) -> Msg:
 
 def nothing(*_: Any) -> Any:
     """Take any news, and do nothing."""
+
+
+async def _keep(answers: list[Msg], answer: Msg) -> None:
+    """Keep an answer for a batch."""
+    answers.append(answer)
 
 
 def _runs(task: Any) -> bool:
@@ -4577,10 +4573,8 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           2. A name that the author has bound, as by functools.partial, is not for the model.
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
-#           4. An option of a wrong kind is an error where it is given.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together. Then options of ours:
-#           check_kinds(), and show_options(), for help().
+#           parameters by who fills them; signature_of() puts all together.
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -4756,10 +4750,11 @@ class Signature(NamedTuple):
         """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
         if self.whole is not None:
             return {self.whole: arguments}
-        # **kwargs would let a caller replace what partial() has set: who is asking, say.
-        taken = self.parameters.bound & arguments.keys()
-        if taken:
-            raise SchemaError(join_path(min(taken)), "unexpected property")
+        if self.parameters.bound:
+            # **kwargs would let a caller replace what partial() has set: who is asking, say.
+            taken = self.parameters.bound & arguments.keys()
+            if taken:
+                raise SchemaError(join_path(min(taken)), "unexpected property")
         return _read_members(self.converters, arguments)
 
     def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
@@ -4821,52 +4816,6 @@ def signature_of(
     return Signature(
         parameters, own if schema is None else schema, returns, description, converters, whole
     )
-
-
-#: Annotations of options that can be checked, and what may be given.
-PLAIN_KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
-    "str | None": (str, type(None)),
-}  # fmt: skip
-
-
-def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
-
-    >>> def serve(*, port: int): ...
-    >>> check_kinds(serve, {"port": "8000"})
-    Traceback (most recent call last):
-        ...
-    TypeError: port='8000': give int
-    """
-    for name, parameter in inspect.signature(maker).parameters.items():
-        kinds = PLAIN_KINDS.get(parameter.annotation)
-        if kinds is None or name not in given:
-            continue
-        value = given[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
-
-
-def show_options(fns: Iterable[Callable[..., Any]], *makers: Callable[..., Any]) -> None:
-    """Let help() show the options of functions that pass them on to these makers.
-
-    >>> def make(*, port=8000): ...
-    >>> def run(name, **options): ...
-    >>> show_options([run], make)
-    >>> inspect.signature(run)
-    <Signature (name, *, port=8000)>
-    """
-    found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
-    options = {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
-    for fn in fns:
-        signature = inspect.signature(fn)
-        own = signature.parameters.items()
-        parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
-        for name, each in options.items():
-            parameters.setdefault(name, each)
-        whole: Any = fn
-        whole.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 ###############################################################################
 # 15. URI templates
@@ -5820,31 +5769,65 @@ class Context:
     _meter: ProgressMeter | None = None
     _timer: asyncio.TimerHandle | None = None
     _rounds: Rounds | None = None
+    #: tasks whose messages must leave before the answer does
+    _sending: set[asyncio.Task[Any]] | None = None
     #: how questions reach the client; None until one is asked
     asking: Asking | None = None
+    #: how long, in ms, and by whom the result may be kept; for resources that say so
+    cache: Msg = {}
 
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server, self.facts = conversation.server, facts
-        self.request_id, self.method = exchange.req_id, exchange.method
-        #: the parameters; their `_meta`: progress token, trace context, whatever the client sent
-        self.params, self.meta = exchange.params, exchange.meta
-        self.revision = facts.rev.name  #: a date
-        #: the client's own words about itself, and what it can be asked; nothing is verified
-        self.client_info, self.client_capabilities = facts.client_info, facts.client_capabilities
+        #: the method, the parameters and the id of the request
+        self.method, self.params = exchange.method, exchange.params
+        self.request_id = exchange.req_id
         #: a dict that lives as long as the client's session; in the modern era, as the request
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
-        self.lifespan = conversation.lifespan  #: the value that the server's lifespan yielded
-        #: who was authenticated, or None; the HTTP headers, names in lower case
-        self.principal, self.headers = exchange.caller.principal, exchange.caller.headers
-        #: a stable key of the principal, "" for nobody
-        self.owner = exchange.caller.owner
-        #: how long, in ms, and by whom the result may be kept; for resources that say so
-        self.cache: Msg = {}
         #: for the sections that serve: the client's conversation, the request, this run of it
         self.conversation, self.exchange = conversation, exchange
         self.run = Run(exchange, conversation.loop)
-        #: tasks whose messages must leave before the answer does
-        self._sending: set[asyncio.Task[Any]] = set()
+
+    # Facts of the request. Most handlers ask for few of them.
+
+    @property
+    def meta(self) -> Msg:
+        """The `_meta` of the parameters: progress token, trace context, whatever was sent."""
+        return self.exchange.meta
+
+    @property
+    def revision(self) -> str:
+        """The name of the revision that the client speaks: a date."""
+        return self.facts.rev.name
+
+    @property
+    def client_info(self) -> Msg:
+        """The client's own words about itself; nothing is verified."""
+        return self.facts.client_info
+
+    @property
+    def client_capabilities(self) -> Msg:
+        """What the client says it can be asked."""
+        return self.facts.client_capabilities
+
+    @property
+    def lifespan(self) -> Any:
+        """The value that the server's lifespan yielded."""
+        return self.conversation.lifespan
+
+    @property
+    def principal(self) -> Any:
+        """Who was authenticated, or None."""
+        return self.exchange.caller.principal
+
+    @property
+    def owner(self) -> str:
+        """A stable key of the principal; "" for nobody."""
+        return self.exchange.caller.owner
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The HTTP headers of the request, names in lower case; none elsewhere."""
+        return self.exchange.caller.headers
 
     def require(self, *scopes: str) -> None:
         """Raise RPCError unless whoever asks may do what needs these scopes.
@@ -5934,8 +5917,9 @@ class Context:
     def _spawn(self, coro: Any) -> None:
         """Send from a task of its own, but before the answer."""
         task = self.conversation.peer.tasks.spawn(coro)
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        self._sending = sending = self._sending or set()
+        sending.add(task)
+        task.add_done_callback(sending.discard)
 
     def say_soon(self, msg: Msg, size: int) -> None:
         """Send a notification of so many bytes before the answer, but do not wait for that.
@@ -7234,6 +7218,7 @@ __all__ += ["Server"]
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
 PAGE_SIZE = 100  # items of one page of a list
+GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
 
 #: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
@@ -7308,7 +7293,6 @@ class Conversation:
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
         server, session, method = self.server, self.session, exchange.method
-        greeting = method in ("initialize", "ping")
         if exchange.modern:
             exchange.facts = facts = exchange.facts or check_modern_request(exchange.msg)
             ours = server.capabilities()
@@ -7317,11 +7301,11 @@ class Conversation:
             ours = session.server_capabilities or server.capabilities()
             # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
             # line piped into a server has no handshake, and is answered unless we are strict.
-            if session.state is START and server.strict and not greeting:
+            if session.state is START and server.strict and method not in GREETINGS:
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if exchange.caller.principal is not None:
             server.guarded = True
-        if server.request_shares is not None and not greeting:
+        if server.request_shares is not None and method not in GREETINGS:
             server.count_request(self.client_of(exchange.caller))
         self.admit(exchange, facts.rev, ours)
         ctx = Context(self, exchange, facts)
@@ -7718,8 +7702,7 @@ class Server(Registrations):
         """Serve until the client goes away or a signal comes; blocks.
 
         The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
-        blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
-        SystemExit and one line that says why.
+        blocks the event loop or swallows its cancellation.
         """
         check_no_loop()
         if transport == "stdio":
@@ -7734,8 +7717,6 @@ class Server(Registrations):
 
         try:
             asyncio.run(main())
-        except CannotServe as exc:
-            sys.exit(f"{self.name}: {exc}")
         finally:
             watchdog.stop()
 
@@ -7978,7 +7959,7 @@ TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {
 
 
 @handles("tools/call")
-async def call_tool(ctx: Context) -> Msg:
+def call_tool(ctx: Context) -> Awaitable[Msg]:
     tool: Tool = ctx.server.tools.find(ctx.params["name"])
     rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
     if tool.scopes:
@@ -7990,8 +7971,12 @@ async def call_tool(ctx: Context) -> Msg:
         # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
         if not rev.input_errors_as_results:
             raise
-        return failure_of(tool, ctx, ToolError(str(exc)))
-    return await TOOL_RUNNERS.get(tool.task, run_tool)(tool, ctx, args, kwargs)
+        return _have(failure_of(tool, ctx, ToolError(str(exc))))
+    return TOOL_RUNNERS.get(tool.task, run_tool)(tool, ctx, args, kwargs)
+
+
+async def _have(answer: Msg) -> Msg:
+    return answer
 
 
 async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
@@ -9046,7 +9031,7 @@ class LineTransport(Transport):
 ###############################################################################
 # 26. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 22 and 25.
+# Uses sections 1 to 3, 7, 22 and 25.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -9250,7 +9235,6 @@ async def serve_stdio(
 
 
 RUNNERS["stdio"] = serve_stdio
-show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStdio)
 
 # =============================================================================
 # Part V. A client
@@ -9828,7 +9812,7 @@ class Announcements:
 ###############################################################################
 # 28. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 22, 24 and 27.
+# Uses sections 1 to 3, 5, 6, 8, 16, 17, 22, 24 and 27.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -9886,7 +9870,6 @@ class Connector(NamedTuple):
             if name not in known:
                 can = f"; it can have {', '.join(known)}" if known else ""
                 raise TypeError(f"a Client of {self.name} has no option {name!r}{can}")
-        check_kinds(self.make, options)
 
 
 #: The first that takes a target makes its Transport; later sections put theirs here.
@@ -10793,7 +10776,7 @@ class Client:
 ###############################################################################
 # 30. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 25, 28 and 29.
+# Uses sections 1 to 3, 7, 25 and 28.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -11181,7 +11164,6 @@ def is_command(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a command", is_command, StdioTransport))
-show_options((Client.__init__,), StdioTransport)
 
 # =============================================================================
 # Part VI. HTTP
@@ -11247,6 +11229,9 @@ REASONS = {
 }  # fmt: skip
 
 
+Notes = dict[Any, Any]
+
+
 class RequestHead(NamedTuple):
     """A request without its body. Names of headers are lowercase; values are latin-1 text."""
 
@@ -11260,6 +11245,8 @@ class RequestHead(NamedTuple):
     query: str = ""  # as sent
     size: int = 0  # of the body in bytes, or CHUNKED
     keep_alive: bool = True
+    #: for whoever serves it: what follows from the head alone; parse_request_head() makes it
+    notes: Notes = {}
 
 
 class ResponseHead(NamedTuple):
@@ -11376,11 +11363,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     head = RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), shared)
     path, query = parse_target(target)
     return head._replace(path=path, query=query, size=declared_body(head),
-                         keep_alive=is_keep_alive(head))  # fmt: skip
-
-
-#: The same, for short heads: a client sends the same one again and again.
-known_request_head = functools.lru_cache(maxsize=128)(parse_request_head)
+                         keep_alive=is_keep_alive(head), notes={})  # fmt: skip
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
@@ -11537,7 +11520,7 @@ def accepts(accept: str, *media_types: str) -> bool:
 
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
 MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
-MAX_KNOWN_HEAD_BYTES = 2048  # a head that is remembered, for the next request that begins alike
+MAX_KNOWN_HEAD_BYTES = 2048  # a head that may be remembered, for the next one that is the same
 MAX_INTERIM = 16  # interim answers before the real one; 100 and 103 come once or twice
 MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
 MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
@@ -11627,8 +11610,13 @@ class RequestDecoder(HTTPDecoder):
     b'{}'
     """
 
-    def __init__(self, max_body: int = MAX_MESSAGE_BYTES) -> None:
+    def __init__(
+        self, max_body: int = MAX_MESSAGE_BYTES,
+        parse: Callable[[bytes], RequestHead] = parse_request_head,
+    ) -> None:  # fmt: skip
         self.max_body = max_body
+        #: for short heads, of which a client sends the same one again and again: it may remember
+        self.parse = parse
         self.head: RequestHead | None = None
         self.paused = False
         super().__init__()
@@ -11640,7 +11628,7 @@ class RequestDecoder(HTTPDecoder):
         begun = self.buffer or self.paused or self.head or self.error
         if 4 <= end <= MAX_KNOWN_HEAD_BYTES and not begun:
             try:
-                head = known_request_head(data[:end])
+                head = self.parse(data[:end])
                 if head.size == len(data) - end <= self.max_body:
                     self.paused = True
                     return [(head, data[end:])]
@@ -12319,7 +12307,7 @@ def parse_event_id(text: str) -> tuple[str, int]:
 # Plan.     Values in headers; the checks of a request; mirrored arguments of tools.
 # Not here. Who checks: the endpoint. Who sends: the client's end.
 
-
+PLAIN_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110 §5.5, without what is obsolete
 #: Statuses that belong to errors of the modern era; all others are 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
@@ -12348,7 +12336,7 @@ def decode_header_value(text: str) -> str:
     >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
     ('Hello', '=?base64?SGVsbG8=')
     """
-    if not re.fullmatch(r"[\t\x20-\x7e]*", text):
+    if not PLAIN_VALUE.fullmatch(text):
         raise RPCError(HEADER_MISMATCH, "Header mismatch: a value has characters beyond ASCII")
     if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
         return text
@@ -12369,11 +12357,28 @@ def mirrored_name(method: str, params: Msg) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def check_modern_post(msg: Msg, headers: Mapping[str, str]) -> Facts:
+def belongs_to_the_modern_era(msg: JSON, rev: Revision | None) -> bool:
+    """Return whether a message does, by its metadata, or by the revision that its headers name.
+
+    >>> belongs_to_the_modern_era({"method": "tools/list"}, NEWEST)
+    True
+    """
+    if type(msg) is not dict:
+        return False
+    if rev is None or not rev.modern:
+        return is_modern(msg)
+    # A handshake is legacy, whatever headers a client that speaks both eras gives it.
+    return is_modern(msg) or msg.get("method") != "initialize"
+
+
+def check_modern_post(
+    msg: Msg, headers: Mapping[str, str], notes: Notes | None = None
+) -> Facts:
     """Check a modern request and the headers that repeat it, step by step; return its facts.
 
     The order decides which of several faults is told: metadata (-32602), header and metadata agree
-    (-32020), the revision is served (-32022), the other headers (-32020).
+    (-32020), the revision is served (-32022), the other headers (-32020). `notes` belong to the
+    headers: what they were found to agree with is not looked at again.
 
     spec: basic/transports/streamable-http#server-validation
 
@@ -12384,13 +12389,18 @@ def check_modern_post(msg: Msg, headers: Mapping[str, str]) -> Facts:
         ...
     mcp_lite.RPCError: Header mismatch: mcp-method is missing (-32020)
     """
-    facts = read_metadata(msg)
+    facts, method = read_metadata(msg), msg["method"]
+    name = mirrored_name(method, msg["params"])
+    said = facts.rev.name, method, name
+    if notes is not None and notes.get("mirrors") == said:
+        return facts
     check_mirror(headers, VERSION_HEADER, facts.rev.name)
     check_version(facts.rev.name)
-    check_mirror(headers, "mcp-method", msg["method"])
-    name = mirrored_name(msg["method"], msg["params"])
+    check_mirror(headers, "mcp-method", method)
     if name is not None:
         check_mirror(headers, "mcp-name", name)
+    if notes is not None:
+        notes["mirrors"] = said
     return facts
 
 
@@ -12572,8 +12582,9 @@ class HTTPRequest(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     address: str
-    root: str = ""  # the path before ours, where we are mounted
-    scheme: str = "http"
+    root: str  # the path before ours, where we are mounted
+    scheme: str
+    notes: Notes  # what follows from the head alone; requests with the same head may share it
     who: Any = None  # what the engine's look at the head has found out
 
 
@@ -12618,6 +12629,12 @@ def trace_head(direction: str, side: str, line: str, headers: Mapping[str, str])
         _trace(direction, "HTTP", head)
 
 
+async def _taken(slow: Awaitable[None] | None) -> None:
+    """Wait for a slow reader; there is nothing to wait for where the reader is not slow."""
+    if slow is not None:
+        await slow
+
+
 class Response:
     """The answer to one request: send() it whole, or start(), write() and end() a stream.
 
@@ -12647,22 +12664,25 @@ class Response:
         """Whether the client went away before it had all."""
         return self.state is LOST
 
-    async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send a whole answer."""
+    async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> int:
+        """Send a whole answer; return how many bytes its body has, 0 if it is lost."""
         if self.state is UNSENT:
             self.state, self.status = FINISHING, status
             try:
-                await self._put(status, self._fields(status, headers), body, False)
+                slow = self._put(status, self._fields(status, headers), body, False)
+                if slow is not None:
+                    await slow
             except ValueError:  # a header that cannot be sent: so nothing was
                 self.state = UNSENT
                 raise
             self._finish(SENT)
+        return 0 if self.state is LOST else len(body)
 
     async def start(self, status: int, headers: Mapping[str, str], data: bytes = b"") -> None:
         """Begin a stream, with its first piece if there is one."""
         if self.state is UNSENT:
             self.state, self.status = STREAMING, status
-            await self._put(status, self._fields(status, headers), data, True)
+            await _taken(self._put(status, self._fields(status, headers), data, True))
 
     def _fields(self, status: int, headers: Mapping[str, str]) -> Mapping[str, str]:
         if _trace is not None:
@@ -12672,7 +12692,7 @@ class Response:
     async def write(self, data: bytes) -> None:
         """Send a piece of the stream; wait while the reader is slow."""
         if data and self.state is STREAMING:
-            await self._put(0, {}, data, True)
+            await _taken(self._put(0, {}, data, True))
 
     async def end(self, data: bytes = b"", hang_up: bool = False) -> None:
         """End the stream, after a last piece; `hang_up` frees the connection at once.
@@ -12681,7 +12701,7 @@ class Response:
         """
         if self.state is STREAMING:
             self.state = FINISHING
-            await self._put(0, {}, data, False)
+            await _taken(self._put(0, {}, data, False))
             self._finish(SENT)
             if hang_up:
                 self._hang_up()
@@ -12692,10 +12712,12 @@ class Response:
     async def room(self) -> None:
         """Wait while the reader is slow."""
 
-    async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
+    def _put(
+        self, status: int, headers: Mapping[str, str], data: bytes, more: bool
+    ) -> Awaitable[None] | None:
         """Write a head, if there is a status, and data, in the order of the calls.
 
-        `more` says that a stream goes on.
+        `more` says that a stream goes on. What is returned is to be awaited: the reader is slow.
         """
         raise NotImplementedError
 
@@ -12739,15 +12761,16 @@ class SocketResponse(Response):
         self.keep = head.keep_alive
         self.chunked = head.version >= (1, 1)
 
-    async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
+    def _put(
+        self, status: int, headers: Mapping[str, str], data: bytes, more: bool
+    ) -> Awaitable[None] | None:
         connection = self.connection
         if status:
             data = self._begin(status, headers, data, more)
         elif self.chunked:
             data = encode_chunk(data) + (b"" if more else LAST_CHUNK)
-        connection.writer.write(data)
-        if connection.transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
-            await connection.drain()
+        connection.transport.write(data)
+        return connection.drain() if connection.full else None
 
     def _begin(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> bytes:
         listener, fields = self.connection.listener, (*headers.items(),)
@@ -12755,11 +12778,12 @@ class SocketResponse(Response):
             self.keep = False  # HTTP/1.0: the end of the connection ends a stream
         if not self.keep:
             fields += (("connection", "close"),)
-        length = b""
         if more and self.chunked:
             fields += (("transfer-encoding", "chunked"),)
-            data = encode_chunk(data)
-        elif not more and status >= 200 and status not in (204, 304):
+            length, data = b"", encode_chunk(data)
+        elif more or status in (204, 304):
+            length = b""
+        else:
             length = b"content-length: %d\r\n" % len(data)
         if self.head.method == "HEAD":
             data = b""
@@ -12768,7 +12792,7 @@ class SocketResponse(Response):
 
     async def room(self) -> None:
         """Wait while the reader is slow."""
-        if self.connection.transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
+        if self.connection.full:
             await self.connection.drain()
 
     def _hang_up(self) -> None:
@@ -12782,7 +12806,7 @@ def isolated(
     """Run a coroutine in this task, but with these context variables; return its result.
 
     A connection's task serves many requests, perhaps of many users behind one proxy: what a
-    handler sets for one of them, the next must not see. It costs 1 us, a task of its own 15 us.
+    handler sets for one of them, the next must not see. A task of its own would cost more.
     """
     step = context.run
     resume, value = coro.send, None
@@ -12803,18 +12827,65 @@ class ClientReader(asyncio.StreamReader):
     def __init__(self, connection: Connection) -> None:
         super().__init__(WRITE_BUFFER_BYTES, connection.listener.loop)
         self.connection = connection
+        self.kept = 0  # bytes that came while nobody waited for them
+        self.wanted: asyncio.Future[bytes] | None = None
+
+    async def piece(self) -> bytes:
+        """Return what comes next, b"" at the end. What is waited for is not copied: it saves 1 us
+        of the 20 that a request takes."""
+        if self.kept or self.at_eof() or self.exception() is not None:
+            data = await self.read(READ_BYTES)
+            self.kept -= len(data)
+            return data
+        self.wanted = self.connection.listener.loop.create_future()
+        try:
+            return await self.wanted
+        finally:
+            self.wanted = None
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
+        """Take what has come."""
+        if self.wanted is not None and not self.wanted.done():
+            self.wanted.set_result(data)
+        else:
+            self.kept += len(data)
+            super().feed_data(data)
 
     def feed_eof(self) -> None:
         """Hear that the client sends no more, or is gone."""
         super().feed_eof()
-        self.connection.hear_end()
+        self._end()
 
     def set_exception(self, exc: BaseException) -> None:
         """Hear that the connection broke."""
         super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
+        self._end()
+
+    def _end(self) -> None:
+        if self.wanted is not None:
+            _settle(self.wanted, b"", self.exception())
         self.connection.hear_end()
 
 
+class ClientProtocol(asyncio.StreamReaderProtocol):
+    """What joins a connection's streams, and knows whether its client is slow to read."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.reader, connection.begin, connection.listener.loop)
+        self.connection = connection
+
+    def pause_writing(self) -> None:
+        """Hear that the client has not taken WRITE_BUFFER_BYTES."""
+        super().pause_writing()
+        self.connection.full = True
+
+    def resume_writing(self) -> None:
+        """Hear that it has taken most of them."""
+        super().resume_writing()
+        self.connection.full = False
+
+
+NO_DEADLINE = float("inf")
 #: Seconds to wait for what is missing.
 PATIENCE = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}
 
@@ -12827,12 +12898,12 @@ class Connection:
 
     __slots__ = ("listener", "reader", "writer", "transport", "decoder", "address", "response",
                  "deadline", "waiting_for", "turn", "unsent", "discard_left", "ended",
-                 "held", "task", "context", "who", "refused")  # fmt: skip
+                 "held", "task", "full", "context", "who", "refused")  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self.reader = ClientReader(self)
-        self.decoder = RequestDecoder(listener.max_body)
+        self.decoder = RequestDecoder(listener.max_body, listener.known_head)
         self.address, self.waiting_for = "local", ""
         self.response: SocketResponse | None = None
         self.deadline = listener.now + IDLE_SECONDS
@@ -12842,6 +12913,7 @@ class Connection:
         #: bytes that are still thrown away after a refused request, once there was one
         self.discard_left: int | None = None
         self.ended = False  # the client will send no more
+        self.full = False  # it is slow to read: who writes is to wait
         #: of a request whose head was looked at before its body came: where that was done, what it
         #: found out, and whether it was the answer, so that the body is thrown away
         self.context: contextvars.Context | None = None
@@ -12903,7 +12975,7 @@ class Connection:
         # Closing with input unread would reset the connection, and the answer be lost: what still
         # comes is taken for a moment, and thrown away. RFC 9112 §9.6
         while self.discard_left is not None:
-            data = await self.reader.read(READ_BYTES)
+            data = await self.reader.piece()
             if not data:
                 break
             self.discard_left -= len(data)
@@ -12917,7 +12989,7 @@ class Connection:
         decoder, items = self.decoder, self.decoder.resume()
         if items:  # pipelined: a thousand such requests must not keep the loop for themselves
             await asyncio.sleep(0)
-        elif self.transport.get_write_buffer_size() > WRITE_BUFFER_BYTES:
+        elif self.full:
             await self.drain()
         while not items:
             # The first byte of a head starts its clock, and its end the body's; no byte renews it.
@@ -12929,7 +13001,7 @@ class Connection:
                     await self._expect_body(head)
                 patience = LINGER_SECONDS if self.refused else PATIENCE[what]
                 self.deadline = self.listener.now + patience
-            data = await self.reader.read(READ_BYTES)
+            data = await self.reader.piece()
             if not data or self.discard_left is not None:  # the latter: its time was up
                 return None
             items = decoder.feed(data)
@@ -12940,7 +13012,7 @@ class Connection:
 
     async def _expect_body(self, head: RequestHead) -> None:
         """Let the rest of a request come, unless its head is reason enough to refuse it."""
-        self.deadline = float("inf")  # who asks others about a token has a deadline of its own
+        self.deadline = NO_DEADLINE  # who asks others about a token has a deadline of its own
         self.context = contextvars.copy_context()
         look = self.listener.screen(self._request(head, b""))
         try:
@@ -12967,14 +13039,16 @@ class Connection:
             raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
 
     def _request(self, head: RequestHead, body: bytes) -> HTTPRequest:
-        known = (head.method, head.path, head.query, head.headers, body, self.address)
-        return HTTPRequest(*known, "", self.listener.scheme, self.who)
+        return HTTPRequest(
+            head.method, head.path, head.query, head.headers, body, self.address, "",
+            self.listener.scheme, head.notes, self.who,
+        )  # fmt: skip
 
     async def _answer(self, head: RequestHead, body: bytes) -> None:
         """Answer one request, and decide whether there may be another."""
         listener = self.listener
         self.response = response = SocketResponse(self, head)
-        self.deadline = float("inf")
+        self.deadline = NO_DEADLINE
         began = listener.loop.time() if logger.isEnabledFor(logging.DEBUG) else 0
         request = self._request(head, body)
         context, self.context, self.who = self.context or contextvars.copy_context(), None, None
@@ -12982,7 +13056,7 @@ class Connection:
             response.lose()
         try:
             await isolated(listener.handle(request, response), context)
-            if not response.done:
+            if response.state is not SENT:
                 await response.finished()
         except ProtocolError:
             if not response.started:
@@ -13032,7 +13106,7 @@ class Connection:
                 with contextlib.suppress(OSError):  # the client is gone: the response knows
                     await self.writer.drain()
             finally:
-                self.deadline = float("inf") if self.response else loop.time() + IDLE_SECONDS
+                self.deadline = NO_DEADLINE if self.response else loop.time() + IDLE_SECONDS
 
     def close(self) -> None:
         """Close when what is written has been taken."""
@@ -13061,7 +13135,7 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 ###############################################################################
 # 37. Listeners
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 34 and 36.
+# Uses sections 1, 3, 7, 10, 34 and 36.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
@@ -13073,6 +13147,7 @@ MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
 MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
 LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
 SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
+KNOWN_HEADS = 128  # heads of requests that a listener remembers; each takes some 4 KiB
 
 
 async def _pass(request: HTTPRequest) -> None:
@@ -13101,6 +13176,7 @@ class Listener:
         self.stopping = self.closed = False
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.unfinished = 0  # bytes of bodies that are not complete
+        self.known_head = functools.lru_cache(KNOWN_HEADS)(parse_request_head)
         self.date = b""  # its header line
         self._server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -13109,17 +13185,7 @@ class Listener:
     async def start(
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, uds_mode: int = 0o600
     ) -> str:
-        """Listen; return the URL of the root. CannotServe says what is in the way."""
-        try:
-            return await self._listen(host, port, uds, ssl, uds_mode)
-        except OSError as exc:  # errors of TLS are such, too
-            why = exc.strerror or str(exc)
-            problem = f"{exc.filename}: {why}" if exc.filename else why
-            raise CannotServe(exc.errno, problem) from None
-
-    async def _listen(
-        self, host: str, port: int, uds: str | None, ssl: Any, uds_mode: int
-    ) -> str:
+        """Listen; return the URL of the root."""
         options: Msg = {"backlog": 1024}
         if ssl:
             options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
@@ -13141,8 +13207,7 @@ class Listener:
 
     def _streams(self) -> asyncio.StreamReaderProtocol:
         """Return what asyncio.start_server() would, with a reader of ours."""
-        connection = Connection(self)
-        return asyncio.StreamReaderProtocol(connection.reader, connection.begin, self.loop)
+        return ClientProtocol(Connection(self))
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection in; return False if there are too many."""
@@ -13243,16 +13308,10 @@ def server_ssl(ssl: Any) -> Any:
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
     files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
-    if not isinstance(files, (tuple, list)) or not files:
-        raise TypeError(f"ssl={ssl!r}: give an SSLContext, or (certificate file, key file)")
     for file in files[:2]:
         with open(file, "rb"):  # an error of load_cert_chain() names no file
             pass
-    try:
-        context.load_cert_chain(*files)
-    except OSError as exc:
-        names = " and ".join(map(str, files[:2]))
-        raise OSError(exc.errno, f"{names}: no certificate with its key, in PEM: {exc}") from None
+    context.load_cert_chain(*files)
     return context
 
 ###############################################################################
@@ -13460,20 +13519,22 @@ class Reply:
         self.since = endpoint.now
         endpoint.waiting.add(self)
 
-    async def __call__(self, msg: Msg | list[Msg]) -> int:
-        """Send a message; one that is an answer is the last. Return its bytes, 0 if it is lost."""
+    def __call__(self, msg: Msg | list[Msg]) -> Coroutine[Any, Any, int]:
+        """Send a message; one that is an answer is the last. Give its bytes, 0 if it is lost."""
         session = self.session
         session.conversation.peer.show(">", msg)
         final = type(msg) is list or "method" not in msg
         if self.stream is not None or not final:
-            stream = self.stream or await self.open()
-            return await stream.put(msg, final)
+            return self._put(msg, final)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
         session.endpoint.waiting.discard(self)
         if session.unannounced or "error" in msg:
             status, headers = session.head_of(msg, self.caller.principal)
-        await self.response.send(status, headers, body)
-        return 0 if self.response.lost else len(body)
+        return self.response.send(status, headers, body)
+
+    async def _put(self, msg: Msg | list[Msg], final: bool) -> int:
+        stream = self.stream or await self.open()
+        return await stream.put(msg, final)
 
     async def keep_alive(self) -> None:
         """Say something, unless that has happened by now."""
@@ -13746,6 +13807,14 @@ class KeptBytes:
             del self.sizes[session]
 
 
+class Door(NamedTuple):
+    """Where the head of a request leads, found out once for all requests with the same head."""
+
+    serve: Callable[..., Awaitable[None]] | None  #: None: the path does not have the method
+    cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
+    guarded: bool  #: whether a token is needed
+
+
 class SessionTable(OrderedDict[str, KeptSession]):
     """The sessions of an endpoint by id, the least recently used first."""
 
@@ -13969,20 +14038,16 @@ class Endpoint:
         if self._sweeper is None:
             self.now = self.loop.time()
             self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
-        method = request.method
         if _trace is not None:
-            trace_head("<", SERVER, f"{method} {request.path}", request.headers)
+            trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
         try:
             if self.proxies is not None:
                 request = self.unwrap(request, self.proxies)
-            who, headers = request.who, request.headers
-            if who is None:
-                who = await self.identify(request)
-            if "origin" in headers:
-                response.headers = cors_headers(headers["origin"])
-            methods = self.routes[request.path.rstrip("/")]
-            if method not in methods:
-                await self._other(method, methods, request, response)
+            headers, door = request.headers, self.door(request)
+            who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
+            response.headers = door.cors
+            if door.serve is None:
+                await self._other(request, response)
                 return
             if who is not ANYBODY:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
@@ -13990,7 +14055,7 @@ class Endpoint:
                 headers = dict(headers)
                 headers.pop("authorization", None)
             caller = Caller(headers, who.principal, who.owner, request.address, request.scheme)
-            await methods[method](request, response, caller)
+            await door.serve(request, response, caller)
         except ProtocolError as exc:
             self.note_refusal(request, exc)
             await self.refuse(response, exc)
@@ -14016,26 +14081,40 @@ class Endpoint:
         The Host that the proxy asked for must be let in, too: proxies pass on what they do not
         know, and a page whose name was bound to the proxy's address could send any header.
         """
-        origin = proxies.origin(request.address, request.scheme, request.headers)
         headers = request.headers
+        origin = proxies.origin(request.address, request.scheme, headers)
         if origin.host:
             self.check_host(request.method, request.path.rstrip("/"), headers)
-            headers = {**headers, "host": origin.host}
-        return request._replace(address=origin.address, scheme=origin.scheme, headers=headers)
+            # Whoever else sends the same head may be no proxy.
+            request = request._replace(headers={**headers, "host": origin.host}, notes={})
+        return request._replace(address=origin.address, scheme=origin.scheme)
+
+    def door(self, request: HTTPRequest) -> Door:
+        """Return where the head of a request leads; ProtocolError if it leads nowhere."""
+        found: Door | None = request.notes.get(self)
+        if found is None:
+            method, headers, where = request.method, request.headers, request.path.rstrip("/")
+            self.check_host(method, where, headers)
+            cors = cors_headers(headers["origin"]) if "origin" in headers else {}
+            try:
+                serve = self.methods_at(where).get(method)
+            except ProtocolError as exc:
+                exc.headers = {**exc.headers, **cors}  # a page must be able to read why
+                raise
+            # Who only asks what there is, is not asked.
+            closed = self.entrance.closed and (method, where) not in self.public
+            request.notes[self] = found = Door(serve, cors, closed and serve is not None)
+        return found
 
     async def identify(self, request: HTTPRequest) -> Identity:
         """Return who sends a request; ProtocolError if it is refused, whatever its body will be."""
-        method, headers, where = request.method, request.headers, request.path.rstrip("/")
-        self.check_host(method, where, headers)
+        door = self.door(request)
+        if not door.guarded:
+            return ANYBODY
         try:
-            methods, entrance = self.methods_at(where), self.entrance
-            # Who only asks what there is, is not asked.
-            if not entrance.closed or method not in methods or (method, where) in self.public:
-                return ANYBODY
-            return await entrance.identify(headers, request.query)
+            return await self.entrance.identify(request.headers, request.query)
         except ProtocolError as exc:
-            if "origin" in headers:  # a page must be able to read why
-                exc.headers = {**exc.headers, **cors_headers(headers["origin"])}
+            exc.headers = {**exc.headers, **door.cors}
             raise
         except Exception as exc:
             logger.error("whose token it is cannot be found out", exc_info=exc)
@@ -14059,11 +14138,10 @@ class Endpoint:
             raise ProtocolError(f"nothing is at {there!r}{hint}", http_status=404)
         return methods
 
-    async def _other(
-        self, method: str, methods: Iterable[str], request: HTTPRequest, response: Response
-    ) -> None:
+    async def _other(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, and methods that a path does not have."""
-        allowed = ", ".join((*methods, "OPTIONS"))
+        allowed = ", ".join((*self.methods_at(request.path.rstrip("/")), "OPTIONS"))
+        method = request.method
         if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
             problem = ProtocolError(f"{method[:20]} is not served here", http_status=405)
             await self.refuse(response, problem, {"allow": allowed})
@@ -14080,33 +14158,47 @@ class Endpoint:
 
     # Messages.
 
-    async def post(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
-        """Take a message, or a batch, of a client."""
+    def post(
+        self, request: HTTPRequest, response: Response, caller: Caller
+    ) -> Awaitable[Any]:
+        """Take a message, or a batch, of a client; what is returned answers it."""
         headers = request.headers
-        check_json(headers)
-        check_accept(headers, JSON_TYPE, EVENT_TYPE)
-        msg = decode(request.body)
-        self.check_open(msg)
-        if self.is_modern(headers, msg):
-            await self.post_modern(msg, response, caller)
-            return
+        if "revision" not in request.notes:
+            check_json(headers)
+            check_accept(headers, JSON_TYPE, EVENT_TYPE)
+            request.notes["revision"] = REVISIONS.get(headers.get(VERSION_HEADER, ""))
+        msg, rev = decode(request.body), request.notes["revision"]
+        if self.draining:
+            self.check_open(msg)
+        if belongs_to_the_modern_era(msg, rev):
+            return self.post_modern(msg, request.notes, response, caller)
         opening = type(msg) is dict and msg.get("method") == "initialize" and "id" in msg
         kind = None if type(msg) is list else classify(msg)
-        session = self.find(caller, header_revision(headers), opening)
+        session = self.find(caller, rev or header_revision(headers), opening)
         peer = session.conversation.peer
         peer.show("<", msg)
+        answering: Awaitable[Any]
+        if kind is REQUEST:
+            answering = self._serve(msg, Reply(session, response, caller))
+        elif kind is None:
+            answering = self.post_batch(msg, session, response, caller)
+        else:
+            peer.dispatch(msg, _nowhere, caller)
+            answering = response.send(202, {})
+        if opening or not self.stateful:
+            return self._attend(session, answering, opening)
+        return answering
+
+    async def _attend(
+        self, session: HTTPSession, answering: Awaitable[Any], opening: bool
+    ) -> None:
+        """Await an answer, and end a session whose handshake failed."""
         if not self.stateful:
             self.passing.add(session)
         try:
-            if kind is REQUEST:
-                await self._serve(msg, Reply(session, response, caller))
-            elif kind is None:
-                await self.post_batch(msg, session, response, caller)
-            else:
-                peer.dispatch(msg, _nowhere, caller)
-                await response.send(202, {})
+            await answering
             if opening and session.conversation.session.state is START:
-                await session.end()  # the handshake failed
+                await session.end()
         finally:
             self.passing.discard(session)
 
@@ -14118,26 +14210,26 @@ class Endpoint:
             exc.headers = {"retry-after": str(COME_BACK_SECONDS)}
             raise exc
 
-    async def post_modern(self, msg: Msg, response: Response, caller: Caller) -> None:
-        """Take a message that needs no session."""
+    def post_modern(
+        self, msg: Msg, notes: Notes, response: Response, caller: Caller
+    ) -> Awaitable[Any]:
+        """Take a message that needs no session; what is returned answers it."""
         peer = self.modern.conversation.peer
         peer.show("<", msg)
         try:
             kind = classify(msg)
         except ProtocolError as exc:
             body = encode(error(readable_id(msg), wire_error(exc)))
-            await response.send(exc.http_status, JSON_HEADERS, body)
-            return
+            return response.send(exc.http_status, JSON_HEADERS, body)
         if kind is REQUEST:
-            await self._serve(msg, Reply(self.modern, response, caller))
-        elif kind is NOTIFICATION:
-            # The specification has none for here: what closes its connection is cancelled.
-            if msg["method"] not in METHODS:
-                peer.dispatch(msg, _nowhere, caller)
-            await response.send(202, {})
-        else:
+            return self._serve(msg, Reply(self.modern, response, caller), notes)
+        if kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
+        # The specification has none for here: what closes its connection is cancelled.
+        if msg["method"] not in METHODS:
+            peer.dispatch(msg, _nowhere, caller)
+        return response.send(202, {})
 
     async def post_batch(
         self, batch: list[JSON], session: HTTPSession, response: Response, caller: Caller
@@ -14158,15 +14250,7 @@ class Endpoint:
             if self.on_quiet is not None:
                 _settle(self.on_quiet, None, None)
 
-    def is_modern(self, headers: Mapping[str, str], msg: JSON) -> bool:
-        """Return whether a message belongs to the modern era, by its metadata or its header."""
-        if type(msg) is not dict or is_modern(msg):
-            return type(msg) is dict
-        rev = REVISIONS.get(headers.get(VERSION_HEADER, ""))
-        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-        return rev is not None and rev.modern and msg.get("method") != "initialize"
-
-    async def _serve(self, msg: Msg, reply: Reply) -> None:
+    async def _serve(self, msg: Msg, reply: Reply, notes: Notes | None = None) -> None:
         """Serve a request in the task of its connection, which may be gone by the end."""
         session, response = reply.session, reply.response
         peer, modern = session.conversation.peer, session.modern
@@ -14174,7 +14258,7 @@ class Endpoint:
             self.waiting.discard(reply)
             return
         try:
-            facts = self.check_headers(msg, reply.caller.headers) if modern else None
+            facts = self.check_headers(msg, reply.caller.headers, notes) if modern else None
             exchange = peer.accept(msg, reply, reply.caller, modern)
             exchange.facts, exchange.pause, exchange.task = facts, reply.pause, response.task
         except RPCError as exc:
@@ -14200,9 +14284,9 @@ class Endpoint:
             if self.on_quiet is not None:
                 _settle(self.on_quiet, None, None)
 
-    def check_headers(self, msg: Msg, headers: Mapping[str, str]) -> Facts:
+    def check_headers(self, msg: Msg, headers: Mapping[str, str], notes: Notes | None) -> Facts:
         """Check a modern request and what its headers repeat of it; return its facts."""
-        facts = check_modern_post(msg, headers)
+        facts = check_modern_post(msg, headers, notes)
         if msg["method"] == "tools/call":
             tool = self.server.tools.get(msg["params"].get("name"))
             if tool is not None and tool.mirrors:
@@ -14469,12 +14553,36 @@ async def _nowhere(msg: Msg) -> None:
 ###############################################################################
 # 41. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 22, 26, 34, 36, 37, 39 and 40.
+# Uses sections 1 to 3, 7, 22, 26, 34, 36, 37, 39 and 40.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
 # Plan.     HTTPServer and its runner; ASGIApp.
 # Not here. What is served: section 40.
+
+
+#: Annotations of options that can be checked, and what may be given.
+PLAIN_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
+    "str | None": (str, type(None)),
+}  # fmt: skip
+
+
+def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
+
+    >>> check_kinds(HTTPServer, {"port": "8000"})
+    Traceback (most recent call last):
+        ...
+    TypeError: port='8000': give int
+    """
+    for name, parameter in inspect.signature(maker).parameters.items():
+        kinds = PLAIN_KINDS.get(parameter.annotation)
+        if kinds is None or name not in given:
+            continue
+        value = given[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
 
 
 def check_options(max_body: int, options: Msg) -> None:
@@ -14569,8 +14677,6 @@ async def serve_http(
 
 RUNNERS["http"] = serve_http
 ENGINES["http"] = HTTPServer
-show_options((Server.run, Server.start_in_thread, Server.http, Server.serve_http),
-             HTTPServer, Endpoint)  # fmt: skip
 
 
 class ASGIResponse(Response):
@@ -14776,7 +14882,7 @@ class ASGIApp:
         client = scope.get("client") or ("",)
         query = scope.get("query_string", b"").decode("latin-1")
         return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root,
-                           scope.get("scheme", "http"))  # fmt: skip
+                           scope.get("scheme", "http"), {})  # fmt: skip
 
     async def _answer(self, endpoint: Endpoint, request: HTTPRequest, response: Response) -> None:
         try:
@@ -14815,7 +14921,6 @@ class ASGIApp:
 
 
 ENGINES["asgi"] = ASGIApp
-show_options((Server.asgi_with,), ASGIApp, Endpoint)
 
 ###############################################################################
 # 42. HTTP client
@@ -15145,7 +15250,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 43. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7 to 9, 14, 27 to 29, 31 to 36 and 42.
+# Uses sections 1 to 4, 7 to 9, 27, 28, 31 to 36 and 42.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -15731,7 +15836,6 @@ def is_url(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
-show_options((Client.__init__,), HTTPTransport)
 
 # =============================================================================
 # Part VII. Authorization
@@ -21095,7 +21199,7 @@ def serve_as_asked(app: Any, args: Any) -> None:
         raise UsageError(f"--http {args.http}: it takes PORT, or HOST:PORT")
     try:
         app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
-    except (SystemExit, ValueError) as exc:
+    except (OSError, OverflowError) as exc:
         raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
 
 
