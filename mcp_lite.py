@@ -155,7 +155,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     60  Checks
     61  A proxy
     62  Shell
-    63  Main
+    63  Serving a file
+    64  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -7500,6 +7501,10 @@ class RunOptions(HTTPOptions, StdioOptions, total=False):
     """Options of run() and start_in_thread(): those of the transport."""
 
 
+#: While a file is loaded in order to serve what is in it: hears of a server that the file runs.
+LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
+    "loader", default=None
+)
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
 #: server, a callable to report the URL (or None) to when it is ready, and options.
 RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
@@ -7704,6 +7709,9 @@ class Server(Registrations):
         The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
         blocks the event loop or swallows its cancellation.
         """
+        loader = LOADER.get()
+        if loader is not None:
+            loader(self)
         check_no_loop()
         if transport == "stdio":
             hint_for_a_terminal(self.name)
@@ -20774,7 +20782,7 @@ class Person:
 ###############################################################################
 # 56. Verbs
 ###############################################################################
-# Uses sections 1 to 6, 16, 22, 27 to 29, 32, 34, 43, 46, 47, 52, 53 and 55.
+# Uses sections 1 to 6, 16, 27 to 29, 32, 34, 43, 46, 47, 52, 53 and 55.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -21122,37 +21130,6 @@ class CommandLine:
         return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
 
 
-def load_app(target: str) -> Any:
-    """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
-    import importlib.util
-
-    stem, _, wanted = target.partition(".py:")
-    path = stem + ".py" * (not stem.endswith(".py"))
-    name = os.path.basename(path)[:-3]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if not os.path.exists(path) or spec is None or not spec.loader:
-        raise UsageError(f"{path}: no such Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(name, module)  # dataclasses look for their module there
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(module)
-    # By its name: another copy of this file, beside the program, has a Server class of its own.
-    found = {key: value for key, value in vars(module).items() if type(value).__name__ == "Server"}
-    if found and (wanted in found or not wanted and len(set(map(id, found.values()))) == 1):
-        return found.get(wanted) or [*found.values()][0]
-    if found or wanted:
-        there = ", ".join(f"{path}:{key}" for key in found) or "none"
-        raise UsageError(f"which server? There is: {there}")
-    app = Server(name, instructions=inspect.getdoc(module))
-    for key, value in vars(module).items():
-        public = inspect.isfunction(value) and not key.startswith("_")
-        if public and value.__module__ == name and value.__annotations__:
-            app.add_tool(value, name=key)
-    if not app.tools:
-        raise UsageError(f"{path} has neither a Server nor public functions with annotations")
-    return app
-
-
 def auth_of(args: Any, target: str, headers: Mapping[str, str]) -> Any:
     """Return how to log in to a URL: as was said; else by OAuth, where that can be safe."""
     given = args.auth or args.token or os.environ.get(TOKEN_VARIABLE)
@@ -21184,23 +21161,44 @@ def log_out(args: Any) -> None:
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 
-def serve(args: Any) -> None:
-    """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
-    serve_as_asked(load_app(args.target), args)
+def listening_options(args: Any) -> Msg | None:
+    """Return the options for Server.run("http") that were given; None for stdio."""
+    known: Msg = without_none(
+        token=args.token, allowed_hosts=args.hosts, allowed_origins=args.origins, ssl=args.tls
+    )
+    if args.uds is not None:
+        return {**known, "uds": args.uds}
+    if args.http is None:
+        if known.keys() - {"token"}:
+            raise UsageError("--hosts, --origins and --tls are for --http and --uds")
+        return None
+    host, _, port = args.http.rpartition(":")
+    if not re.fullmatch("[0-9]{1,5}", port):
+        raise UsageError(f"--http {args.http}: it takes PORT, or HOST:PORT")
+    return {**known, "host": host.strip("[]") or "127.0.0.1", "port": int(port)}
 
 
 def serve_as_asked(app: Any, args: Any) -> None:
     """Serve on standard input and output, or over HTTP."""
-    if args.http is None:
+    options = listening_options(args)
+    if options is None:
         app.run()
         return
-    host, _, port = args.http.rpartition(":")
-    if not re.fullmatch("[0-9]{1,5}", port):
-        raise UsageError(f"--http {args.http}: it takes PORT, or HOST:PORT")
     try:
-        app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
-    except (OSError, OverflowError) as exc:
-        raise ConnectionClosed(f"cannot serve on {args.http}: {exc}") from exc
+        app.run("http", **options)
+    except (OSError, OverflowError, SystemExit, ValueError) as exc:
+        raise ConnectionClosed(f"cannot serve on {args.uds or args.http}: {exc}") from exc
+
+
+def some(text: str) -> list[str]:
+    """Return the words of a list with commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def two_files(text: str) -> tuple[str, str]:
+    """Return the two words of an option; ValueError if there are not two."""
+    first, second = text.split("\n")
+    return first, second
 
 
 def seconds(text: str) -> float:
@@ -21280,8 +21278,6 @@ VERBS: dict[str, Verb] = {
                   f"login {REMOTE}", "URL"),
     "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all.",
                    f"logout {REMOTE}\nlogout --all", "URL", None),
-    "serve": Verb(serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
-                  f"serve {FILE}\nserve {FILE}:app --http 8000", "FILE.py[:APP]", None),
 }  # fmt: skip
 OPTIONS = [
     Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
@@ -21307,7 +21303,7 @@ OPTIONS = [
            "for a URL, with every request; ${VAR} is filled in", str, []),
     Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
     Option("--token", "TEXT", "+ serve proxy",
-           f"a bearer token for a URL, or ${TOKEN_VARIABLE}; serve --http asks for it"),
+           f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer"),
     Option("--auth", "oauth|none|TOKEN", "+ proxy", "how to log in to a URL"),
     Option("--client-id", "ID", "+ proxy", "for a login: what we are, where nobody can register"),
     Option("--scope", "NAME", "+ proxy", "for a login: ask for this alone", str, []),
@@ -21315,6 +21311,10 @@ OPTIONS = [
     Option("--no-browser", "", "+ proxy", "for a login: print the address only"),
     Option("--all", "", "logout", "forget all logins"),
     Option("--http", "[HOST:]PORT", "serve proxy", "serve there, not on standard input and output"),
+    Option("--uds", "PATH", "serve proxy", "serve over HTTP on a Unix socket"),
+    Option("--hosts", "NAME,...", "serve proxy", "by which names clients may call it", some),
+    Option("--origins", "URL,...", "serve proxy", "which web pages may call it", some),
+    Option("--tls", "CERT KEY", "serve proxy", "serve https, with these two files", two_files),
     Option("--trace", "[=full]", "*", "show every message on stderr, in one line or in full",
            one_of("short", "full")),
 ]
@@ -21739,9 +21739,11 @@ def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
             continue
         row = pick("option", SHORT_OPTIONS.get(name, name), known)
         if row.value and row.value[:2] != "[=" and not equals:
-            if not rest or rest[0] in known:
+            count = 1 if row.value[0] == "'" else len(row.value.split())
+            taken = [rest.popleft() for _ in range(min(count, len(rest)))]
+            if len(taken) < count or known.keys() & {*taken}:
                 raise UsageError(f"{name} {row.value}: the value is missing")
-            value = rest.popleft()
+            value = "\n".join(taken)
         read_option(row, value, given)
     return others, given
 
@@ -23119,7 +23121,294 @@ VERBS["shell"] = Verb(
 )  # fmt: skip
 
 ###############################################################################
-# 63. Main
+# 63. Serving a file
+###############################################################################
+# Uses sections 1 to 3, 5, 7, 16, 22, 23, 26, 51, 53, 56 and 58.
+#
+# Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
+#           while its author works on it, what was saved is to be served at once.
+# Rules.    1. The command line says how a file is served: a run() in it is not called.
+#           2. What is changed is served by a new process. Whatever the old one has come to, whether
+#              it hangs, has crashed, or has threads that do not end: the next save repairs it.
+#           3. Over stdio, the client keeps its session, and is told that the lists have changed.
+#              Over HTTP, it finds its session gone, and begins another, as after any restart.
+# Plan.     load_app(); changes of files; ReloadServer, for stdio; reload_http(); the verb.
+# Not here. How requests are passed on: section 51.
+
+WATCH_SECONDS = 0.5  # between two looks at the files
+LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
+MAX_WATCHED_FILES = 2000  # of a folder: more are no project, but a home
+RUN_IS_NOT_CALLED = (
+    '%s: its run() is not called, for it is served already; put it under '
+    '`if __name__ == "__main__":`'
+)
+
+
+class Loaded(BaseException):
+    """A file that is being loaded runs its server: nothing more is to come of it."""
+
+
+def stop_loading(server: Any) -> NoReturn:
+    """End the loading of a file."""
+    raise Loaded
+
+
+def show_failure(exc: Exception) -> None:
+    """Print the traceback of a file that fails, without the frames that loaded it."""
+    import traceback
+
+    frames, loaders = exc.__traceback__, (__name__, "importlib")
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(loaders):
+        frames = frames.tb_next
+    traceback.print_exception(type(exc), exc, frames)
+
+
+def load_app(target: str) -> Any:
+    """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
+    import importlib.util
+
+    stem, _, wanted = target.partition(".py:")
+    path = stem + ".py" * (not stem.endswith(".py"))
+    name = os.path.basename(path)[:-3]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not os.path.exists(path) or spec is None or not spec.loader:
+        raise UsageError(f"{path}: no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)  # dataclasses look for their module there
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    token = LOADER.set(stop_loading)
+    try:
+        spec.loader.exec_module(module)
+    except Loaded:
+        logger.warning(RUN_IS_NOT_CALLED, path)
+    except Exception as exc:
+        show_failure(exc)
+        raise SystemExit(1) from None
+    finally:
+        LOADER.reset(token)
+    # By its name: another copy of this file, beside the program, has a Server class of its own.
+    found = {key: value for key, value in vars(module).items() if type(value).__name__ == "Server"}
+    if found and (wanted in found or not wanted and len(set(map(id, found.values()))) == 1):
+        return found.get(wanted) or [*found.values()][0]
+    if found or wanted:
+        there = ", ".join(f"{path}:{key}" for key in found) or "none"
+        raise UsageError(f"which server? There is: {there}")
+    app = Server(name, instructions=inspect.getdoc(module))
+    for key, value in vars(module).items():
+        public = inspect.isfunction(value) and not key.startswith("_")
+        if public and value.__module__ == name and value.__annotations__:
+            app.add_tool(value, name=key)
+    if not app.tools:
+        raise UsageError(f"{path} has neither a Server nor public functions with annotations")
+    return app
+
+
+def python_files(folder: str) -> dict[str, tuple[int, int]]:
+    """Return the Python files in and below a folder, each with its time and size.
+
+    Hidden folders and virtual environments are left out, and what is beyond MAX_WATCHED_FILES.
+    """
+    paths: list[str] = []
+    for where, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] not in "._"
+                      and not os.path.exists(os.path.join(where, name, "pyvenv.cfg"))]  # fmt: skip
+        paths += [os.path.join(where, name) for name in files if name.endswith(".py")]
+        if len(paths) > MAX_WATCHED_FILES:
+            break
+    found: dict[str, tuple[int, int]] = {}
+    for path in paths[:MAX_WATCHED_FILES]:
+        with contextlib.suppress(OSError):  # it has gone meanwhile
+            status = os.stat(path)
+            found[path] = status.st_mtime_ns, status.st_size
+    return found
+
+
+async def changes(folder: str) -> AsyncIterator[str]:
+    """Iterate over changes of Python files: the name of one each time, when all are written."""
+    before = python_files(folder)
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        last, now = before, python_files(folder)
+        while now != last:  # until nothing changes for a while
+            await asyncio.sleep(WATCH_SECONDS / 5)
+            last, now = now, python_files(folder)
+        changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
+        before = now
+        if changed:
+            logger.warning("%s has changed: the server starts again", changed[0])
+            yield changed[0]
+
+
+def folder_of(target: str) -> str:
+    """Return the folder of FILE.py or FILE.py:APP."""
+    return os.path.dirname(os.path.abspath(target.rpartition(".py")[0]))
+
+
+class ReloadRelay(Relay):
+    """A conversation of a ReloadServer: what it listens to goes on with the next process."""
+
+    async def listen_for(self, ctx: Context) -> Msg:
+        """Answer subscriptions/listen."""
+        feed = Feed(ctx, {})
+        following = self.peer.tasks.spawn(self.keep_following(ctx, feed))
+        try:
+            return await run_feed(feed)
+        finally:
+            following.cancel()
+
+    async def keep_following(self, ctx: Context, feed: Feed) -> None:
+        """Subscribe with each process that serves."""
+
+        def tell(msg: Msg) -> None:
+            feed.put(msg, len(encode(msg)))
+
+        assert isinstance(self.server, ReloadServer)
+        while True:
+            change, subscription = self.server.change, None
+            with contextlib.suppress(MCPError):  # it does not start: the next one may
+                far = await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
+                subscription = await far.subscribe_to(feed.wanted, tell)
+            try:
+                await asyncio.wait({change})
+            finally:
+                if subscription is not None and far.peer.lost is None:
+                    far.tasks.spawn(subscription.close())
+
+
+class ReloadServer(ProxyServer):
+    """The server in a file, in a process of its own that gives way to another with each change."""
+
+    change: asyncio.Future[None]  # is done with the next change
+
+    def __init__(self, target: str) -> None:
+        super().__init__(
+            [*own_command(), "serve", target], env={**os.environ}, env_replace=True,
+            exit_seconds=LEAVE_SECONDS, term_seconds=LEAVE_SECONDS,
+        )  # fmt: skip
+        self.lives.manager = functools.partial(self.watch, folder_of(target))
+
+    def converse(
+        self, name: str, opener: Caller = NOBODY, many_clients: bool = False
+    ) -> Conversation:
+        """Return a new conversation with a near client."""
+        return ReloadRelay(self.forwarder, self, name, opener, many_clients)
+
+    @contextlib.asynccontextmanager
+    async def watch(self, folder: str) -> AsyncIterator[None]:
+        """Hold the connection to the process, and watch the files meanwhile."""
+        async with self.forwarder.hold():
+            self.change, tasks = asyncio.get_running_loop().create_future(), Tasks()
+            tasks.spawn(self.follow(folder))
+            try:
+                yield
+            finally:
+                await tasks.close()
+
+    async def follow(self, folder: str) -> None:
+        """End the process with each change, and tell the client; a request starts another."""
+        async for _ in changes(folder):
+            for far in list(self.forwarder.far_ends.values()):
+                self.forwarder.drop(far)
+            # What the old process holds, a port perhaps, the new one will want.
+            await self.forwarder.tasks[asyncio.get_running_loop()].drain(3 * LEAVE_SECONDS)
+            for kind in ("tools", "prompts", "resources"):
+                self.list_changed(kind)
+            self.change.set_result(None)
+            self.change = asyncio.get_running_loop().create_future()
+
+
+def check_target(target: str) -> None:
+    """Raise UsageError if there is no such file."""
+    path = target.rpartition(".py")[0] + ".py"
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: no such Python file")
+
+
+async def reload_http(args: Any) -> None:
+    """Serve a file over HTTP, in a process that gives way to another with each change."""
+    given = {**vars(args), "http": with_port(args.http)}
+    words = [word for name in ("http", "uds", "hosts", "origins", "tls")
+             for word in words_of(name, given[name])]  # fmt: skip
+    command = [*own_command(), "serve", args.target, *words]
+    env, stop = {**os.environ, **without_none(**{TOKEN_VARIABLE: args.token})}, asyncio.Event()
+    await until_signalled(run_in_turn(command, env, folder_of(args.target), stop), stop.set)
+
+
+async def run_in_turn(command: list[str], env: Msg, folder: str, stop: asyncio.Event) -> None:
+    """Run a command again and again, in a new process after each change of a folder."""
+    following = changes(folder)
+    while not stop.is_set():
+        process = await asyncio.create_subprocess_exec(*command, env=env)
+        change = asyncio.ensure_future(following.__anext__())
+        ended = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({change, ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (change, ended):
+                task.cancel()
+            await asyncio.wait({change, ended})
+            await end_process(process)
+
+
+def with_port(http: str | None) -> str | None:
+    """Return [HOST:]PORT with a port that stays the same when the server starts again."""
+    host, colon, port = (http or "").rpartition(":")
+    if http is None or int(port):
+        return http
+    import socket
+
+    with socket.create_server((host.strip("[]") or "127.0.0.1", 0)) as free:
+        return f"{host}{colon}{free.getsockname()[1]}"
+
+
+def words_of(name: str, value: Any) -> list[str]:
+    """Return an option as the words of a command line; none if it is not given.
+
+    >>> words_of("hosts", ["a", "b"]), words_of("tls", ("c", "k")), words_of("uds", None)
+    (['--hosts', 'a,b'], ['--tls', 'c', 'k'], [])
+    """
+    if value is None:
+        return []
+    return [f"--{name}", *(value if isinstance(value, tuple) else
+                           [",".join(value) if isinstance(value, list) else value])]  # fmt: skip
+
+
+async def end_process(process: Any) -> None:
+    """End a process that serves: it is told, and killed if it does not listen."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(process.wait(), 2 * GRACE_SECONDS)
+            process.kill()
+        await process.wait()
+
+
+def serve(args: Any) -> None:
+    """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
+    args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
+    if not args.reload:
+        serve_as_asked(load_app(args.target), args)
+        return
+    check_target(args.target)
+    if listening_options(args) is None:
+        ReloadServer(args.target).run()
+    else:
+        asyncio.run(reload_http(args))
+
+
+VERBS["serve"] = Verb(
+    serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
+    f"serve {FILE}\nserve {FILE}:app --http 8000\nserve --reload {FILE}\n"
+    f"serve {FILE} --http 0.0.0.0:443 --tls cert.pem key.pem --hosts mcp.example.com",
+    "FILE.py[:APP]", None,
+)  # fmt: skip
+OPTIONS += [
+    Option("--reload", "", "serve", "start again whenever a Python file of the folder changes"),
+]
+
+###############################################################################
+# 64. Main
 ###############################################################################
 # Uses sections 1, 2, 9, 54, 56 and 58.
 #

@@ -21656,92 +21656,6 @@ class TestLogins:
         assert said in capsys.readouterr().err
 
 
-class TestServe:
-    """`serve FILE.py[:APP]`"""
-
-    def test_server_on_a_port_asks_for_its_token_and_ends_on_a_signal(self, cli, shop):
-        command = [sys.executable, m.__file__, "serve", shop, "--http", "0", "--token", "opensesame"]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        with server, contextlib.ExitStack() as stack:
-            stack.callback(server.kill)  # a test that fails must not wait for it
-            url = re.fullmatch(r"shop serves (http://127\.0\.0\.1:\d+/mcp)\n", server.stderr.readline())[1]
-            status, out, err = cli("call", "add", "a=1", url)
-            assert (status, out) == (3, "")
-            assert f"{url} wants a login: python3 mcp_lite.py login {url}, or give a token" in err
-            for right in (["--token", "opensesame"], ["--header", "authorization: Bearer opensesame"]):
-                assert cli("call", "add", "a=1", *right, url)[:2] == (0, "1\n")
-            server.terminate()
-            assert server.wait(20) == 0
-
-    def test_port_that_is_taken_is_status_3(self, shop):
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            done = shell("serve", shop, "--http", f"localhost:{taken.getsockname()[1]}")
-        assert done.returncode == 3
-        assert done.stderr.decode().startswith("error: cannot serve on localhost:")
-
-    def test_served_file_shares_this_very_module(self, cli, tmp_path):
-        path = tmp_path / "plain_app.py"
-        path.write_text(
-            "import mcp_lite\nthing = mcp_lite.Server('of the file')\n@thing.tool\ndef f() -> int: return 1\n"
-        )
-        argv = ("call", "f", "--", sys.executable, m.__file__, "serve", str(path))
-        assert cli(*argv)[:2] == (0, "1\n")
-
-    def test_functions_of_a_plain_module_become_tools(self, cli, tmp_path):
-        path = tmp_path / "sums.py"
-        path.write_text(
-            '"""Sums."""\nfrom os.path import join\n'
-            "def double(n: int) -> int:\n    return 2 * n\n"
-            "def _hidden(n: int) -> int: ...\ndef unannotated(n): ...\nclass Thing: ...\n"
-        )
-        serve = ("--", *COMMAND, "serve", str(path))
-        assert cli("tools", *serve)[1] == "double(n: integer) -> integer\n"
-        assert cli("call", "double", "n=4", *serve)[1] == "8\n"
-        assert "\nSums.\n" in cli("info", *serve)[1]
-
-    def test_one_of_several_servers_is_chosen_by_name(self, cli, tmp_path):
-        path = tmp_path / "two.py"
-        path.write_text(
-            "import mcp_lite\na = mcp_lite.Server('A')\nb = mcp_lite.Server('B')\nc = b\n"
-        )
-        assert cli("info", f"{path}:b")[1].startswith("B ")
-        done = shell("serve", str(path))
-        assert done.returncode == 2
-        assert f"There is: {path}:a, {path}:b, {path}:c" in done.stderr.decode()
-        assert shell("serve", f"{path}:d").returncode == 2
-
-    def test_file_with_nothing_to_serve_says_so(self, tmp_path):
-        path = tmp_path / "empty.py"
-        path.write_text("x = 1\n")
-        done = shell("serve", str(path))
-        assert done.returncode == 2
-        assert b"neither a Server nor public functions" in done.stderr
-
-    def test_file_that_fails_shows_its_own_traceback(self, tmp_path):
-        path = tmp_path / "broken.py"
-        path.write_text("import nothing_of_this_name\n")
-        done = shell("serve", str(path))
-        assert done.returncode == 1
-        assert b"No module named 'nothing_of_this_name'" in done.stderr
-
-    def test_a_traceback_is_shown_to_a_person_once(self, cli, tmp_path):
-        path = tmp_path / "broken.py"
-        path.write_text("import nothing_of_this_name\n")
-        status, out, err = cli("tools", str(path))
-        assert (status, out, err.count("Traceback")) == (3, "", 1)
-        assert "error: the server 'broken.py' exited with status 1. Try: " in err
-        status, out, err = cli("tools", "--json", str(path))
-        assert "No module named" in json.loads(err.splitlines()[-1])["error"]["message"]
-
-    def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
-        (tmp_path / "vendored_mcp_lite.py").write_text(
-            pathlib.Path(m.__file__).read_text("utf-8"), "utf-8"
-        )
-        path = tmp_path / "vendored.py"
-        path.write_text("import vendored_mcp_lite as v\napp = v.Server('vendored')\n")
-        assert cli("info", f"{path}:app")[1].startswith("vendored ")
-
-
 @pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
 class TestEnds:
     """However it ends, quietly."""
@@ -23162,6 +23076,270 @@ class TestProxyVerb:
     def test_a_wrong_command_line_says_what_would_be_right(self, argv, problem, capsys):
         assert m.main(["proxy", *argv]) == 2
         assert problem in capsys.readouterr().err
+
+
+###############################################################################
+# T63. Serving a file
+###############################################################################
+
+
+class TestServe:
+    """`serve FILE.py[:APP]`"""
+
+    @pytest.mark.parametrize("where", ["option", "environment"])
+    def test_server_on_a_port_asks_for_its_token_and_ends_on_a_signal(self, cli, shop, where):
+        command = [*COMMAND, "serve", shop, "--http", "0"]
+        command += ["--token", "opensesame"] * (where == "option")
+        env = {**os.environ, **({"MCP_LITE_TOKEN": "opensesame"} if where == "environment" else {})}
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
+        with server, contextlib.ExitStack() as stack:
+            stack.callback(server.kill)  # a test that fails must not wait for it
+            url = re.fullmatch(r"shop serves (http://127\.0\.0\.1:\d+/mcp)\n", server.stderr.readline())[1]
+            status, out, err = cli("call", "add", "a=1", url)
+            assert (status, out) == (3, "")
+            assert f"{url} wants a login: python3 mcp_lite.py login {url}, or give a token" in err
+            for right in (["--token", "opensesame"], ["--header", "authorization: Bearer opensesame"]):
+                assert cli("call", "add", "a=1", *right, url)[:2] == (0, "1\n")
+            server.terminate()
+            assert server.wait(20) == 0
+
+    def test_port_that_is_taken_is_status_3(self, shop):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            done = shell("serve", shop, "--http", f"localhost:{taken.getsockname()[1]}")
+        assert done.returncode == 3
+        assert done.stderr.decode().startswith("error: cannot serve on localhost:")
+
+    def test_served_file_shares_this_very_module(self, cli, tmp_path):
+        path = tmp_path / "plain_app.py"
+        path.write_text(
+            "import mcp_lite\nthing = mcp_lite.Server('of the file')\n@thing.tool\ndef f() -> int: return 1\n"
+        )
+        argv = ("call", "f", "--", sys.executable, m.__file__, "serve", str(path))
+        assert cli(*argv)[:2] == (0, "1\n")
+
+    def test_functions_of_a_plain_module_become_tools(self, cli, tmp_path):
+        path = tmp_path / "sums.py"
+        path.write_text(
+            '"""Sums."""\nfrom os.path import join\n'
+            "def double(n: int) -> int:\n    return 2 * n\n"
+            "def _hidden(n: int) -> int: ...\ndef unannotated(n): ...\nclass Thing: ...\n"
+        )
+        serve = ("--", *COMMAND, "serve", str(path))
+        assert cli("tools", *serve)[1] == "double(n: integer) -> integer\n"
+        assert cli("call", "double", "n=4", *serve)[1] == "8\n"
+        assert "\nSums.\n" in cli("info", *serve)[1]
+
+    def test_one_of_several_servers_is_chosen_by_name(self, cli, tmp_path):
+        path = tmp_path / "two.py"
+        path.write_text(
+            "import mcp_lite\na = mcp_lite.Server('A')\nb = mcp_lite.Server('B')\nc = b\n"
+        )
+        assert cli("info", f"{path}:b")[1].startswith("B ")
+        done = shell("serve", str(path))
+        assert done.returncode == 2
+        assert f"There is: {path}:a, {path}:b, {path}:c" in done.stderr.decode()
+        assert shell("serve", f"{path}:d").returncode == 2
+
+    def test_file_with_nothing_to_serve_says_so(self, tmp_path):
+        path = tmp_path / "empty.py"
+        path.write_text("x = 1\n")
+        done = shell("serve", str(path))
+        assert done.returncode == 2
+        assert b"neither a Server nor public functions" in done.stderr
+
+    def test_file_that_fails_shows_its_own_traceback(self, tmp_path):
+        path = tmp_path / "broken.py"
+        path.write_text("import nothing_of_this_name\n")
+        done = shell("serve", str(path))
+        assert done.returncode == 1
+        first, where, line, problem = done.stderr.decode().splitlines()
+        assert where == f'  File "{path}", line 1, in <module>'
+        assert problem == "ModuleNotFoundError: No module named 'nothing_of_this_name'"
+
+    def test_a_traceback_is_shown_to_a_person_once(self, cli, tmp_path):
+        path = tmp_path / "broken.py"
+        path.write_text("import nothing_of_this_name\n")
+        status, out, err = cli("tools", str(path))
+        assert (status, out, err.count("Traceback")) == (3, "", 1)
+        assert "error: the server 'broken.py' exited with status 1. Try: " in err
+        status, out, err = cli("tools", "--json", str(path))
+        assert "No module named" in json.loads(err.splitlines()[-1])["error"]["message"]
+
+    def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
+        (tmp_path / "vendored_mcp_lite.py").write_text(
+            pathlib.Path(m.__file__).read_text("utf-8"), "utf-8"
+        )
+        path = tmp_path / "vendored.py"
+        path.write_text("import vendored_mcp_lite as v\napp = v.Server('vendored')\n")
+        assert cli("info", f"{path}:app")[1].startswith("vendored ")
+
+    def test_a_file_that_runs_its_server_is_served_as_the_command_line_says(self, tmp_path, caplog):
+        path = tmp_path / "eager.py"
+        path.write_text(
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport mcp_lite\n"
+            "app = mcp_lite.Server('eager')\ntry:\n    app.run()\nexcept Exception:\n    raise\n"
+            "raise SystemExit('nothing comes after run()')\n"
+        )
+        assert m.load_app(str(path)).name == "eager"
+        assert "eager.py: its run() is not called, for it is served already; put it under" in caplog.text
+
+    def options(self, *argv):
+        return m.listening_options(m.parse_command_line(["serve", *argv, "x.py"]))
+
+    def test_options_say_where_and_for_whom_it_is_served(self):
+        assert self.options() is None and self.options("--token", "t") is None
+        assert self.options("--http", "8000") == {"host": "127.0.0.1", "port": 8000}
+        given = self.options(
+            "--http", "[::]:443", "--tls", "cert.pem", "key.pem", "--hosts", "a.example, b.example",
+            "--origins=https://c.example", "--token", "t",
+        )  # fmt: skip
+        assert given == {
+            "host": "::", "port": 443, "ssl": ("cert.pem", "key.pem"), "token": "t",
+            "allowed_hosts": ["a.example", "b.example"], "allowed_origins": ["https://c.example"],
+        }  # fmt: skip
+        assert self.options("--uds", "/run/x") == {"uds": "/run/x"}
+
+    @pytest.mark.parametrize(
+        "argv, problem",
+        [
+            (["--tls", "cert.pem"], "--tls CERT KEY: the value is missing"),
+            (["--tls=cert.pem"], "--tls: 'cert.pem' is no CERT KEY"),
+            (["--hosts", "a"], "--hosts, --origins and --tls are for --http and --uds"),
+            (["--http", "here"], "--http here: it takes PORT, or HOST:PORT"),
+        ],
+    )
+    def test_options_that_make_no_sense_are_refused(self, argv, problem):
+        with pytest.raises(m.UsageError) as caught:
+            m.listening_options(m.parse_command_line(["serve", "x.py", *argv]))
+        assert problem in str(caught.value)
+
+    def test_a_certificate_that_is_not_there_is_named_in_one_line(self, cli, shop):
+        status, out, err = cli("serve", shop, "--http", "0", "--tls", "nope.pem", "key.pem")
+        assert status == 3 and err.count("\n") == 1
+        assert "error: cannot serve on 0: " in err and "nope.pem" in err
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no Unix sockets")
+    def test_a_server_on_a_unix_socket(self, shop, tmp_path):
+        path = str(tmp_path / "s")
+        server = subprocess.Popen(
+            [*COMMAND, "serve", shop, "--uds", path], stderr=subprocess.PIPE
+        )
+
+        async def main():
+            async with m.Client("http://localhost/mcp", uds=path) as c:
+                assert await c.call("add", {"a": 1}) == 1
+
+        with server, contextlib.ExitStack() as stack:
+            stack.callback(server.kill)
+            assert b"shop serves" in server.stderr.readline()
+            run(main())
+            server.terminate()
+            assert server.wait(20) == 0
+
+
+class TestReload:
+    """`serve --reload`: what is saved is served."""
+
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch):
+        monkeypatch.setattr(m, "WATCH_SECONDS", 0.02)
+
+    def write(self, path, *names, more=""):
+        """Write a server with tools of these names, which answer with them."""
+        tools = "".join(f"@app.tool\ndef {name}() -> str:\n    return word\n" for name in names)
+        path.with_name("words.py").write_text(f"word = {'+'.join(names)!r}\n")
+        path.write_text(
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom mcp_lite import Server\n"
+            f"from words import word\napp = Server('changing')\n{tools}{more}\n"
+        )
+
+    @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+    def test_a_client_keeps_its_session_and_is_told(self, tmp_path, revision, caplog):
+        path = tmp_path / "changing.py"
+        self.write(path, "one")
+
+        async def main():
+            told = asyncio.Queue()
+            app = m.ReloadServer(str(path))
+            async with app.lifespan_open(), m.Client(app, revision=revision, on_tools_changed=lambda: told.put_nowait(1)) as c:
+                assert await c.call("one") == "one"
+                self.write(path, "one", "two")
+                await told.get()
+                assert [each["name"] for each in await c.list_tools()] == ["one", "two"]
+                assert await c.call("two") == "one+two"
+                while not told.empty():
+                    told.get_nowait()
+                path.write_text("def broken(:\n")
+                await told.get()
+                with pytest.raises(m.RemoteError, match="SyntaxError"):
+                    await c.list_tools()
+                while not told.empty():
+                    told.get_nowait()
+                self.write(path, "three")
+                await told.get()
+                assert await c.call("three") == "three"
+
+        run(main())
+        assert "changing.py has changed: the server starts again" in caplog.text
+
+    def test_a_server_that_hangs_gives_way_to_its_next_version(self, tmp_path):
+        path = tmp_path / "changing.py"
+        more = f"@app.tool\nasync def hang() -> None:\n    open({str(tmp_path / 'hangs')!r}, 'w').close()"
+        self.write(path, more=more + "\n    __import__('threading').Event().wait()")
+
+        async def main():
+            app = m.ReloadServer(str(path))
+            async with app.lifespan_open(), m.Client(app) as c:
+                hanging = asyncio.ensure_future(c.call("hang"))
+                while not (tmp_path / "hangs").exists():
+                    await asyncio.sleep(0.01)
+                self.write(path, "one")
+                with pytest.raises(m.RemoteError):
+                    await hanging
+                assert await c.call("one") == "one"
+
+        run(main())
+
+    @posix
+    def test_over_http_the_next_version_has_the_same_address(self, tmp_path):
+        path = tmp_path / "changing.py"
+        self.write(path, "one")
+        command = [*COMMAND, "serve", "--reload", str(path), "--http", "0"]
+        env = {**os.environ, "MCP_LITE_TOKEN": "opensesame"}
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
+
+        def serves():
+            return re.search(r"changing serves (http\S+)", server.stderr.readline())
+
+        async def main(url):
+            async with m.Client(url, token="opensesame", revision="2025-11-25") as c:
+                assert await c.call("one") == "one"
+                self.write(path, "two")
+                assert "has changed" in server.stderr.readline()
+                assert serves()[1] == url
+                assert await c.call("two") == "two"
+
+        with server, contextlib.ExitStack() as stack:
+            stack.callback(server.kill)
+            run(main(serves()[1]))
+            server.terminate()
+            assert server.wait(20) == 0
+
+    def test_a_file_that_is_not_there_is_not_waited_for(self, cli, tmp_path):
+        for more in ([], ["--http", "0"]):
+            status, out, err = cli("serve", "--reload", str(tmp_path / "none.py"), *more)
+            assert status == 2 and "none.py: no such Python file" in err
+
+    def test_only_python_files_of_the_project_are_watched(self, tmp_path, monkeypatch):
+        for name in ("a.py", "sub/b.py", ".git/c.py", "__pycache__/d.py", "venv/e.py", "f.txt"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("")
+        (tmp_path / "venv" / "pyvenv.cfg").write_text("")
+        found = [os.path.relpath(path, tmp_path) for path in m.python_files(str(tmp_path))]
+        assert sorted(found) == ["a.py", os.path.join("sub", "b.py")]
+        for most in (2, 1):
+            monkeypatch.setattr(m, "MAX_WATCHED_FILES", most)
+            assert len(m.python_files(str(tmp_path))) == most
 
 
 ###############################################################################
