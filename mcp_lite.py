@@ -23123,7 +23123,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 63. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22, 23, 26, 51, 53, 56 and 58.
+# Uses sections 1 to 3, 5, 7, 16, 22, 23, 26, 51, 53, 56 and 57.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
