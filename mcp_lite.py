@@ -7261,6 +7261,8 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
 class Conversation:
     """What the server keeps for one client: a Peer, and what was agreed."""
 
+    watch_refusal = watch_refusal  # as a method: less to keep for each client than a partial()
+
     def __init__(
         self, server: Server, name: str, opener: Caller = NOBODY, many_clients: bool = False
     ) -> None:
@@ -7270,7 +7272,7 @@ class Conversation:
         limit = server.max_in_flight
         self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
         self.peer.on_lost, self.peer.watch = self.leave, self.watch
-        self.peer.on_refusal = functools.partial(watch_refusal, self)
+        self.peer.on_refusal = self.watch_refusal
         #: called when the client has gone, by who wants to hear of it
         self.farewells: dict[Any, Callable[[], Any]] = {self: self.end_feeds}
         self.readiness: asyncio.Future[None] | None = None  # for until_ready()
