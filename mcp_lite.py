@@ -20089,8 +20089,11 @@ class Screen:
         left = min(max([len(word) for word, _ in rows], default=0), MOST_LEFT_COLUMNS)
         lines = []
         for word, about in rows:
-            first, *later = self.wrap(about, 4 + max(left, len(word)), 4 + left) or [""]
-            lines += [f"  {self.paint(self.BOLD, word)}{first[2 + len(word) :]}", *later]
+            first, *later = self.wrap(about, 4 + left) or [""]
+            shown = self.paint(self.BOLD, word)
+            beside = len(word) <= left
+            lines += [f"  {shown}{first[2 + len(word) :] if beside else ''}"]
+            lines += later if beside else [first, *later]
         return lines
 
 
@@ -20913,6 +20916,11 @@ def target_options(args: Any, stderr: Any = None) -> Msg:
     return {"headers": headers, "auth": auth_of(args, args.target, headers)}
 
 
+def named(items: Iterable[Msg]) -> dict[str, Msg]:
+    """Return items by their URIs, or by their names where they have none."""
+    return {it.get("uri") or it.get("uriTemplate") or it["name"]: it for it in items}
+
+
 class CommandLine:
     """A command line at work: a method for each verb, and one for all that the server may ask."""
 
@@ -21037,7 +21045,7 @@ class CommandLine:
         if not self.words:
             return {LISTS[verb]: items}, table(items, self.out)
         known = {item["name"]: item for item in items}
-        known.update({it.get("uri") or it.get("uriTemplate") or it["name"]: it for it in items})
+        known.update(named(items))
         items = [pick(verb[:-1], word, known, verb) for word in self.words]
         return {LISTS[verb]: items}, "\n\n".join(map(self.about, items))
 
@@ -21115,9 +21123,15 @@ class CommandLine:
 
     async def complete(self) -> Shown:
         """Complete the first KEY=BEGUN; the others are what is known already."""
-        (key, _, begun), *others = [word.partition("=") for word in self.words[1:]]
+        ref, ((key, _, begun), *others) = self.words[0], [w.partition("=") for w in self.words[1:]]
+        items = [*await self.listed("prompts"), *await self.listed("templates")]
+        item = pick("prompt or template", ref, named(items), "prompts")
+        holes = re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", item.get("uriTemplate", ""))))
+        pick(f"argument of {ref}", key, dict.fromkeys([*prompt_schema(item)["properties"], *holes]))
         known = {name: value for name, _, value in others}
-        found = await self.c.complete_full(self.words[0], key, begun, known)
+        found = await self.c.complete_full(ref, key, begun, known)
+        if not found["values"]:
+            self.person.line(f"(the server knows no value of {key} that begins so)")
         return {"completion": found}, "\n".join(map(one_line, found["values"]))
 
     async def login(self) -> Shown:
@@ -21877,6 +21891,10 @@ def help_text(verb: str, screen: Screen) -> str:
     return "\n".join([*lines, "", *screen.wrap(TARGETS), *screen.wrap(STATUSES)])
 
 
+#: By verb, the list in which to look up what a server does not know.
+LOOKED_UP = {"call": "tools", "read": "resources", "prompt": "prompts", "complete": "prompts"}
+
+
 def advice(exc: MCPError, args: Any) -> str:
     """Return the command to type after an error; "" where its message has one."""
     if args is None or isinstance(exc, UsageError) and exc.words[1:] == ("--help",):
@@ -21888,6 +21906,12 @@ def advice(exc: MCPError, args: Any) -> str:
         more = "--max-time" if args.max_time else "--timeout"
         limit = args.max_time or args.timeout
         return typed(args, args.verb, *args.words, more, f"{10 * limit:g}")
+    if isinstance(exc, RemoteError) and args.verb in LOOKED_UP:
+        return typed(args, LOOKED_UP[args.verb])
+    if isinstance(exc, ConnectionClosed) and args.typed.endswith(".py"):
+        import shlex
+
+        return f"python3 {shlex.quote(args.typed)}"  # it tells by itself what is wrong with it
     if isinstance(exc, UsageError):
         words = exc.words or (args.verb, "--help")
         return typed(args, *words) if exc.words else f"{args.program} {' '.join(words)}".strip()
@@ -23075,23 +23099,22 @@ class Shell:
         elif words[0] in ("read", "subscribe"):
             found = await self.uris(begun)
         elif len(words) == 1 or words[0] in LISTS:
-            found = [f"{name} " for name in (await self.named(words[0]))]
+            found = [f"{name} " for name in (await self.nameable(words[0]))]
         else:
             found = await self.pairs(words, begun)
         return [plain(each) for each in dict.fromkeys(found) if each.startswith(begun)]
 
-    async def named(self, verb: str) -> dict[str, Msg]:
+    async def nameable(self, verb: str) -> dict[str, Msg]:
         """Return the items that a verb may name; by their URIs, those that have one."""
         kind = NAMED.get(verb, "")
         if kind and kind not in self.lists:
             self.lists[kind] = await (await self.connected()).listed(kind)
-        return {item.get("uri") or item.get("uriTemplate") or item["name"]: item
-                for item in self.lists.get(kind, ())}  # fmt: skip
+        return named(self.lists.get(kind, ()))
 
     async def uris(self, begun: str) -> list[str]:
         """Return URIs that begin so: those of resources, and of templates as far as they go."""
-        found, line = [f"{uri} " for uri in await self.named("read")], await self.connected()
-        for template in await self.named("templates"):
+        found, line = [f"{uri} " for uri in await self.nameable("read")], await self.connected()
+        for template in await self.nameable("templates"):
             head, _, rest = template.partition("{")
             hole = re.match(r"\W?(\w+)\}", rest)
             if not begun.startswith(head):
@@ -23103,7 +23126,7 @@ class Shell:
 
     async def pairs(self, words: list[str], begun: str) -> list[str]:
         """Return KEY= for the arguments that are not given yet, or KEY=VALUE for one that is."""
-        item = (await self.named(words[0])).get(words[1]) or {}
+        item = (await self.nameable(words[0])).get(words[1]) or {}
         schema = item.get("inputSchema") or prompt_schema(item)
         fields, line = schema.get("properties") or {}, await self.connected()
         key, equals, value = begun.partition("=")

@@ -21072,6 +21072,16 @@ class TestVerbs:
         assert cli("complete", "offer", "tone=l", "item=tea", url)[1] == "loud\nlow\n"
         assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", url)[1])
 
+    def test_completing_what_is_not_there_says_so(self, cli, shop):
+        status, out, err = cli("complete", "offer", "tone=x", shop)
+        assert (status, out, err) == (0, "\n", "(the server knows no value of tone that begins so)\n")
+        status, out, err = cli("complete", "offer", "ton=x", shop)
+        assert status == 2 and "error: no argument of offer 'ton'; did you mean tone?" in err
+        status, out, err = cli("complete", "shop://item/{id}", "name=x", shop)
+        assert status == 2 and "there is: id." in err
+        status, out, err = cli("complete", "ofer", "tone=x", shop)
+        assert status == 2 and err.endswith(f"did you mean offer? Try: {m.program()} prompts {shop}\n")
+
     def test_binary_resource_goes_into_a_pipe_as_it_is(self, shop):
         assert shell("read", "shop://logo", shop).stdout == b"\x89PNG\r\n"
 
