@@ -331,6 +331,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
+    "CannotServe",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700  # not JSON
@@ -456,6 +457,13 @@ class CapabilityMissing(MCPError):
 
 class AuthError(MCPError):
     """The server wants authorization that we do not have."""
+
+
+class CannotServe(MCPError, OSError):
+    """Serving cannot begin: the port is taken, say, or a certificate is missing."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 #: The errors whose text is meant for the peer. Every other exception is told to the log only.
@@ -4574,8 +4582,10 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           2. A name that the author has bound, as by functools.partial, is not for the model.
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
+#           4. An option of a wrong kind is an error where it is given.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together.
+#           parameters by who fills them; signature_of() puts all together. Then options of ours:
+#           check_kinds(), and show_options(), for help().
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -4817,6 +4827,52 @@ def signature_of(
     return Signature(
         parameters, own if schema is None else schema, returns, description, converters, whole
     )
+
+
+#: Annotations of options that can be checked, and what may be given.
+PLAIN_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
+    "str | None": (str, type(None)),
+}  # fmt: skip
+
+
+def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
+
+    >>> def serve(*, port: int): ...
+    >>> check_kinds(serve, {"port": "8000"})
+    Traceback (most recent call last):
+        ...
+    TypeError: port='8000': give int
+    """
+    for name, parameter in inspect.signature(maker).parameters.items():
+        kinds = PLAIN_KINDS.get(parameter.annotation)
+        if kinds is None or name not in given:
+            continue
+        value = given[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
+
+
+def show_options(fns: Iterable[Callable[..., Any]], *makers: Callable[..., Any]) -> None:
+    """Let help() show the options of functions that pass them on to these makers.
+
+    >>> def make(*, port=8000): ...
+    >>> def run(name, **options): ...
+    >>> show_options([run], make)
+    >>> inspect.signature(run)
+    <Signature (name, *, port=8000)>
+    """
+    found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
+    options = {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
+    for fn in fns:
+        signature = inspect.signature(fn)
+        own = signature.parameters.items()
+        parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
+        for name, each in options.items():
+            parameters.setdefault(name, each)
+        whole: Any = fn
+        whole.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 ###############################################################################
 # 15. URI templates
@@ -7709,7 +7765,8 @@ class Server(Registrations):
         """Serve until the client goes away or a signal comes; blocks.
 
         The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
-        blocks the event loop or swallows its cancellation.
+        blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
+        SystemExit and one line that says why.
         """
         loader = LOADER.get()
         if loader is not None:
@@ -7727,6 +7784,8 @@ class Server(Registrations):
 
         try:
             asyncio.run(main())
+        except CannotServe as exc:
+            sys.exit(f"{self.name}: {exc}")
         finally:
             watchdog.stop()
 
@@ -9041,7 +9100,7 @@ class LineTransport(Transport):
 ###############################################################################
 # 26. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 22 and 25.
+# Uses sections 1 to 3, 7, 14, 22 and 25.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -9245,6 +9304,7 @@ async def serve_stdio(
 
 
 RUNNERS["stdio"] = serve_stdio
+show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStdio)
 
 # =============================================================================
 # Part V. A client
@@ -9822,7 +9882,7 @@ class Announcements:
 ###############################################################################
 # 28. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 16, 17, 22, 24 and 27.
+# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 22, 24 and 27.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -9880,6 +9940,7 @@ class Connector(NamedTuple):
             if name not in known:
                 can = f"; it can have {', '.join(known)}" if known else ""
                 raise TypeError(f"a Client of {self.name} has no option {name!r}{can}")
+        check_kinds(self.make, options)
 
 
 #: The first that takes a target makes its Transport; later sections put theirs here.
@@ -10786,7 +10847,7 @@ class Client:
 ###############################################################################
 # 30. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 25 and 28.
+# Uses sections 1 to 3, 7, 14, 25, 28 and 29.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -11174,6 +11235,7 @@ def is_command(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a command", is_command, StdioTransport))
+show_options((Client.__init__,), StdioTransport)
 
 # =============================================================================
 # Part VI. HTTP
@@ -13195,7 +13257,17 @@ class Listener:
     async def start(
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, uds_mode: int = 0o600
     ) -> str:
-        """Listen; return the URL of the root."""
+        """Listen; return the URL of the root. CannotServe says what is in the way."""
+        try:
+            return await self._listen(host, port, uds, ssl, uds_mode)
+        except OSError as exc:  # errors of TLS are such, too
+            why = exc.strerror or str(exc)
+            problem = f"{exc.filename}: {why}" if exc.filename else why
+            raise CannotServe(exc.errno, problem) from None
+
+    async def _listen(
+        self, host: str, port: int, uds: str | None, ssl: Any, uds_mode: int
+    ) -> str:
         options: Msg = {"backlog": 1024}
         if ssl:
             options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
@@ -13318,10 +13390,16 @@ def server_ssl(ssl: Any) -> Any:
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
     files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
+    if not isinstance(files, (tuple, list)) or not files:
+        raise TypeError(f"ssl={ssl!r}: give an SSLContext, or (certificate file, key file)")
     for file in files[:2]:
         with open(file, "rb"):  # an error of load_cert_chain() names no file
             pass
-    context.load_cert_chain(*files)
+    try:
+        context.load_cert_chain(*files)
+    except OSError as exc:
+        names = " and ".join(map(str, files[:2]))
+        raise OSError(exc.errno, f"{names}: no certificate with its key, in PEM: {exc}") from None
     return context
 
 ###############################################################################
@@ -14563,36 +14641,12 @@ async def _nowhere(msg: Msg) -> None:
 ###############################################################################
 # 41. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 22, 26, 34, 36, 37, 39 and 40.
+# Uses sections 1 to 3, 7, 14, 22, 26, 34, 36, 37, 39 and 40.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
 # Plan.     HTTPServer and its runner; ASGIApp.
 # Not here. What is served: section 40.
-
-
-#: Annotations of options that can be checked, and what may be given.
-PLAIN_KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
-    "str | None": (str, type(None)),
-}  # fmt: skip
-
-
-def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
-
-    >>> check_kinds(HTTPServer, {"port": "8000"})
-    Traceback (most recent call last):
-        ...
-    TypeError: port='8000': give int
-    """
-    for name, parameter in inspect.signature(maker).parameters.items():
-        kinds = PLAIN_KINDS.get(parameter.annotation)
-        if kinds is None or name not in given:
-            continue
-        value = given[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
 
 
 def check_options(max_body: int, options: Msg) -> None:
@@ -14687,6 +14741,8 @@ async def serve_http(
 
 RUNNERS["http"] = serve_http
 ENGINES["http"] = HTTPServer
+show_options((Server.run, Server.start_in_thread, Server.http, Server.serve_http),
+             HTTPServer, Endpoint)  # fmt: skip
 
 
 class ASGIResponse(Response):
@@ -14931,6 +14987,7 @@ class ASGIApp:
 
 
 ENGINES["asgi"] = ASGIApp
+show_options((Server.asgi_with,), ASGIApp, Endpoint)
 
 ###############################################################################
 # 42. HTTP client
@@ -15260,7 +15317,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 43. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7 to 9, 27, 28, 31 to 36 and 42.
+# Uses sections 1 to 4, 7 to 9, 14, 27 to 29, 31 to 36 and 42.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -15846,6 +15903,7 @@ def is_url(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
+show_options((Client.__init__,), HTTPTransport)
 
 # =============================================================================
 # Part VII. Authorization
@@ -21202,7 +21260,7 @@ def serve_as_asked(app: Any, args: Any) -> None:
         return
     try:
         app.run("http", **options)
-    except (OSError, OverflowError, SystemExit, ValueError) as exc:
+    except (SystemExit, OverflowError, ValueError) as exc:
         raise ConnectionClosed(f"cannot serve on {args.uds or args.http}: {exc}") from exc
 
 

@@ -37,6 +37,7 @@ import multiprocessing.connection
 import operator
 import os
 import pathlib
+import pydoc
 import random
 import re
 import select
@@ -10759,7 +10760,7 @@ class TestListeners:
                 writer.write(b"GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 assert (await reader.read()).endswith(b"\r\n\r\nGET /a? ")
                 writer.close()
-                with pytest.raises(FileExistsError, match="another server listens"):
+                with pytest.raises(m.CannotServe, match="another server listens"):
                     await m.Listener(None).start("", 0, path)
             assert not os.path.exists(path)
 
@@ -10777,7 +10778,7 @@ class TestListeners:
 
     def test_a_file_of_a_certificate_that_is_missing_is_named(self, tmp_path):
         async def main():
-            with pytest.raises(FileNotFoundError, match="nope.pem"):
+            with pytest.raises(m.CannotServe, match="nope.pem"):
                 await m.Server("x").http(port=0, ssl=("nope.pem", "key.pem")).__aenter__()
 
         run(main())
@@ -10791,7 +10792,7 @@ class TestListeners:
             async with listening(uds=str(path)):
                 pass
             path.write_text("precious")
-            with pytest.raises(FileExistsError, match="no socket"):
+            with pytest.raises(m.CannotServe, match="no socket"):
                 await m.Listener(None).start("", 0, str(path))
 
         run(main())
@@ -32960,12 +32961,46 @@ class TestOptions:
         with pytest.raises(TypeError, match="alowed_hosts"):
             m.Server().start_in_thread(transport, alowed_hosts=["x"])
 
-    def test_help_names_the_options(self):
-        for method, options in (("run", "RunOptions"), ("http", "HTTPOptions"),
-                                ("asgi_with", "ASGIOptions"), ("serve_stdio", "StdioOptions"),
-                                ("serve_http", "HTTPOptions"), ("start_in_thread", "RunOptions")):  # fmt: skip
-            parameters = inspect.signature(getattr(m.Server, method)).parameters
-            assert parameters["options"].annotation == f"Unpack[{options}]"
+    @pytest.mark.parametrize("fn, options", [
+        ("run", "RunOptions"), ("http", "HTTPOptions"), ("asgi_with", "ASGIOptions"),
+        ("serve_stdio", "StdioOptions"), ("serve_http", "HTTPOptions"),
+        ("start_in_thread", "RunOptions"),
+    ])  # fmt: skip
+    def test_help_shows_each_option_with_its_kind_and_its_default(self, fn, options):
+        """What a type checker knows, help() knows, too."""
+        shown = inspect.signature(getattr(m.Server, fn)).parameters
+        known = vars(m)[options].__annotations__
+        assert {p.name for p in shown.values() if p.kind is p.KEYWORD_ONLY} == set(known)
+        assert all(p.default is not p.empty for p in shown.values() if p.kind is p.KEYWORD_ONLY)
+        text = pydoc.plain(pydoc.render_doc(getattr(m.Server, fn)))
+        for given in ("port: int = 8000", "healthz: bool = False"):
+            assert (given in text.replace("'", "")) == (given.split(":")[0] in known)
+
+    def test_help_of_a_client_shows_what_belongs_to_commands_and_to_urls(self):
+        shown = inspect.signature(m.Client).parameters
+        assert {"env", "cwd", "stderr", "headers", "token", "ssl", "uds", "auth"} <= set(shown)
+        with pytest.raises(TypeError, match="uds=7: give str"):
+            m.Client("http://localhost/mcp", uds=7)
+
+    @pytest.mark.parametrize("options, problem", [
+        ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: .*; port=0 finds a free one"),
+        ("ssl=('nope.pem', 'nope.key')", "one: nope.pem: No such file or directory"),
+        ("ssl=(FILE, FILE)", "one: FILE and FILE: no certificate with its key, in PEM: .*"),
+        ("uds=FILE", "one: FILE exists and is no socket"),
+    ])  # fmt: skip
+    def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem, tmp_path):
+        """production 21"""
+        file = tmp_path / "file"
+        file.write_text("precious")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            given = options.replace("PORT", port).replace("FILE", repr(str(file)))
+            code = f"import mcp_lite as m; m.Server('one').run('http', {given})"
+            ran = subprocess.run([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
+        problem = problem.replace("PORT", port).replace("FILE", re.escape(str(file)))
+        assert re.fullmatch(problem + r"\r?\n", ran.stderr.decode()), ran.stderr
+        assert ran.returncode == 1
+
 
 
 class TestOwnLog:
