@@ -13207,7 +13207,7 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 ###############################################################################
 # 37. Listeners
 ###############################################################################
-# Uses sections 1, 3, 7, 10, 31, 34 and 36.
+# Uses sections 1 to 3, 7, 10, 31, 34 and 36.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
