@@ -13692,10 +13692,14 @@ class HTTPSession:
     def head_of(self, msg: Any, principal: Any) -> tuple[int, Mapping[str, str]]:
         """Return status and headers of an answer that is an error, or the first of a session."""
         problem = msg.get("error") if type(msg) is dict else None
-        if problem is not None and problem["code"] == TOO_FAST:  # RFC 6585 §4
-            return 429, {**JSON_HEADERS, "retry-after": str(problem["data"]["retryAfter"])}
-        if problem is not None and problem["code"] == FORBIDDEN:
-            wants = self.endpoint.entrance.wants(problem["data"]["scope"], principal)
+        data = object_of(problem, "data") if problem else {}  # another server's may be anything
+        if problem and problem["code"] == TOO_FAST and type(data.get("retryAfter")) is int:
+            # RFC 6585 §4
+            return 429, {**JSON_HEADERS, "retry-after": str(data["retryAfter"])}
+        scopes = str(data.get("scope", "")).split()
+        fit = bool(scopes) and all(map(SCOPE.fullmatch, scopes))
+        if problem and problem["code"] == FORBIDDEN and fit:
+            wants = self.endpoint.entrance.wants(" ".join(scopes), principal)
             return 403, {**JSON_HEADERS, **wants}
         return self.status_of(problem), JSON_HEADERS
 
@@ -18465,29 +18469,35 @@ def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
     >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
     {'content': []}
     """
-    row, answer = METHODS.get(method), strip_unknown("Result", answer, rev)
-    if not rev.modern and SERVER_INFO in object_of(answer, "_meta"):
-        answer = {**answer, "_meta": {**answer["_meta"]}}
-        del answer["_meta"][SERVER_INFO]
-        if not answer["_meta"]:
-            del answer["_meta"]
-    key = row.lists.key if row is not None else ""
-    items = answer.get(key)
-    if row is not None and isinstance(items, list) and all(isinstance(x, dict) for x in items):
+    answer = strip_unknown("Result", answer, rev)
+    meta = object_of(answer, "_meta")
+    if meta != answer.get("_meta", {}) or SERVER_INFO in meta:
+        meta = {key: value for key, value in meta.items() if rev.modern or key != SERVER_INFO}
+        answer = {key: value for key, value in answer.items() if key != "_meta"}
+        answer = {**answer, "_meta": meta} if meta else answer
+    try:
+        return _fit_parts(METHODS.get(method), answer, rev)
+    except (AttributeError, TypeError):  # nothing that any revision knows
+        return answer
+
+
+def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
+    """Return a result whose parts are as `rev` knows them."""
+    items = answer.get(row.lists.key) if row is not None else None
+    if row is not None and isinstance(items, list):
         if row.lists.kind:
             items = [fit_definition(row.lists.kind, _legal_output(x, rev), rev) for x in items]
-        elif method == "prompts/get" and not rev.rich_content:
+        elif row.name == "prompts/get" and not rev.rich_content:
             items = [fit_message(x, rev) for x in items]
-        elif method == "resources/read":
+        elif row.name == "resources/read":
             items = [strip_unknown("Contents", x, rev) for x in items]
-        answer = {**answer, key: items}
-    elif method == "tools/call":
+        return {**answer, row.lists.key: items}
+    if row is not None and row.name == "tools/call":
         answer = strip_unknown("CallToolResult", answer, rev)
         if not rev.modern and not isinstance(answer.get("structuredContent", {}), dict):
-            answer = {k: v for k, v in answer.items() if k != "structuredContent"}
-        blocks = answer.get("content")
-        if isinstance(blocks, list) and all(isinstance(x, dict) for x in blocks):
-            answer = {**answer, "content": [fit_content(x, rev) for x in blocks]}
+            answer = {key: answer[key] for key in answer if key != "structuredContent"}
+        if isinstance(answer.get("content"), list):
+            answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
     return answer
 
 
@@ -18641,6 +18651,7 @@ class Passage:
     async def report(self, progress: float, total: Any, message: Any) -> None:
         """Pass progress on, to whoever waits now."""
         message = message if isinstance(message, str) else None
+        total = total if type(total) in (int, float) else None
         await self.ctx.report_progress(progress, total, message)
 
     # Rounds: the near client is modern, the far server is not.
@@ -18727,7 +18738,10 @@ class FarQuestions(Answers):
             ctx = await self.far.near_context()
         method, params = self.read(asked, ctx.client_capabilities)
         ctx.check_question(method, params)
-        params = fit_question(method, params, ctx.facts.rev)
+        try:
+            params = fit_question(method, params, ctx.facts.rev)
+        except (AttributeError, TypeError) as exc:
+            raise RPCError(INVALID_PARAMS, f"{method}: the parameters are malformed") from exc
         if passage is not None and ctx.facts.rev.modern:
             return fit_answer(method, await passage.hold(method, params), session.rev)
         peer, send = ctx.conversation.peer, ctx.exchange.send
@@ -18954,7 +18968,9 @@ class FarEnd(Client):
 
     def last_context(self) -> Context | None:
         """Return the near request that began last; None if none is running, or of many clients."""
-        passage = next(reversed(self.passages), None) if self.alone else None
+        # Without a conversation, several requests may be those of several clients.
+        alone = self.alone and (self.near is not None or len(self.passages) == 1)
+        passage = next(reversed(self.passages), None) if alone else None
         return None if passage is None or passage.held else passage.ctx
 
     def log(self, msg: Msg) -> None:

@@ -19303,6 +19303,110 @@ def change() -> str:
         run(main())
 
 
+def any_json(dice, depth=0):
+    """Return JSON of the words that results are made of, and of any shape."""
+    words = ["tools", "content", "messages", "contents", "type", "name", "uri", "role", "_meta",
+             "resultType", "structuredContent", "outputSchema", "properties", "arguments"]  # fmt: skip
+    kind = dice.randrange(4 if depth == 4 else 9)
+    if kind < 4:
+        return dice.choice([None, True, -1, 1.5, 10**20, "", "tools", "\u2028"])
+    if kind < 6:
+        return [any_json(dice, depth + 1) for _ in range(dice.randrange(4))]
+    return {dice.choice(words): any_json(dice, depth + 1) for _ in range(dice.randrange(5))}
+
+
+class Babbler:
+    """A server that shakes hands, and then says anything; but it answers each request."""
+
+    OFFERS = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {},
+              "logging": {}, "completions": {}}  # fmt: skip
+    ASKS = ("elicitation/create", "sampling/createMessage", "roots/list", "acme/q", "ping")
+    TELLS = ("message", "progress", "tools/list_changed", "resources/updated", "x", "cancelled",
+             "elicitation/complete", "subscriptions/acknowledged", "tasks")  # fmt: skip
+
+    def __init__(self, end, revision, dice):
+        self.end, self.modern, self.dice = end, revision == V5, dice
+
+    async def run(self):
+        while items := await self.end.read():
+            for msg in map(json.loads, items):
+                if "id" in msg and "method" in msg:
+                    await self.serve(msg)
+
+    async def say(self, **msg):
+        with contextlib.suppress(m.ConnectionClosed):
+            await self.end.write({"jsonrpc": "2.0", **msg})
+
+    async def serve(self, msg):
+        dice, id = self.dice, msg["id"]
+        if msg["method"] in ("initialize", "server/discover"):
+            hello = {"capabilities": self.OFFERS, "protocolVersion": V4,
+                     "serverInfo": {"name": "b", "version": "1"}, "supportedVersions": [V5]}  # fmt: skip
+            if self.modern == (msg["method"] == "initialize"):
+                return await self.say(id=id, error={"code": -32601, "message": "no"})
+            return await self.say(id=id, result=hello)
+        for number in range(dice.randrange(4)):
+            params = {"message": "m", "maxTokens": 1, "messages": any_json(dice),
+                      "requestedSchema": any_json(dice), "mode": dice.choice(["form", "url", 5])}
+            if dice.random() < 0.5:
+                await self.say(id=f"{id}-{number}", method=dice.choice(self.ASKS), params=params)
+            else:
+                token = {"progressToken": msg["params"]["_meta"]["progressToken"]}
+                names = dice.sample(["progress", "total", "level", "uri", "_meta", "requestId"], 3)
+                said = {**token, **{name: any_json(dice) for name in names}}
+                method = f"notifications/{dice.choice(self.TELLS)}"
+                await self.say(method=method, params=said)
+        result = any_json(dice)
+        if dice.random() < 0.3:
+            code = dice.choice([1, 403, 429, -32002, -32020, -32021, -32022, -32602])
+            await self.say(id=id, error={"code": code, "message": "", "data": result})
+        elif isinstance(result, dict):
+            await self.say(id=id, result=result)
+        else:
+            keys = ("tools", "content", "messages", "contents", "resources", "prompts")
+            await self.say(id=id, result=dict.fromkeys(keys, [result]))
+
+
+class TestTheFarServerBabbles:
+    """A far server may say what it likes: each request is answered, and nothing breaks."""
+
+    REQUESTS = (
+        ("tools/list", {}), ("resources/list", {}), ("prompts/list", {}), ("acme/x", {}),
+        ("tools/call", {"name": "x", "arguments": {}}), ("prompts/get", {"name": "x"}),
+        ("resources/read", {"uri": "x://a"}),
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("http", [False, True], ids=["memory", "http"])
+    @pytest.mark.parametrize("far", [V4, V5])
+    @pytest.mark.parametrize("near", [V1, V4, V5])
+    def test_every_request_is_answered(self, near, far, http, caplog):
+        dice = rng(f"babble {near} {far}")
+        callbacks = {"elicit": lambda *a: {}, "sample": lambda params: "t", "roots": [],
+                     "log": lambda *a: None, "progress": lambda *a: None}  # fmt: skip
+
+        async def main():
+            end, theirs = m.memory_transports()
+            proxy = m.ProxyServer(end)
+            async with contextlib.AsyncExitStack() as stack:
+                babbler = asyncio.ensure_future(Babbler(theirs, far, dice).run())
+                stack.push_async_callback(theirs.close)
+                target = proxy
+                if http:
+                    target = (await stack.enter_async_context(proxy.http(port=0))).url
+                options = {"revision": near, "cache": False, **callbacks}
+                c = await stack.enter_async_context(m.Client(target, **options))
+                for _ in range(40):
+                    method, params = dice.choice(self.REQUESTS)
+                    with contextlib.suppress(m.RemoteError, m.ProtocolError):
+                        await c.request(method, params, timeout=5)
+                    assert c.peer.lost is None
+            await babbler
+
+        run(main())
+        broken = [r for r in caplog.records if r.exc_info or "failed" in r.getMessage()]
+        assert not broken, [r.getMessage() for r in broken]
+
+
 class TestTheNearClientLeaves:
     """The child of a near client ends with the client, in whatever way that leaves."""
 
