@@ -13405,7 +13405,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 38. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 18, 33 to 35 and 37.
+# Uses sections 1 to 5, 7, 18, 19, 27, 33 to 35 and 37.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
