@@ -19412,6 +19412,7 @@ class ProxyServer(Server):
 
 MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
 MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
+MAX_MISSED = 1000  # clients that a Mount knows to be without it
 MISSED_SECONDS = 30.0  # for which they do not ask again, unless it is there after all
 SEPARATOR = "__"  # as of most programs that join servers
 
@@ -19600,8 +19601,8 @@ class Mount(Forwarder):
         elif is_url(target) or is_command(target):
             self.label = target.partition("?")[0] if is_url(target) else StdioTransport(target).name
         self.label += f" (mounted as {prefix!r})" if prefix else ""
-        #: conversations whose lists are without it, and until when they do not ask again
-        self.missed: weakref.WeakKeyDictionary[Conversation, float] = weakref.WeakKeyDictionary()
+        #: by connection, as of key_of(): clients whose lists are without it, until they ask again
+        self.missed: dict[Any, float] = {}
 
     def announcement(self, msg: Msg) -> Msg | None:
         """Return an announcement with the URI, or the id of a task, as it is here."""
@@ -19618,6 +19619,11 @@ class Mount(Forwarder):
                 del answer["_meta"]
         return answer
 
+    def leave(self, near: Conversation) -> None:
+        """Hear that a near client has gone."""
+        self.missed = {key: self.missed[key] for key in self.missed if key[1] is not near}
+        super().leave(near)
+
     def watched_by(self, near: Conversation) -> list[str]:
         """Return the URIs that a legacy client hears of, as they are there."""
         found = map(self.names.inner_uri, near.session.subscriptions)
@@ -19625,13 +19631,14 @@ class Mount(Forwarder):
 
     async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
         """Return the connection of a near client, which hears of it if its lists are longer now."""
+        key = self.key_of(near, facts, caller)
         far = await super().reach(near, facts, caller)
-        self._found(near)
+        self._found(near, key)
         return far
 
-    def _found(self, near: Conversation) -> None:
+    def _found(self, near: Conversation, key: Any) -> None:
         """Tell a near client whose lists were without it that they have changed."""
-        if self.missed.pop(near, None) is not None:
+        if self.missed.pop(key, None) is not None:
             for method, capability in LIST_CHANGES:
                 tell_one(near, capability, notification(method))
 
@@ -19639,17 +19646,20 @@ class Mount(Forwarder):
 
     async def items(self, ctx: Context) -> list[Msg]:
         """Return the list that a request asks for; nothing if it cannot be had in time."""
-        near, clock = ctx.conversation, asyncio.get_running_loop().time
-        if self.missed.get(near, 0.0) > clock():
+        clock = asyncio.get_running_loop().time
+        key = self.key_of(ctx.conversation, ctx.facts, ctx.exchange.caller)
+        if self.missed.get(key, 0.0) > clock():
             return []
-        self.missed.pop(near, None)
+        self.missed.pop(key, None)
         try:
             found = await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
             return [self.names.listed(item) for item in found]
         except (MCPError, asyncio.TimeoutError) as exc:
-            self.missed[near] = clock() + MISSED_SECONDS
+            if len(self.missed) >= MAX_MISSED:
+                del self.missed[next(iter(self.missed))]
+            self.missed[key] = clock() + MISSED_SECONDS
             if isinstance(exc, asyncio.TimeoutError):
-                self.tasks[near.loop].spawn(self._wait_for(ctx))
+                self.tasks[ctx.conversation.loop].spawn(self._wait_for(ctx, key))
             if not isinstance(exc, RPCError):  # of that the log has been told
                 why = str(exc) or f"no answer within {MOUNT_SECONDS:g} seconds"
                 logger.warning("%s is left out of the lists: %s", self.label, why)
@@ -19661,11 +19671,11 @@ class Mount(Forwarder):
         SPEAKER.set(ctx.exchange.caller)  # for this task alone
         return await far.items(ctx.method)
 
-    async def _wait_for(self, ctx: Context) -> None:
+    async def _wait_for(self, ctx: Context, key: Any) -> None:
         """Wait for a slow server, however long it takes, and tell the near client of it."""
         with contextlib.suppress(MCPError):
             await self._items(ctx)
-            self._found(ctx.conversation)
+            self._found(ctx.conversation, key)
 
     async def answer(self, ctx: Context) -> Msg:
         """Answer a request about something that it has."""

@@ -20012,6 +20012,24 @@ class TestComingAndGoing:
 
         run(main())
 
+    def test_a_server_that_refuses_one_client_is_there_for_the_others(self):
+        async def main():
+            theirs = far_server()
+
+            @theirs.middleware
+            async def picky(ctx, call_next):
+                if ctx.client_info.get("name") == "bad":
+                    raise m.RPCError(-1, "not you")
+                return await call_next(ctx)
+
+            async with mounting((theirs, "far")).http(port=0) as server:
+                for name, sees in (("bad", False), ("good", True), ("bad", False)):
+                    async with m.Client(server.url, name=name, revision=V5) as c:
+                        names = [tool["name"] for tool in await c.list_tools()]
+                        assert ("far__add" in names) is sees
+
+        run(main())
+
     def test_nothing_is_connected_before_it_is_needed(self, tmp_path):
         async def main():
             app = mounting((["no-such-program-anywhere"], "gone"))

@@ -1,10 +1,10 @@
 """Let other implementations and ours talk to each other: python3 .ci/peers [WORD...]
 
 Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05; and with our proxy between a client and
-a server, of one era or of two. With words, only the pairs whose titles contain them all. Installs
-the others, pinned, below $MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10 or
-newer is needed for theirs. What cannot be installed is skipped, aloud; with CI=true in the
-environment that is a failure.
+a server, of one era or of two, or with the server mounted in one of ours. With words, only the
+pairs whose titles contain them all. Installs the others, pinned, below $MCP_LITE_CI_CACHE (default
+~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs. What cannot be installed is
+skipped, aloud; with CI=true in the environment that is a failure.
 """
 
 import concurrent.futures
@@ -91,6 +91,17 @@ def behind(server, *options, url=False):
 
     proxy.behind = server
     return proxy
+
+
+def mounted(server, *options):
+    """Return a server of ours in which another one is mounted."""
+
+    def mounting(transport, port=None):
+        where = [] if port is None else ["--http", str(port)]
+        return [sys.executable, str(HERE / "mounting.py"), *where, *options, "--", *server("stdio")]
+
+    mounting.behind = server
+    return mounting
 
 
 def our_client(what):
@@ -189,10 +200,12 @@ def add_proxies(add, clients, servers):
         add(near, ("our proxy and server", behind(our_server)), "stdio", HTTP)
         add(near, ("our proxy and modern server", behind(our_server, *modern)), "stdio")
         add(near, ("our proxy and server at a URL", behind(our_server, url=True)), "stdio")
+        add(near, ("our mount of our server", mounted(our_server)), "stdio", HTTP)
     for name, server in servers.items():
         what = "everything" if name == "everything" else "through"
         near = ("our client", our_client(what))
         add(near, (f"our proxy and {name} server", behind(server, *legacy)), "stdio", HTTP)
+        add(near, (f"our mount of {name} server", mounted(server, *legacy)), "stdio")
         if what == "through":
             there = behind(server, *legacy, url=True)
             add(near, (f"our proxy and {name} server at a URL", there), "stdio")
