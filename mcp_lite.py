@@ -22152,7 +22152,7 @@ RULES: dict[str, Rule] = {
              "answer every request", "JSON-RPC 2.0 §5"),
         Rule("death", ERROR, "it ended", "a request must not end a server", "JSON-RPC 2.0 §5"),
         Rule("blocks", WARNING, "it answers nothing else meanwhile: it blocks its event loop",
-             "make the handler a plain `def`, or await what it waits for",
+             "let what blocks run in a thread: with mcp_lite, a plain `def` does",
              "modelcontextprotocol/python-sdk#1839"),
         Rule("failed-call", WARNING, "a call without arguments failed", "see its message",
              "spec: server/tools#error-handling"),
@@ -22492,6 +22492,7 @@ def unseen(offer: Msg) -> Iterable[Finding]:
 
 SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 PING_SECONDS = 0.1  # between two pings, while a tool is at work
+CALL_SECONDS = 30.0  # for the result of a tool, whatever progress it reports
 REFUSAL_SECONDS = 10.0  # for an answer to what makes no sense
 MAX_RESULT_CHARS = 50_000  # of text, that an application shows to its model
 MAX_ALIKE = 12  # findings of one rule that are shown; the others are counted
@@ -22598,18 +22599,20 @@ class Checkup:
         """Return all pages of a list, and look at them as pages."""
         key, place, items = row.lists.key, row.name, []
         seen: set[str] = set()
-        params: Msg | None = None
+        params, size = None, 0
         try:
             while True:
                 answer = await self.c.request(row.name, params)
                 items += answer[key]
+                size += len(encode(answer))
                 self.judge_hints(place, answer)
                 if params is None:
                     await self.read_again(row, answer)
                 cursor = answer.get("nextCursor")
                 if cursor is None:
                     return items
-                if not isinstance(cursor, str) or cursor in seen or len(seen) >= MAX_PAGES:
+                endless = len(seen) >= MAX_PAGES or size > MAX_LIST_BYTES
+                if endless or not isinstance(cursor, str) or cursor in seen:
                     self.find("endless", place, f"after {len(seen) + 1} pages: {cursor!r:.60}")
                     return items
                 seen.add(cursor)
@@ -22660,10 +22663,12 @@ class Checkup:
         clock = asyncio.get_running_loop().time
         params = {"name": tool["name"], "arguments": {}}
         call = asyncio.ensure_future(self.c.request("tools/call", params))
-        slowest = 0.0
+        slowest, deadline = 0.0, clock() + CALL_SECONDS
         try:
             while not call.done():
                 began = clock()
+                if began > deadline:
+                    raise RequestTimeout(f"no result within {CALL_SECONDS:g} seconds")
                 await self.c.ping()
                 slowest = max(slowest, clock() - began)
                 await asyncio.wait({call}, timeout=PING_SECONDS)

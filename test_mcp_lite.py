@@ -23100,6 +23100,24 @@ class TestChecks:
             served.stop()
         assert [row[:2] for row in found] == [("blocks", "tool 'block'")]
 
+    def test_what_does_not_end_is_not_waited_for(self, monkeypatch):
+        monkeypatch.setattr(m, "CALL_SECONDS", 0.05)
+        monkeypatch.setattr(m, "MAX_LIST_BYTES", 500)
+        pages = itertools.count()
+
+        def list_prompts(msg):
+            return answering({"prompts": [{"name": "x" * 100}], "nextCursor": str(next(pages))})(msg)
+
+        slow = tool("slow", annotations={"readOnlyHint": True})
+        fake = self.fake(**{
+            "tools/list": {"tools": [slow]}, "prompts/list": list_prompts,
+            "tools/call": lambda msg: [] if msg["params"].get("name") == "slow" else failing(-32602, "no")(msg),
+        })  # fmt: skip
+        found = self.found(fake, call=True)
+        assert ("failed-call", "tool 'slow'", "no result within 0.05 seconds") in found
+        [endless] = [detail for rule, _, detail in found if rule == "endless"]
+        assert int(endless.split()[1]) < 10
+
     def test_a_server_that_starts_slowly_is_told(self, monkeypatch):
         monkeypatch.setattr(m, "SLOW_START_SECONDS", -1)
         assert [row[0] for row in self.found(self.fake())] == ["slow-start"]
