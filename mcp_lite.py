@@ -13429,6 +13429,7 @@ MAX_SESSION_BYTES = 4 * 1024 * 1024  # kept events of one session, those of runn
 MAX_SERVER_BYTES = 64 * 1024 * 1024  # ... of all sessions of an endpoint
 MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
 MAX_OWNER_SESSIONS = 1000  # ... of one principal, or of one address of another machine
+COME_BACK_SECONDS = 2  # until whom we turn away should try again: by then a balancer knows better
 LABEL_CHARS = 7  # of a session's id, in logs: of 22, so that nobody can guess the rest
 
 JSON_HEADERS: Mapping[str, str] = {"content-type": JSON_TYPE}
@@ -13701,6 +13702,8 @@ class HTTPSession:
         if problem and problem["code"] == FORBIDDEN and fit:
             wants = self.endpoint.entrance.wants(" ".join(scopes), principal)
             return 403, {**JSON_HEADERS, **wants}
+        if problem is not None and problem["code"] == TOO_BUSY and self.modern:  # RFC 9110 §15.6.4
+            return 503, {**JSON_HEADERS, "retry-after": str(COME_BACK_SECONDS)}
         return self.status_of(problem), JSON_HEADERS
 
     def status_of(self, problem: Msg | None) -> int:
@@ -14049,7 +14052,6 @@ class Entrance:
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
 PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
-COME_BACK_SECONDS = 2  # until whom we turn away should try again: by then a balancer knows better
 PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 

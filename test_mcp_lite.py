@@ -32505,6 +32505,36 @@ class TestShares:
 
     LIST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
 
+    def test_a_modern_request_for_which_there_is_no_room_is_status_503(self):
+        """RFC 9110 §15.6.4. In a session it is the answer to a request: clients read no other."""
+        app = watched_app()
+
+        @app.middleware
+        async def full(ctx, call_next):
+            if ctx.method == "tools/list":
+                raise m.RPCError(m.TOO_BUSY, "full")
+            return await call_next(ctx)
+
+        async def go():
+            async with app.http(port=0) as server, Caller(server.url) as caller:
+                fields = {"mcp_protocol_version": STATELESS, "mcp_method": "tools/list"}
+                modern = await caller.post(stateless(1, "tools/list"), **fields)
+                await caller.open()
+                return modern, await caller.post(self.LIST)
+
+        (status, head, answer), legacy = run(go())
+        assert (status, head["retry-after"]) == (503, "2")
+        assert answer["error"] == {"code": 503, "message": "full"} and answer["id"] == 1
+        assert legacy[0] == 200 and legacy[2]["error"] == answer["error"]
+
+        async def ask():
+            async with app.http(port=0) as server, m.Client(server.url) as client:
+                with pytest.raises(m.RemoteError, match="full") as caught:
+                    [tool async for tool in client.tools()]
+                assert caught.value.code == m.TOO_BUSY
+
+        run(ask())
+
     def test_many_sessions_of_one_address_share_one_rate(self):
         """attack 35; production 26: the status says so, and when to come back."""
         app = watched_app(rate_limit=(3, 60))
