@@ -36,6 +36,19 @@ def end(process, seconds):
         return False
 
 
+def passes(title, check, *failures):
+    """Do a check, and say how it went; return whether it went well."""
+    print(f"== {title}", flush=True)
+    began = time.monotonic()
+    try:
+        check()
+    except (Failed, *failures) as exc:
+        print(exc, "   FAILED", sep="\n", flush=True)
+        return False
+    print(f"   {time.monotonic() - began:.1f} s", flush=True)
+    return True
+
+
 @contextlib.contextmanager
 def serving(command, port, statuses=None, **environ):
     """Run a server; yield its process when it listens.

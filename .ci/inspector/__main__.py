@@ -9,6 +9,7 @@ half looks at hostile.py, and asks for the page as somebody would who may not ha
 """
 
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -27,7 +28,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from processes import ROOT, STOP_SECONDS, Failed, end, free_port, serving
+from processes import ROOT, STOP_SECONDS, Failed, end, free_port, passes, serving
 
 HERE = pathlib.Path(__file__).resolve().parent
 EVERYTHING = ROOT / "examples/everything_server.py"
@@ -415,21 +416,17 @@ def status_of(where, method, path, headers):
 
 def main():
     """Check all; return an exit status."""
-    good = True
     with tempfile.TemporaryDirectory() as name, chromium(name) as driver:
-        folder = pathlib.Path(name)
-        for check in (everything, hostile, refused):
-            if ONLY and check.__name__ not in ONLY:
-                continue
-            print(f"== {check.__name__}", flush=True)
-            began = time.monotonic()
-            try:
-                check(Page(driver), folder)
-                print(f"   {time.monotonic() - began:.1f} s", flush=True)
-            except (Failed, WebDriverException) as exc:
-                good = False
-                print(exc, "   FAILED", sep="\n", flush=True)
-    return 0 if good else 1
+
+        def fresh(check):
+            check(Page(driver), pathlib.Path(name))
+
+        went = [
+            passes(check.__name__, functools.partial(fresh, check), WebDriverException)
+            for check in (everything, hostile, refused)
+            if not ONLY or check.__name__ in ONLY
+        ]
+    return 0 if all(went) else 1
 
 
 if __name__ == "__main__":
