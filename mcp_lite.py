@@ -18607,6 +18607,11 @@ def announce_to(near: Conversation, msg: Msg) -> None:
         near.outbox.put(msg, len(encode(msg)))
 
 
+def bound_to(ctx: Context) -> list[str]:
+    """Return what a call that waits is bound to: whose it is, and the request."""
+    return [ctx.owner, digest_of(ctx.method, ctx.params)]
+
+
 class Passage:
     """One request on its way to the far server and back."""
 
@@ -18624,7 +18629,7 @@ class Passage:
         self.news: asyncio.Future[Any] | None = None
         self.task: asyncio.Task[Any] | None = None
         #: what the requestState is bound to, and until when it is good
-        self.bound = [ctx.owner, digest_of(ctx.method, ctx.params)]
+        self.bound: list[str] = []
         self.until = 0.0
 
     async def ask(self, params: Msg) -> Msg:
@@ -18632,9 +18637,9 @@ class Passage:
         far, ctx = self.far, self.ctx
         far.passages[self] = None
         try:
-            call = PassedCall(
-                far, ctx.method, self.send, far.timeout, far.max_timeout, self.report
-            )
+            # How long an answer may take is for the near client to say.
+            patience = far.max_timeout
+            call = PassedCall(far, ctx.method, self.send, patience, patience, self.report)
             call.untouched = ctx.facts.rev.modern
             return await call.result(params)
         finally:
@@ -18660,6 +18665,7 @@ class Passage:
 
     def start(self, params: Msg) -> None:
         """Send the request in a task of its own, which outlives this round."""
+        self.bound = bound_to(self.ctx)
         self.task = self.far.tasks.spawn(self._outcome(params))
 
     async def _outcome(self, params: Msg) -> Msg | MCPError:
@@ -18789,8 +18795,7 @@ class FarEnd(Client):
     def __init__(
         self, forwarder: Forwarder, near: Conversation | None, key: Any, facts: Facts
     ) -> None:
-        patience: Any = {"timeout": LONGEST_REQUEST_SECONDS, "max_timeout": LONGEST_REQUEST_SECONDS}
-        super().__init__(forwarder.target, cache=False, **{**patience, **forwarder.options})
+        super().__init__(forwarder.target, cache=False, **forwarder.options)
         self.forwarder, self.key, self.loop = forwarder, key, asyncio.get_running_loop()
         #: the near client, if there is one that has a conversation of its own
         self.near = None if near is None or near.session.resumed else near
@@ -18924,8 +18929,8 @@ class FarEnd(Client):
 
     def take(self, ctx: Context, name: JSON) -> Passage:
         """Return the call that waits under a name, once; RPCError if none does."""
-        found, bound = self.held.get(str(name)), [ctx.owner, digest_of(ctx.method, ctx.params)]
-        if found is None or found[0].bound != bound:
+        found = self.held.get(str(name))
+        if found is None or found[0].bound != bound_to(ctx):
             problem = "no call waits under this name: it was used or has expired, or the server"
             problem += " was started again; call again from the beginning"
             if found is not None:
@@ -19102,8 +19107,10 @@ class Forwarder:
     """The way to a far server, for any number of near clients.
 
     The target and the options are those of a Client. Each near client has a connection of its own;
-    with `shared`, all have one, and then a legacy server cannot ask them anything. Over HTTP, a
-    connection ends after `idle_seconds` without a request; the next request opens another.
+    with `shared`, all have one, and then a legacy server cannot ask them anything. Clients that
+    keep no session are told apart by their principals, or else by their addresses, and by what they
+    say of themselves. Over HTTP, a connection ends after `idle_seconds` without a request; the next
+    request opens another.
     """
 
     #: the class of its connections, and what messages call the server there

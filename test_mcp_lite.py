@@ -19151,6 +19151,22 @@ class TestEveryPair:
 
         run(main())
 
+    @pytest.mark.parametrize("far", [V4, V5])
+    @pytest.mark.parametrize("near", [V4, V5])
+    def test_a_tool_that_becomes_a_task_has_its_result(self, near, far):
+        async def main():
+            app = far_server()
+
+            @app.tool(task=True)
+            async def slow(ctx: m.Context) -> str:
+                return (await ctx.elicit("Really?", str)).data
+
+            proxy = m.ProxyServer(app, revision=far)
+            async with m.Client(proxy, revision=near, elicit=lambda *a: "yes") as c:
+                assert await c.call("slow") == "yes"
+
+        run(main())
+
     @pytest.mark.parametrize("near, far", [(V4, V4), (V4, V5), (V5, V4), (V5, V5)])
     def test_cancelling_reaches_the_far_server(self, near, far):
         async def main():
@@ -19275,6 +19291,16 @@ class TestTheFarServerEnds:
                 for _ in range(2):
                     code, text = await raw.error("initialize", raw_hello())
                     assert code == -32603 and "no key" in text and "status 1" in text
+
+        run(main())
+
+    def test_a_server_that_is_silent_is_given_up_in_time(self):
+        async def main():
+            silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+            proxy = m.ProxyServer(silent, timeout=0.05)
+            async with raw_client(proxy) as raw:
+                _, text = await raw.error("initialize", raw_hello())
+                assert text.endswith("did not answer initialize within 0.05 seconds")
 
         run(main())
 
