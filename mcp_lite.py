@@ -19503,12 +19503,19 @@ class Names:
         return item
 
     def content(self, block: Any) -> Any:
-        """Return a content block as it is here: links and embedded resources have a URI."""
-        if not isinstance(block, dict):
-            return block
-        if block.get("type") == "resource" and "resource" in block:
+        """Return a content block as it is here: links and embedded resources have a URI.
+
+        >>> Names("a").content({"type": "resource_link", "uri": "x://b"})["uri"]
+        'a+x://b'
+        """
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "resource" and "resource" in block:
             return {**block, "resource": self.with_uri(block["resource"])}
-        return self.with_uri(block) if block.get("type") == "resource_link" else block
+        if kind == "resource_link" and not is_url(block.get("uri")):
+            return self.with_uri(block)
+        # spec: server/resources#reading-resources -- of a web page, "clients may fetch the resource
+        # directly from the web", and that needs its own address
+        return block
 
     def result(self, answer: Msg) -> Msg:
         """Return the result of a request as it is here.
@@ -19538,6 +19545,20 @@ class Names:
         """Return the parameters of an announcement as they are here."""
         return self.result(self.with_uri(params))
 
+    def arguments(self, value: JSON) -> JSON:
+        """Return arguments as they are there: a model gives a tool the URIs that it was shown.
+
+        >>> Names("a").arguments({"uris": ["a+x://b", "b+x://b", "a+ b"]})
+        {'uris': ['x://b', 'b+x://b', 'a+ b']}
+        """
+        if isinstance(value, dict):
+            return {key: self.arguments(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.arguments(item) for item in value]
+        inner = self.inner_uri(value) if isinstance(value, str) and self.prefix else None
+        is_uri = inner is not None and re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S*$", inner)
+        return inner if is_uri else value
+
     def params(self, params: Msg) -> Msg | None:
         """Return the parameters of a request as they are there; None if it is not for them."""
         params = dict(params)
@@ -19549,6 +19570,13 @@ class Names:
                 value = of(params[key])
                 return None if value is None else {**params, key: value}
         return None
+
+    def request(self, params: Msg) -> Msg:
+        """Return the parameters of a request for them, with its arguments, as they are there."""
+        inner = self.params(params) or params
+        if "arguments" in inner:
+            return {**inner, "arguments": self.arguments(inner["arguments"])}
+        return inner
 
 
 # Mounts.
@@ -19688,7 +19716,7 @@ class Mount(Forwarder):
 
     async def answer(self, ctx: Context) -> Msg:
         """Answer a request about something that it has."""
-        params = self.names.params(ctx.params) or {}
+        params = self.names.request(ctx.params)
         try:
             if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
                 return await self.subscribe(ctx, params["uri"])

@@ -19673,6 +19673,32 @@ class TestNamesUnderAPrefix:
         assert names.result(odd) == odd
         assert names.listed({"name": "x", "_meta": {"ui": 5}})["_meta"] == {"ui": 5}
 
+    def test_the_address_of_a_web_page_in_a_link_stays_so_that_it_can_be_fetched(self):
+        link = {"type": "resource_link", "uri": "https://example.com/a", "name": "a"}
+        assert m.Names("a").content(link) == link
+
+    def test_a_uri_that_a_model_was_shown_means_the_same_in_its_arguments(self):
+        async def main():
+            theirs = m.Server("far")
+
+            @theirs.tool
+            def echo(value: typing.Any) -> list:
+                return [value]
+
+            @theirs.prompt
+            def say(text: str) -> str:
+                return text
+
+            async with m.Client(mounting((theirs, "far"), (far_server(), "other"))) as c:
+                given = {"far+x://a": ["far+x://a", "ui://far+page", "see far+x://a", "far+", 7]}
+                said = await c.call("far__echo", {"value": given})
+                assert said == [{"far+x://a": ["x://a", "ui://page", "see far+x://a", "far+", 7]}]
+                assert await c.call("far__echo", {"value": "other+x://a"}) == ["other+x://a"]
+                prompt = await c.get_prompt("far__say", {"text": "far+x://a"})
+                assert prompt["messages"][0]["content"]["text"] == "x://a"
+
+        run(main())
+
     def test_a_task_is_renamed_with_its_result(self):
         link = {"type": "resource_link", "uri": "x://a", "name": "a"}
         done = m.Names("a").result({"taskId": "t", "result": {"content": [link]}})
