@@ -42,6 +42,7 @@ import random
 import re
 import select
 import shlex
+import shutil
 import signal
 import socket
 import stat
@@ -24024,6 +24025,86 @@ def access_lines(level=logging.INFO):
     finally:
         log.removeHandler(handler)
         log.setLevel(before)
+
+
+class TestProduction:
+    """examples/production: a page whose commands work, metrics and spans whose names are right."""
+
+    FOLDER = HERE / "examples" / "production"
+
+    def load(self):
+        spec = importlib.util.spec_from_file_location("metrics", self.FOLDER / "metrics.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+    def test_the_commands_of_the_page_do_what_it_says(self, tmp_path):
+        page = (self.FOLDER / "README.md").read_text("utf-8")
+        (block,) = re.findall(r"<!-- test: run -->\n```sh\n(.*?)```", page, re.S)
+        with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
+            ports = [str(each.getsockname()[1]) for each in (a, b)]
+        block = block.replace("8000", ports[0]).replace("9000", ports[1])
+        block = block.replace("python3", sys.executable).replace("access.log", f"{tmp_path}/log")
+        ran = subprocess.run(["bash", "-e", "-c", block], cwd=HERE, capture_output=True, timeout=60)
+        ready, answer, counted, logged = ran.stdout.decode().splitlines()
+        assert (ran.returncode, ready, answer) == (0, "ok", "3")
+        assert counted.startswith("mcp_server_operation_duration_seconds_count{") and counted.endswith(" 1")
+        assert json.loads(logged)["principal"] == "operator"
+        assert "a-long-secret" not in (tmp_path / "log").read_text()
+
+    def test_metrics_have_a_series_for_each_tool_that_there_is_and_one_for_all_others(self):
+        metrics = self.load().Metrics({"add": None})
+        for record in (record_of(ms=30), record_of(ms=300), record_of(target="x" * 99, outcome="error", code=-32602),
+                       record_of(method="made/up", target="", outcome="error", code=-32601),
+                       record_of(outcome="tool_error")):  # fmt: skip
+            metrics.observe(record)
+        lines = metrics.text().splitlines()
+        name, add = "mcp_server_operation_duration_seconds", 'mcp_method_name="tools/call",gen_ai_tool_name="add"'
+        assert lines[0] == f"# TYPE {name} histogram"
+        assert f'{name}_bucket{{{add},le="0.02"}} 0' in lines
+        assert f'{name}_bucket{{{add},le="0.05"}} 1' in lines
+        assert f'{name}_bucket{{{add},le="+Inf"}} 2' in lines
+        assert f"{name}_sum{{{add}}} 0.330000" in lines and f"{name}_count{{{add}}} 2" in lines
+        series = {line.split("{")[1].split("}")[0] for line in lines if "_count" in line}
+        assert series == {
+            add, f'{add},error_type="tool_error"', 'mcp_method_name="_other",error_type="-32601"',
+            'mcp_method_name="tools/call",gen_ai_tool_name="_other",error_type="-32602"',
+        }  # fmt: skip
+
+    def test_a_span_is_the_child_of_the_clients_span(self):
+        written = []
+        parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        spans = self.load().Spans(written.append, "shop")
+        app = plain_app()
+        app.observe(spans.observe)
+
+        async def main():
+            async with m.Client(app) as c:
+                await c.call_tool("add", {"a": 1}, meta={"traceparent": parent})
+
+        run(main())
+        sent = json.loads(written[-1])["resourceSpans"][0]
+        assert sent["resource"]["attributes"] == [
+            {"key": "service.name", "value": {"stringValue": "shop"}}
+        ]
+        (span,) = sent["scopeSpans"][0]["spans"]
+        assert (span["traceId"], span["parentSpanId"]) == (parent[3:35], parent[36:52])
+        assert (span["name"], span["kind"], span["status"]) == ("tools/call add", 2, {"code": 0})
+        assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])
+        attributes = {each["key"]: each["value"]["stringValue"] for each in span["attributes"]}
+        assert attributes == {
+            "mcp.method.name": "tools/call", "mcp.protocol.version": "2026-07-28",
+            "jsonrpc.request.id": "2", "network.transport": "pipe", "gen_ai.tool.name": "add",
+            "gen_ai.operation.name": "execute_tool",
+        }  # fmt: skip
+
+    def test_a_crowd_is_served_without_an_error(self):
+        command = [sys.executable, str(HERE / "examples" / "benchmarks" / "crowd.py"), "--seconds",
+                   "0.5", "--sessions", "40", "--streams", "10"]  # fmt: skip
+        ran = subprocess.run(command, capture_output=True, timeout=60)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert b"| calls, 200 a second | 100 |" in ran.stdout and b"| errors | 0 |" in ran.stdout
 
 
 class TestRecords:

@@ -10,10 +10,12 @@ import functools
 import os
 import pathlib
 import re
+import socket
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from processes import ROOT, free_port, passes, run, serving
+from processes import ROOT, Failed, free_port, passes, run, serving
 
 HERE = pathlib.Path(__file__).resolve().parent
 UVICORN = "uvicorn --log-level warning --timeout-graceful-shutdown 3 --port PORT"
@@ -23,6 +25,8 @@ SERVERS = {
     "hypercorn": "hypercorn --graceful-timeout 3 --bind 127.0.0.1:PORT",
     "granian": "granian --interface asgi --log-level warning --host 127.0.0.1 --port PORT",
 }
+#: What pass a signal on to the process of the application; hypercorn does not.
+SIGNALLED = [name for name in SERVERS if name != "hypercorn"]
 ENDED = {0, -15}  # uvicorn ends itself by the signal that it was sent
 
 
@@ -63,6 +67,27 @@ def checks(server):
     return said
 
 
+def draining(server):
+    """A client that listens does not keep the server from its end."""
+    if server not in SIGNALLED:
+        return ""
+    port, running = serve(server, "app:draining", HERE)
+    began = 0.0
+    with running as process, socket.create_connection(("127.0.0.1", port), 10) as client:
+        client.sendall(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
+        said = b""
+        while b"event: endpoint" not in said:
+            said += client.recv(4096)
+        began = time.monotonic()
+        process.terminate()
+        while client.recv(4096):
+            pass
+    took = time.monotonic() - began
+    if took > 2.5:  # before uvicorn's --timeout-graceful-shutdown, which is 3
+        raise Failed(f"it took {took:.1f} s to end")
+    return f"   a client that listens was let go, and the server ended, within {took:.1f} s"
+
+
 def main():
     """Check all; return an exit status."""
 
@@ -72,7 +97,7 @@ def main():
     went = [
         passes(f"{server}: {check.__name__}", functools.partial(show, check, server))
         for server in SERVERS
-        for check in (conformance, contract, checks)
+        for check in (conformance, contract, checks, draining)
     ]
     return 0 if all(went) else 1
 

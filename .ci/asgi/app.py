@@ -72,14 +72,8 @@ async def page(request):
     return PlainTextResponse("a page of the application around it")
 
 
-@contextlib.asynccontextmanager
-async def around(starlette):
-    """Starlette tells what it mounts nothing of its lifespan."""
-    yield
-    await app.asgi.close()
-
-
 mounted = Starlette(
     routes=[Route("/", page), Mount("/tools", app=app.asgi)],
-    lifespan=around,
+    lifespan=app.asgi.lifespan,
 )
+draining = app.asgi_with(signals=True, healthz=True)
