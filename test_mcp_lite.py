@@ -20451,6 +20451,14 @@ def wire(request):
 
 
 @pytest.fixture
+def stall(shop):
+    """Give a URL at which the shop is served by this process: that is faster than a child."""
+    served = m.load_app(shop).start_in_thread("http", port=0)
+    yield served.url
+    served.stop()
+
+
+@pytest.fixture
 def cli(capsys):
     """Give a function that runs a command line and returns (status, stdout, stderr)."""
 
@@ -20775,16 +20783,16 @@ class TestDetails:
             words = " ".join(lines).split()
             assert words == [*m.headline(tool).split(), *about.split()]
 
-    def test_one_item_is_told_with_a_line_to_type(self, cli, shop):
-        status, out, err = cli("tools", "add", "describe", shop)
+    def test_one_item_is_told_with_a_line_to_type(self, cli, stall):
+        status, out, err = cli("tools", "add", "describe", stall)
         assert out.startswith("add(a: integer, b: integer = 0) -> integer\n    Add two numbers.\n")
-        assert f"\ntry\n  {m.program()} call add a=1 {shop}\n" in out
-        assert f"\n  {m.program()} call describe tags=text {shop}\n" in out
-        status, out, err = cli("tools", "ad", shop)
-        assert (status, err) == (2, f"error: no tool 'ad'; did you mean add? Try: {m.program()} tools {shop}\n")
-        assert f"\n  {m.program()} prompt offer item=text {shop}\n" in cli("prompts", "offer", shop)[1]
-        assert f"\n  {m.program()} read shop://item/id {shop}\n" in cli("templates", "shop://item/{id}", shop)[1]
-        assert [it["name"] for it in json.loads(cli("tools", "--json", "add", shop)[1])["tools"]] == ["add"]
+        assert f"\ntry\n  {m.program()} call add a=1 {stall}\n" in out
+        assert f"\n  {m.program()} call describe tags=text {stall}\n" in out
+        status, out, err = cli("tools", "ad", stall)
+        assert (status, err) == (2, f"error: no tool 'ad'; did you mean add? Try: {m.program()} tools {stall}\n")
+        assert f"\n  {m.program()} prompt offer item=text {stall}\n" in cli("prompts", "offer", stall)[1]
+        assert f"\n  {m.program()} read shop://item/id {stall}\n" in cli("templates", "shop://item/{id}", stall)[1]
+        assert [it["name"] for it in json.loads(cli("tools", "--json", "add", stall)[1])["tools"]] == ["add"]
 
     def test_a_list_that_a_server_does_not_have_is_empty(self, cli):
         assert cli("prompts", "--", sys.executable, "-c", CLI_LIAR, "{}") == (0, "(none)\n", "")
@@ -21141,13 +21149,13 @@ class TestValuesFromWords:
 class TestVerbs:
     """Each verb, against a server in a process of its own."""
 
-    def test_tools_are_signatures(self, cli, shop):
-        status, out, err = cli("tools", shop)
+    def test_tools_are_signatures(self, cli, stall):
+        status, out, err = cli("tools", stall)
         assert (status, err) == (0, "")
         assert "add(a: integer, b: integer = 0) -> integer\n    Add two numbers.\n" in out
 
-    def test_info_shows_all_that_is_offered(self, cli, shop):
-        status, out, err = cli("info", shop)
+    def test_info_shows_all_that_is_offered(self, cli, stall):
+        status, out, err = cli("info", stall)
         assert out.startswith("shop 2.1, revision 2026-07-28 (modern)\n")
         assert "\nAsk nicely.\n" in out
         for part in (
@@ -21158,30 +21166,30 @@ class TestVerbs:
         ):
             assert part in out
 
-    def test_json_is_the_result_as_it_was_sent(self, cli, shop):
-        status, out, err = cli("info", "--json", shop)
+    def test_json_is_the_result_as_it_was_sent(self, cli, stall):
+        status, out, err = cli("info", "--json", stall)
         assert json.loads(out)["instructions"] == "Ask \x1b[31mnicely\x1b[0m."
         assert (json.loads(out)["revision"], json.loads(out)["era"]) == ("2026-07-28", "modern")
         assert "\x1b" not in out
-        status, out, err = cli("call", "--json", "add", "a=2", shop)
+        status, out, err = cli("call", "--json", "add", "a=2", stall)
         assert json.loads(out)["structuredContent"] == {"result": 2}
         assert err == ""
 
-    def test_call_converts_checks_and_prints(self, cli, shop):
-        status, out, err = cli("call", "add", "a=1", "b=2", shop)
+    def test_call_converts_checks_and_prints(self, cli, stall):
+        status, out, err = cli("call", "add", "a=1", "b=2", stall)
         assert (status, out) == (0, "3\n")
         assert err == ""
-        status, out, err = cli("call", "describe", "tags=x,y", "note=1", shop)
+        status, out, err = cli("call", "describe", "tags=x,y", "note=1", stall)
         assert out == "['x', 'y'] s 1\n"
 
-    def test_call_takes_all_arguments_as_json(self, cli, shop):
-        assert cli("call", "add", "--json", '{"a": 5, "b": 6}', shop)[:2] == (0, "11\n")
-        assert cli("call", "add", "--arguments", '{"a": 5}', shop)[:2] == (0, "5\n")
+    def test_call_takes_all_arguments_as_json(self, cli, stall):
+        assert cli("call", "add", "--json", '{"a": 5, "b": 6}', stall)[:2] == (0, "11\n")
+        assert cli("call", "add", "--arguments", '{"a": 5}', stall)[:2] == (0, "5\n")
 
-    def test_words_and_json_are_merged_and_nothing_is_given_twice(self, cli, shop):
-        assert cli("call", "add", "b=6", "--json", '{"a": 5}', shop)[:2] == (0, "11\n")
+    def test_words_and_json_are_merged_and_nothing_is_given_twice(self, cli, stall):
+        assert cli("call", "add", "b=6", "--json", '{"a": 5}', stall)[:2] == (0, "11\n")
         for words in (["a=1", "--json", '{"a": 5}'], ["a=1", "a=2"]):
-            status, out, err = cli("call", "add", *words, shop)
+            status, out, err = cli("call", "add", *words, stall)
             assert (status, out) == (2, "")
             assert "error: 'a' is given twice; several values are a=1,2 or --json" in err
 
@@ -21193,23 +21201,23 @@ class TestVerbs:
         ],
         ids=["broken", "NaN", "deep"],
     )  # fmt: skip
-    def test_json_that_is_none_is_a_wrong_command_line(self, cli, shop, text, problem):
-        status, out, err = cli("call", "add", "--json", text, shop)
+    def test_json_that_is_none_is_a_wrong_command_line(self, cli, stall, text, problem):
+        status, out, err = cli("call", "add", "--json", text, stall)
         assert (status, out) == (2, "")
         assert problem in err and "Traceback" not in err
 
-    def test_a_json_argument_must_be_an_object(self, cli, shop):
-        status, out, err = cli("call", "add", "--arguments", "[1]", shop)
+    def test_a_json_argument_must_be_an_object(self, cli, stall):
+        status, out, err = cli("call", "add", "--arguments", "[1]", stall)
         assert status == 2 and "it must be an object: {...}" in err
 
     @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "[" * 10_000])
-    def test_a_value_that_the_wire_cannot_carry_breaks_the_schema(self, cli, shop, value):
-        status, out, err = cli("call", "add", f"a={value}", shop)
+    def test_a_value_that_the_wire_cannot_carry_breaks_the_schema(self, cli, stall, value):
+        status, out, err = cli("call", "add", f"a={value}", stall)
         assert (status, out) == (2, "")
         assert "a: expected integer, got string" in err
 
-    def test_completion_as_json_is_the_result_as_it_was_sent(self, cli, shop):
-        status, out, err = cli("complete", "offer", "tone=l", "item=tea", "--json", shop)
+    def test_completion_as_json_is_the_result_as_it_was_sent(self, cli, stall):
+        status, out, err = cli("complete", "offer", "tone=l", "item=tea", "--json", stall)
         assert json.loads(out)["completion"]["values"] == ["loud", "low"]
 
     def test_text_in_a_pipe_is_as_it_was_sent(self, tmp_path):
@@ -21222,8 +21230,8 @@ class TestVerbs:
         said = shell("call", "odd", str(path), "--env", f"PYTHONPATH={HERE}", env=env)
         assert said.stdout.decode() == "a\x85b\u200e\x1b[31mc\n"
 
-    def test_progress_and_log_lines_go_to_stderr(self, cli, shop):
-        status, out, err = cli("call", "copy", shop)
+    def test_progress_and_log_lines_go_to_stderr(self, cli, stall):
+        status, out, err = cli("call", "copy", stall)
         assert out == "done\n"
         progress = [line for line in err.splitlines() if line.startswith("progress: ")]
         assert progress[0] == "progress: 1/20 copying"
@@ -21231,11 +21239,11 @@ class TestVerbs:
         assert 2 <= len(progress) <= 12
         assert "warning: disk is full\n" in err
 
-    def test_tool_that_fails_is_status_1(self, cli, shop):
-        status, out, err = cli("call", "fail", shop)
+    def test_tool_that_fails_is_status_1(self, cli, stall):
+        status, out, err = cli("call", "fail", stall)
         assert (status, out) == (1, "")
         assert err.endswith("error: out of stock\n")
-        status, out, err = cli("call", "fail", "--json", shop)
+        status, out, err = cli("call", "fail", "--json", stall)
         assert status == 1
         assert json.loads(out)["isError"] is True
 
@@ -21248,41 +21256,41 @@ class TestVerbs:
         assert cli("complete", "offer", "tone=l", "item=tea", url)[1] == "loud\nlow\n"
         assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", url)[1])
 
-    def test_completing_what_is_not_there_says_so(self, cli, shop):
-        status, out, err = cli("complete", "offer", "tone=x", shop)
+    def test_completing_what_is_not_there_says_so(self, cli, stall):
+        status, out, err = cli("complete", "offer", "tone=x", stall)
         assert (status, out, err) == (0, "\n", "(the server knows no value of tone that begins so)\n")
-        status, out, err = cli("complete", "offer", "ton=x", shop)
+        status, out, err = cli("complete", "offer", "ton=x", stall)
         assert status == 2 and "error: no argument of offer 'ton'; did you mean tone?" in err
-        status, out, err = cli("complete", "shop://item/{id}", "name=x", shop)
+        status, out, err = cli("complete", "shop://item/{id}", "name=x", stall)
         assert status == 2 and "there is: id." in err
-        status, out, err = cli("complete", "ofer", "tone=x", shop)
-        assert status == 2 and err.endswith(f"did you mean offer? Try: {m.program()} prompts {shop}\n")
+        status, out, err = cli("complete", "ofer", "tone=x", stall)
+        assert status == 2 and err.endswith(f"did you mean offer? Try: {m.program()} prompts {stall}\n")
 
-    def test_binary_resource_goes_into_a_pipe_as_it_is(self, shop):
-        assert shell("read", "shop://logo", shop).stdout == b"\x89PNG\r\n"
+    def test_binary_resource_goes_into_a_pipe_as_it_is(self, stall):
+        assert shell("read", "shop://logo", stall).stdout == b"\x89PNG\r\n"
 
-    def test_binary_content_goes_into_the_file_that_is_named(self, cli, shop, tmp_path):
+    def test_binary_content_goes_into_the_file_that_is_named(self, cli, stall, tmp_path):
         path = tmp_path / "logo.png"
-        assert cli("read", "shop://logo", "-o", str(path), shop) == (0, "", f"{path}: 6 bytes\n")
+        assert cli("read", "shop://logo", "-o", str(path), stall) == (0, "", f"{path}: 6 bytes\n")
         assert path.read_bytes() == b"\x89PNG\r\n"
-        status, out, err = cli("call", "pictures", f"--output={path}", shop)
+        status, out, err = cli("call", "pictures", f"--output={path}", stall)
         assert (status, out) == (0, "")
         assert err == f"{tmp_path / 'logo-2.png'}: 3 bytes\ntwo of them\n{path}: 4 bytes\n"
         assert path.read_bytes() == b"four" and (tmp_path / "logo-2.png").read_bytes() == b"two"
-        assert cli("call", "add", "a=1", "-o", str(path), shop)[:2] == (0, "")
+        assert cli("call", "add", "a=1", "-o", str(path), stall)[:2] == (0, "")
         assert path.read_bytes() == b"1\n"
-        status, out, err = cli("call", "add", "a=1", "-o", str(tmp_path), shop)
+        status, out, err = cli("call", "add", "a=1", "-o", str(tmp_path), stall)
         assert status == 3 and "error: cannot write the answer: " in err
-        status, out, err = cli("call", "pictures", shop)
+        status, out, err = cli("call", "pictures", stall)
         assert out == "[image image/png, 4 bytes]\ntwo of them\n[image image/png, 3 bytes]\n"
 
-    def test_questions_are_answered_by_options(self, cli, shop):
-        assert cli("call", "ask", "--answer", "value=42", shop)[:2] == (0, "accept 42\n")
-        assert cli("call", "visit", "--yes", shop)[:2] == (0, "accept\n")
+    def test_questions_are_answered_by_options(self, cli, stall):
+        assert cli("call", "ask", "--answer", "value=42", stall)[:2] == (0, "accept 42\n")
+        assert cli("call", "visit", "--yes", stall)[:2] == (0, "accept\n")
 
-    def test_server_that_asks_nobody_is_declined(self, cli, shop, monkeypatch):
+    def test_server_that_asks_nobody_is_declined(self, cli, stall, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.StringIO("42\n"))
-        status, out, err = cli("call", "ask", shop)
+        status, out, err = cli("call", "ask", stall)
         assert (status, out) == (0, "decline None\n")
         assert "The server asks: How many?" in err
 
@@ -21299,31 +21307,28 @@ class TestVerbs:
 
     @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-    def test_person_at_a_terminal_is_asked(self, url, era):
+    def test_person_at_a_terminal_is_asked(self, cli, stall, era, monkeypatch):
         ours, theirs = os.openpty()
 
         def answer(tool, typed):
             os.write(ours, typed)
-            command = [*COMMAND, "call", tool, "--revision", era, url]
-            return subprocess.run(command, stdin=theirs, timeout=30, capture_output=True, text=True)
+            return cli("call", tool, "--revision", era, stall)
 
-        try:
-            done = answer("ask", b"many\n42\n")  # the first is no integer: asked again
-            assert (done.returncode, done.stdout) == (0, "accept 42\n")
-            assert done.stderr.count("  integer > ") == 2
-            assert "  'many' is not a whole number\n" in done.stderr
-            done = answer("think", b"because\n")
-            assert done.stdout == "because\n"
-            assert "user: why?\n" in done.stderr
-            done = answer("think_twice", b"because\n")
-            assert "user: look:\nuser: [image image/png, 4 bytes]\n" in done.stderr
+        with open(theirs) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            status, out, err = answer("ask", b"many\n42\n")  # the first is no integer: asked again
+            assert (status, out) == (0, "accept 42\n")
+            assert err.count("  integer > ") == 2
+            assert "  'many' is not a whole number\n" in err
+            status, out, err = answer("think", b"because\n")
+            assert out == "because\n" and "user: why?\n" in err
+            status, out, err = answer("think_twice", b"because\n")
+            assert "user: look:\nuser: [image image/png, 4 bytes]\n" in err
             for typed, action in ((b"yes\n", "accept"), (b"no\n", "decline"), (b"\4", "decline")):
-                done = answer("visit", typed)
-                assert done.stdout == f"{action}\n"
-                assert "https://example.com/pay" in done.stderr
-        finally:
-            os.close(ours)
-            os.close(theirs)
+                status, out, err = answer("visit", typed)
+                assert out == f"{action}\n"
+                assert "https://example.com/pay" in err
+        os.close(ours)
 
     @pytest.mark.parametrize(
         "era, opening", [("2025-11-25", "initialize"), ("2026-07-28", "server/discover")]
@@ -21359,8 +21364,8 @@ class TestVerbs:
         )  # fmt: skip
         assert out == f"{folder} red 2025-03-26 ['{os.path.basename(folder)}']\n"
 
-    def test_log_level_is_asked_for(self, cli, shop):
-        assert "disk" not in cli("call", "copy", "--log", "error", shop)[2]
+    def test_log_level_is_asked_for(self, cli, stall):
+        assert "disk" not in cli("call", "copy", "--log", "error", stall)[2]
 
 
 class TestWires:
@@ -21433,12 +21438,14 @@ class TestTargets:
             (["tools", "--bogus", "SHOP"], "--bogus"),
             (["serve", "nothing.py"], "no such Python file"),
             (["serve", "--", "SHOP"], "as in: mcp_lite serve"),
-            (["serve", "--http", "here", "SHOP"], "it takes PORT, or HOST:PORT"),
+            (["serve", "--http", "here", "FILE"], "it takes PORT, or HOST:PORT"),
             (["tools", "http://127.0.0.1:port/mcp"], "port"),
         ],
     )
-    def test_wrong_command_line_is_status_2_and_says_what_is_right(self, cli, shop, argv, problem):
-        status, out, err = cli(*[shop if word == "SHOP" else word for word in argv])
+    def test_wrong_command_line_is_status_2_and_says_what_is_right(
+        self, cli, shop, stall, argv, problem
+    ):
+        status, out, err = cli(*[{"SHOP": stall, "FILE": shop}.get(word, word) for word in argv])
         assert (status, out) == (2, "")
         assert problem in err
 
@@ -21462,8 +21469,8 @@ class TestTargets:
             (["read", "shop://none", "SHOP"], "Resource not found"),
         ],
     )
-    def test_connection_and_protocol_failures_are_status_3(self, cli, shop, argv, problem):
-        status, out, err = cli(*[shop if word == "SHOP" else word for word in argv])
+    def test_connection_and_protocol_failures_are_status_3(self, cli, stall, argv, problem):
+        status, out, err = cli(*[stall if word == "SHOP" else word for word in argv])
         assert (status, out) == (3, "")
         assert problem in err.splitlines()[-1]
 
@@ -21582,13 +21589,13 @@ class TestCommandLineOptions:
         with pytest.raises(ValueError, match="nested deeper|not JSON"):
             m.json_argument("-")
 
-    def test_the_longest_time_is_hard(self, cli, shop):
+    def test_the_longest_time_is_hard(self, cli, stall):
         """--timeout is renewed by progress; --max-time is not."""
-        status, out, err = cli("call", "copy_slowly", "--timeout", "20", "--max-time", "1.5", shop)
+        status, out, err = cli("call", "copy_slowly", "--timeout", "20", "--max-time", "0.5", stall)
         assert (status, out) == (3, "")
         assert err.splitlines()[-1] == (
-            "error: not done within 1.5 seconds (--max-time). "
-            f"Try: {m.program()} call copy_slowly --max-time 15 {shop}"
+            "error: not done within 0.5 seconds (--max-time). "
+            f"Try: {m.program()} call copy_slowly --max-time 5 {stall}"
         )
 
 
@@ -21605,11 +21612,11 @@ class TestShell:
 
         return obey
 
-    def test_lines_from_a_pipe_share_one_session(self, script, shop):
+    def test_lines_from_a_pipe_share_one_session(self, script, stall):
         status, out, err = script(
             "tools add", "", "# a comment", "call add a=1 b=2  # three", "read shop://item/7",
             "call copy", "call add --json '{\"a\": 5}'", "call ask --answer value=42", "ping --json",
-            "exit", "call fail", target=shop,
+            "exit", "call fail", target=stall,
         )  # fmt: skip
         assert status == 0
         assert out.startswith("add(a: integer, b: integer = 0) -> integer\n")
@@ -21618,11 +21625,11 @@ class TestShell:
         assert '"seconds"' in out
         assert "progress: 20/20 copying\n" in err and "Traceback" not in err
 
-    def test_mistakes_are_told_and_the_shell_goes_on(self, script, shop):
+    def test_mistakes_are_told_and_the_shell_goes_on(self, script, stall):
         status, out, err = script(
             "cal add", "call ad", "call add", "call", "call add --cwd x", "call add --bogus", "call 'x",
             "call wait --max-time 0.2", "subscribe", "trace loud", "login x", "call add a=1", "call fail",
-            target=shop,
+            target=stall,
         )  # fmt: skip
         assert (status, out) == (1, "1\n"), "the status is that of the last line"
         told = [line for line in err.splitlines() if line.startswith("error:")]
@@ -21645,8 +21652,8 @@ class TestShell:
         status, out, err = script("tools", target="http://127.0.0.1:1/mcp")
         assert status == 3 and "error: cannot reach http://127.0.0.1:1/mcp" in err
 
-    def test_help_and_trace_are_words_of_its_own(self, script, shop):
-        status, out, err = script("help", "trace", "call add a=1", "trace off", "ping", target=shop)
+    def test_help_and_trace_are_words_of_its_own(self, script, stall):
+        status, out, err = script("help", "trace", "call add a=1", "trace off", "ping", target=stall)
         assert re.search(r"\n  call NAME \[KEY=VALUE ...\] +Call a tool\.\n", out) and "\n  exit  " in out
         assert "client --> tools/call add #" in err and "ping" not in err
 
@@ -21721,7 +21728,7 @@ class TestShell:
         self.with_shell(shop, work)
 
     @posix
-    def test_at_a_terminal_lines_are_edited_and_announcements_do_not_tear_them(self, shop, tmp_path):
+    def test_at_a_terminal_lines_are_edited_and_announcements_do_not_tear_them(self, stall, tmp_path):
         pytest.importorskip("readline")
         path = tmp_path / "news.py"
         path.write_text(
