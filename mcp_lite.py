@@ -23289,6 +23289,8 @@ VERBS["shell"] = Verb(
 WATCH_SECONDS = 0.5  # between two looks at the files
 LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
 MAX_WATCHED_FILES = 2000  # of a folder: more are no project, but a home
+#: Set for a process whose standard input ends with the process that started it.
+SUPERVISED = "MCP_LITE_SUPERVISED"
 RUN_IS_NOT_CALLED = (
     '%s: its run() is not called, for it is served already; put it under '
     '`if __name__ == "__main__":`'
@@ -23481,15 +23483,18 @@ async def reload_http(args: Any) -> None:
     words = [word for name in ("http", "uds", "hosts", "origins", "tls")
              for word in words_of(name, given[name])]  # fmt: skip
     command = [*own_command(), "serve", args.target, *words]
-    env, stop = {**os.environ, **without_none(**{TOKEN_VARIABLE: args.token})}, asyncio.Event()
+    env: Msg = {**os.environ, **without_none(**{TOKEN_VARIABLE: args.token, SUPERVISED: "1"})}
+    stop = asyncio.Event()
     await until_signalled(run_in_turn(command, env, folder_of(args.target), stop), stop.set)
 
 
 async def run_in_turn(command: list[str], env: Msg, folder: str, stop: asyncio.Event) -> None:
     """Run a command again and again, in a new process after each change of a folder."""
+    from subprocess import PIPE
+
     following = changes(folder)
     while not stop.is_set():
-        process = await asyncio.create_subprocess_exec(*command, env=env)
+        process = await asyncio.create_subprocess_exec(*command, env=env, stdin=PIPE)
         change = asyncio.ensure_future(following.__anext__())
         ended = asyncio.ensure_future(stop.wait())
         try:
@@ -23535,8 +23540,21 @@ async def end_process(process: Any) -> None:
         await process.wait()
 
 
+def end_with_input() -> None:
+    """End this process, as SIGTERM would, when its standard input ends."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(None, wait, "mcp_lite supervisor", daemon=True).start()
+
+
 def serve(args: Any) -> None:
     """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
+    if os.environ.pop(SUPERVISED, None):
+        end_with_input()
     args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
     if not args.reload:
         serve_as_asked(load_app(args.target), args)

@@ -23544,6 +23544,20 @@ class TestReload:
             server.terminate()
             assert server.wait(20) == 0
 
+    @posix
+    def test_over_http_no_process_outlives_the_one_that_was_killed(self, tmp_path):
+        path = tmp_path / "changing.py"
+        self.write(path, "one")
+        command = [*COMMAND, "serve", "--reload", str(path), "--http", "0"]
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        with server, contextlib.ExitStack() as stack:
+            stack.callback(server.kill)
+            url = re.search(r"serves (http\S+)", server.stderr.readline())[1]
+            server.kill()
+            server.stderr.read()  # ends when the last one has gone that could write there
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", m.parse_url(url).port))
+
     def test_a_file_that_is_not_there_is_not_waited_for(self, cli, tmp_path):
         for more in ([], ["--http", "0"]):
             status, out, err = cli("serve", "--reload", str(tmp_path / "none.py"), *more)
