@@ -22916,7 +22916,7 @@ def proxy(args: Any) -> None:
     elif args.shared:
         raise UsageError("--shared is for --http: one client is alone", "proxy", "--help")
     options = target_options(far)
-    if not is_url(args.target):
+    if not (isinstance(args.target, Mapping) or is_url(args.target)):
         options.update(PROXY_PATIENCE)
     try:
         app = ProxyServer(args.target, shared=args.shared, revision=args.revision, **options)
