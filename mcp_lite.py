@@ -7185,7 +7185,8 @@ class Watch:
         more = [_named(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
         return Record(
             self.time, exchange.method[:MAX_NAME_CHARS], target_of(exchange.params), outcome, code,
-            took, size or 0, principal_name(caller), self.conversation.label, exchange.req_id,
+            took, size or 0, principal_name(caller), self.conversation.label,
+            _named(exchange.req_id) or exchange.req_id,
             "/".join(filter(None, about)), "modern" if modern else "legacy",
             facts.rev.name if facts is not None else "", caller.address, caller.scheme,
             traceparent if traced else "", more[0] if traced else "", more[1],
@@ -12049,6 +12050,7 @@ def encode_comment(text: str = "") -> bytes:
 #           sessions.
 # Not here. Sockets, sessions and streams: sections 36 and 38.
 
+MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
@@ -12202,7 +12204,7 @@ class Proxies:
 
     def _client(self, address: str, hops: list[str]) -> str:
         """Return the first address from the right that is no trusted proxy."""
-        for hop in reversed(hops):
+        for hop in reversed(hops[-MAX_HOPS:]):
             parsed = parse_address(hop)
             if parsed is None:  # "unknown", or a name that a proxy made up: RFC 7239 §6
                 break

@@ -9837,6 +9837,12 @@ class TestTrustedProxies:
         found = m.Proxies(["10.0.0.1"]).origin("10.0.0.1", "http", headers)
         assert (found.scheme, found.host) == (scheme, host)
 
+    def test_no_more_hops_are_read_than_there_may_be_proxies(self):
+        proxies = m.Proxies("10.0.0.0/8")
+        for hops, address in ((m.MAX_HOPS - 1, "192.0.2.1"), (m.MAX_HOPS, "10.0.0.8")):
+            headers = {"x-forwarded-for": ", ".join(["192.0.2.1"] + ["10.0.0.8"] * hops)}
+            assert proxies.origin("10.0.0.1", "http", headers).address == address
+
     def test_a_stranger_is_not_believed(self):
         headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https",
                    "x-forwarded-host": "localhost", "forwarded": "for=127.0.0.1"}  # fmt: skip
@@ -24306,11 +24312,15 @@ class TestRecords:
             async with raw_client(app) as raw:
                 await raw.ask("x" * 201, {"name": "y" * 201, "_meta": {"baggage": "z" * 8193}})
                 await raw.ask("tools/call", {"name": ["a"]})
+                await raw.say({"jsonrpc": "2.0", "id": "i" * 201, "method": "ping"})
+                await raw.hear()
 
         run(main())
         assert [(len(r.method), len(r.target), len(r.baggage)) for r in records] == [
             (m.MAX_NAME_CHARS, m.MAX_NAME_CHARS, m.MAX_BAGGAGE_CHARS), (len("tools/call"), 0, 0),
+            (len("ping"), 0, 0),
         ]  # fmt: skip
+        assert len(records[2].request_id) == m.MAX_NAME_CHARS
 
     def test_an_observer_that_fails_harms_nobody_and_is_named(self, caplog):
         app, records = plain_app(), []
