@@ -17444,7 +17444,8 @@ class Fetcher:
         """
         for text in urls:
             url = oauth_url(text, what)
-            status, _, doc = await self.fetch("GET", url, {})
+            # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
+            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST.name})
             if status == 200:
                 return str(url), doc
             if not 400 <= status < 500:
@@ -18109,6 +18110,7 @@ MAX_CACHED_TOKENS = 10_000  # that were found right; about 1 KiB each
 CACHE_SECONDS = 60.0  # for which a token is right without a second look, even if it is revoked
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
+RETRY_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
 ANY_SERVER = "(any server)"  # the audience of tokens that are for no server in particular
 NO_SCOPES: frozenset[str] = frozenset()
 RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
@@ -18187,6 +18189,9 @@ class KeySet:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
         now = time.monotonic()
         old = now - self.fetched > KEYS_SECONDS
+        busy = self.work is not None and not self.work.done()
+        if self.keys is None and not busy and now - self.tried < RETRY_SECONDS:
+            raise not_now(AuthError(f"there were no keys of {self.issuer} a moment ago"))
         if self.keys is None or ((old or anew) and now - self.tried > REFETCH_SECONDS):
             loop = asyncio.get_running_loop()
             if self.work is None or self.work.done() or self.work.get_loop() is not loop:

@@ -16606,6 +16606,7 @@ class TestFetching:
         answers = {"/1": (404, b"x"), "/2": (405, b""), "/3": (200, b'{"a": 3}'), "/4": (503, b"")}
 
         async def handle(request, response):
+            assert request.headers["mcp-protocol-version"] == "2026-07-28"
             status, body = answers[request.path]
             await response.send(status, {}, body)
 
@@ -18115,7 +18116,7 @@ class TestVerifiers:
         with_issuer(work)
         assert "stay as they were" in caplog.text
 
-    def test_without_any_keys_the_answer_is_503_and_not_401(self):
+    def test_without_any_keys_the_answer_is_503_and_not_401(self, monkeypatch):
         async def work(issuer):
             issuer.status = 500
             verify = issuer.verifier()
@@ -18123,7 +18124,12 @@ class TestVerifiers:
                 await verify(issuer.token())
             assert caught.value.http_status == 503
             assert caught.value.headers == {"retry-after": "10"}
-            issuer.status = 200
+            issuer.status, asked = 200, len(issuer.fetches)
+            for _ in range(5):
+                with pytest.raises(m.ProtocolError):
+                    await verify(issuer.token())
+            assert len(issuer.fetches) == asked, "who is down is not asked with each token"
+            monkeypatch.setattr(m, "RETRY_SECONDS", 0.0)  # as if the time had passed
             assert await verify(issuer.token()), "it is asked again when it is back"
 
         with_issuer(work)
