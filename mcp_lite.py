@@ -6322,6 +6322,20 @@ MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
 
 
+def scope_list(scopes: str | Iterable[str]) -> list[str]:
+    """Return scopes one by one, in whatever form they are given; ValueError for what is none.
+
+    >>> scope_list("a b"), scope_list(["a b", "c"])
+    (['a', 'b'], ['a', 'b', 'c'])
+    """
+    words = (scopes if isinstance(scopes, str) else " ".join(scopes)).split()
+    for word in words:
+        if not SCOPE.fullmatch(word):
+            raise ValueError(f"{word!r} is no scope: those are of ASCII, without quotes")
+    return words
+
+
+
 def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     """Return arguments as the model probably meant them; to be called when they are not valid.
 
@@ -6466,9 +6480,7 @@ class Tool(Entry):
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: str | Sequence[str] = (), **fields: Any,
     ) -> None:
-        self.scopes = (scopes,) if isinstance(scopes, str) else tuple(scopes)
-        if not all(map(SCOPE.fullmatch, self.scopes)):
-            raise ValueError(f"scopes={scopes!r}: each is one word, without quotes")
+        self.scopes = tuple(scope_list(scopes))
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         fields = wire_fields("tool", fields, TOOL_FIELDS)
@@ -17817,7 +17829,7 @@ class OAuth:
     def __init__(
         self, *, client_id: str | None = None, client_secret: str | None = None,
         issuer: str | None = None, client_metadata_url: str | None = None,
-        client_name: str = "mcp_lite", scopes: Sequence[str] | None = None,
+        client_name: str = "mcp_lite", scopes: str | Iterable[str] | None = None,
         resource: str | None = FROM_METADATA, redirect_uri: str | None = None, port: int = 0,
         store: TokenStore | None = None, open_browser: Callable[[str], Any] = open_browser,
         ask_for_redirect: Callable[[str], Any] | None = None,
@@ -17827,7 +17839,8 @@ class OAuth:
     ) -> None:  # fmt: skip
         self.client_id, self.client_secret, self.issuer = client_id, client_secret, issuer
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
-        self.scopes, self.resource = scopes, resource
+        self.scopes = None if scopes is None else scope_list(scopes)
+        self.resource = resource
         self.redirect_uri, self.port = redirect_uri, port
         self.store = store or (FileStore() if self.person else TokenStore())
         self.open_browser, self.ask_for_redirect = open_browser, ask_for_redirect
@@ -18328,7 +18341,8 @@ class Guard(Entrance):
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
-        resource_url: str | None = None, scopes: Sequence[str] = (), offered: Sequence[str] = (),
+        resource_url: str | None = None, scopes: str | Iterable[str] = (),
+        offered: str | Iterable[str] = (),
         expand: Callable[[frozenset[str]], Iterable[str]] | None = None,
         documentation: str | None = None, key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
@@ -18337,12 +18351,12 @@ class Guard(Entrance):
             oauth_url(resource_url, "resource_url")
         for issuer in issuers:
             server_metadata_urls(issuer)  # which refuses what cannot be one
-        for scope in (*scopes, *offered):
-            # spec: basic/authorization/index#refresh-tokens -- it is no business of a resource
-            if not SCOPE.fullmatch(scope) or scope == "offline_access":
-                raise ValueError(f"{scope!r} is no scope of a server")
+        self.scopes, self.offered = scope_list(scopes), scope_list(offered)
+        # spec: basic/authorization/index#refresh-tokens -- it is no business of a resource
+        if "offline_access" in (*self.scopes, *self.offered):
+            raise ValueError("offline_access is no scope of a server")
         self.url, self.judge_token, self.issuers = resource_url or "", verify, list(issuers)
-        self.scopes, self.offered, self.expand = list(scopes), list(offered), expand
+        self.expand = expand
         self.documentation = documentation
         #: by the hash of a header: until when its token needs no judge, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
