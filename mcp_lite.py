@@ -21303,10 +21303,13 @@ def auth_of(args: Any, target: str, headers: Mapping[str, str]) -> Any:
         return None
     person = bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
     browser: Any = {"open_browser": lambda url: None} if args.no_browser else {}
-    return OAuth(
-        client_id=args.client_id, scopes=args.scope or None, port=args.port, **browser,
-        interactive=person or args.verb in ("login", "proxy") or given == "oauth",
-    )  # fmt: skip
+    try:
+        return OAuth(
+            client_id=args.client_id, scopes=args.scope or None, port=args.port, **browser,
+            interactive=person or args.verb in ("login", "proxy") or given == "oauth",
+        )  # fmt: skip
+    except ValueError as exc:
+        raise UsageError(f"--scope: {exc}") from None
 
 
 def log_out(args: Any) -> None:
