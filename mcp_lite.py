@@ -17068,7 +17068,7 @@ def dpop_proof(
 ###############################################################################
 # 46. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 3, 7, 9, 32, 34, 36, 42, 44 and 45.
+# Uses sections 1 to 4, 7, 9, 32, 34, 36, 42, 44 and 45.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
@@ -17486,7 +17486,7 @@ def _veiled(value: JSON) -> JSON:
 ###############################################################################
 # 47. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 27, 32, 34 and 43 to 46.
+# Uses sections 1, 2, 7, 19, 27, 32, 34 and 43 to 46.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
