@@ -22988,6 +22988,11 @@ NAMED = {"call": "tools", "prompt": "prompts", "read": "resources", "subscribe":
          "unsubscribe": "resources", "complete": "prompts", **{name: name for name in LISTS}}
 
 
+def end_by_signal(number: int, frame: Any) -> None:
+    """End the shell in good order, its server with it."""
+    raise SystemExit(128 + number)
+
+
 class Shell:
     """One session with a server, and many command lines about it.
 
@@ -23017,7 +23022,10 @@ class Shell:
         ready.wait()
         try:
             name = self.wait(self.greet())
-            if sys.stdin is not None and sys.stdin.isatty():
+            with contextlib.suppress(ValueError):  # in another thread there are no signals
+                for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+                    signal.signal(number, end_by_signal)
+            if sys.stdin is not None and sys.stdin.isatty() and Screen(sys.stdout).terminal:
                 self.edit()
             status = self.obey_lines(f"{cut(name, MOST_LEFT_COLUMNS)}> ")
             return status if self.editor is None else 0
@@ -23082,7 +23090,7 @@ class Shell:
         except MCPError as exc:
             if isinstance(exc, UsageError) and args is None:
                 args = types.SimpleNamespace(program="", typed="", verb="help", max_time=None)
-            return tell(exc, args or self.args, "--json" in text.split())
+            return tell(exc, args or self.args, bool(getattr(args, "json", None)))
 
     def parse(self, words: Sequence[str]) -> Any:
         """Return the arguments of a line; without a verb, if it was about the help."""
@@ -23096,8 +23104,7 @@ class Shell:
             raise UsageError(f"{verb} does not take {name} in here", verb, "--help")
         if not fits(others, row):
             raise UsageError(f"as in: {verb} {row.form}".rstrip(), verb, "--help")
-        values = {row.name: row.default for row in OPTIONS if row.name in SHELL_OPTIONS} | given
-        settings = {name[2:].replace("-", "_"): value for name, value in values.items()}
+        settings = {name[2:].replace("-", "_"): value for name, value in given.items()}
         settings.update(verb=verb, words=others)
         return types.SimpleNamespace(**{**vars(self.args), **settings})
 

@@ -21683,6 +21683,29 @@ class TestShell:
         assert (status, out) == (0, "alive\nalive\n")
         assert "exited with status 7" in err
 
+    @posix
+    def test_a_signal_ends_it_and_the_server_that_ignores_the_end_of_its_input(self, tmp_path):
+        path = tmp_path / "deaf.py"
+        path.write_text(
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport mcp_lite, os, signal, threading\n"
+            "app = mcp_lite.Server('deaf')\n@app.tool\ndef pid() -> int:\n    return os.getpid()\n"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "threading.Thread(target=app.run, daemon=True).start()\nwhile True:\n    signal.pause()\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, m.__file__, "shell", str(path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        with process:
+            process.stdin.write(b"call pid\n")
+            process.stdin.flush()
+            pid = int(process.stdout.readline())
+            process.terminate()
+            out, err = process.communicate(timeout=20)
+        assert (process.returncode, err) == (128 + signal.SIGTERM, b"")
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
     def with_shell(self, shop, work):
         """Run `work(shell, app)` with a shell about a server in this process."""
         app = m.load_app(shop)
