@@ -128,8 +128,8 @@ class Sharing:
         """Run tests in a process of their own, and tell what becomes of them."""
         plugins = config.pluginmanager
         reporter = plugins.unregister(name="terminalreporter")
-        mute = types.SimpleNamespace(_tw=reporter._tw)  # pytest asks it for the colours of a diff
-        plugins.register(mute, "terminalreporter")
+        mute = type("Mute", (), {"_tw": reporter._tw})  # pytest asks it for the colours of a diff
+        plugins.register(mute(), "terminalreporter")
         capture = plugins.getplugin("capturemanager")
         capture.stop_global_capturing()  # into files that the others have open too
         capture.start_global_capturing()
