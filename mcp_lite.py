@@ -18799,8 +18799,7 @@ class FarNews(Announcements):
 
     def lose(self, reason: MCPError | None) -> None:
         """End the subscriptions of near clients: they subscribe again, and so connect anew."""
-        for feed in list(self.far.feeds):
-            feed.end()
+        self.far.end_feeds()
         super().lose(None)
 
 
@@ -19088,6 +19087,11 @@ class FarEnd(Client):
                 tell(announced)
 
         return await Subscription(self, wanted, pass_on, True).open()
+
+    def end_feeds(self) -> None:
+        """End the subscriptions of near clients, when the connection is lost."""
+        for feed in list(self.feeds):
+            feed.end()
 
     def catch_up(self) -> None:
         """Announce that everything may have changed, after a gap."""
@@ -19425,7 +19429,7 @@ class ProxyServer(Server):
 ###############################################################################
 # 52. Mounting
 ###############################################################################
-# Uses sections 1 to 4, 7, 8, 16, 22 to 24, 27 to 30, 43 and 49 to 51.
+# Uses sections 1 to 4, 6 to 8, 16, 22 to 24, 27 to 30, 43 and 49 to 51.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
@@ -19626,6 +19630,8 @@ class MountedEnd(FarEnd):
         super().__init__(*given)
         self.lists: dict[str, list[Msg]] = {}
         self.listing = asyncio.Lock()  # each list is asked for once, by whoever comes first
+        #: settled when the connection is lost
+        self.gone: asyncio.Future[None] = self.loop.create_future()
         for field, (method, _) in FILTERS.items():
             if field.endswith("ListChanged"):
                 self.on(method)(lambda params: self.forget_lists())
@@ -19634,6 +19640,10 @@ class MountedEnd(FarEnd):
         """Forget what was listed: it may have changed."""
         super().forget_lists()
         self.lists = {}
+
+    def end_feeds(self) -> None:
+        """Hear that the connection is lost: subscriptions go on with what else they hear."""
+        _settle(self.gone, None, None)
 
     async def items(self, method: str) -> list[Msg]:
         """Return the whole of a list; nothing if there is no such list."""
@@ -19661,6 +19671,8 @@ class Mount(Forwarder):
         self.label += f" (mounted as {prefix!r})" if prefix else ""
         #: by connection, as of key_of(): clients whose lists are without it, until they ask again
         self.missed: dict[Any, float] = {}
+        #: who waits for a connection to open
+        self.openings: set[asyncio.Future[None]] = set()
 
     def announcement(self, msg: Msg) -> Msg | None:
         """Return an announcement with the URI, or the id of a task, as it is here."""
@@ -19676,6 +19688,12 @@ class Mount(Forwarder):
             if not answer["_meta"]:
                 del answer["_meta"]
         return answer
+
+    def learn(self, far: FarEnd) -> None:
+        """Hear that a connection is open."""
+        for opening in self.openings:
+            if opening.get_loop() is far.loop:
+                _settle(opening, None, None)
 
     def leave(self, near: Conversation) -> None:
         """Hear that a near client has gone."""
@@ -19756,24 +19774,44 @@ class Mount(Forwarder):
                 logger.warning("%s was not told of the log level: %s", self.label, exc)
 
     async def watch(self, ctx: Context, feed: Feed, ready: asyncio.Future[None]) -> None:
-        """Let a modern client hear what it listens to; `ready` when that has begun, or failed."""
-        asked, wanted = ctx.params["notifications"], {}
-        try:
-            far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
-            for field, (_, capability) in FILTERS.items():
-                given = asked.get(field)
-                if isinstance(given, list):
-                    of = self.names.inner if field == "taskIds" else self.names.inner_uri
-                    given = [name for name in map(of, given) if name is not None]
-                if given and declares(far.server_capabilities, capability):
-                    wanted[field] = given
-            async with far.watching(feed, wanted):
+        """Let a modern client hear what it listens to; `ready` when that has begun, or failed.
+
+        It is connected once. When that was lost, whoever needs it next connects again.
+        """
+        who, loop = (ctx.conversation, ctx.facts, ctx.exchange.caller), ctx.conversation.loop
+        with contextlib.suppress(RPCError):  # of which the log has been told
+            await self.reach(*who)
+        while True:
+            opening = loop.create_future()
+            self.openings.add(opening)
+            try:
+                far = self.far_ends.get(self.key_of(*who))
+                if isinstance(far, MountedEnd) and far.state is READY and not far.ended:
+                    await self._watch(far, ctx, feed, ready)
                 _settle(ready, None, None)
-                await asyncio.get_running_loop().create_future()
+                await opening
+            finally:
+                self.openings.discard(opening)
+
+    async def _watch(self, far: MountedEnd, ctx: Context, feed: Feed, ready: Any) -> None:
+        """Let a modern client hear what it listens to, until the connection is lost."""
+        asked, wanted = ctx.params["notifications"], {}
+        for field, (_, capability) in FILTERS.items():
+            given = asked.get(field)
+            if isinstance(given, list):
+                of = self.names.inner if field == "taskIds" else self.names.inner_uri
+                given = [name for name in map(of, given) if name is not None]
+            if given and declares(far.server_capabilities, capability):
+                wanted[field] = given
+        try:
+            async with far.watching(feed, wanted):
+                changes = [notification(method) for method, _ in LIST_CHANGES]
+                for msg in changes if ready.done() else ():  # it was away
+                    feed.put(msg, len(encode(msg)))
+                _settle(ready, None, None)
+                await asyncio.shield(far.gone)
         except MCPError as exc:
-            logger.warning("nothing will be heard of %s: %s", self.label, exc)
-        finally:
-            _settle(ready, None, None)
+            logger.warning("nothing is heard of %s for now: %s", self.label, exc)
 
 
 LIST_CHANGES = [row for field, row in FILTERS.items() if field.endswith("ListChanged")]
@@ -20027,7 +20065,10 @@ def prefix_for(name: str) -> str:
     return text[:MAX_PREFIX_CHARS].rstrip("-")
 
 
-def configured(target: Mapping[str, Any], *, stderr: Any = None, auth: Any = None) -> Any:
+def configured(
+    target: Mapping[str, Any], *, stderr: Any = None, exit_seconds: float = EXIT_SECONDS,
+    auth: Any = None,
+) -> Any:  # fmt: skip
     """Return the Transport to the one server in a configuration, or a Server that mounts several.
 
     `auth` may be a function of the URL and the headers.
@@ -20038,7 +20079,7 @@ def configured(target: Mapping[str, Any], *, stderr: Any = None, auth: Any = Non
         if is_url(where):
             options["auth"] = auth(where, options.get("headers", {})) if callable(auth) else auth
         else:
-            options["stderr"] = stderr
+            options.update(stderr=stderr, exit_seconds=exit_seconds)
         found[name] = where, options
     if len(found) == 1:
         ((where, options),) = found.values()

@@ -20062,6 +20062,37 @@ class TestComingAndGoing:
 
         run(main(), seconds=40)  # which sees that no child is left
 
+    @pytest.mark.parametrize("far", [V4, V5])
+    def test_its_death_does_not_end_what_a_listener_hears_of_the_others(self, far, tmp_path):
+        path = tmp_path / "mortal.py"
+        path.write_text(
+            f"import os, sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite\n"
+            "app = mcp_lite.Server('mortal')\n"
+            "@app.tool\ndef die() -> int:\n    os._exit(7)\n"
+            "@app.tool\ndef change() -> int:\n    app.resource_updated('x://a')\n    return 1\n"
+            "@app.resource('x://a')\ndef a() -> str: ...\n"
+            "app.run()\n"
+        )
+
+        async def main():
+            app = mounting((str(path), "m", {"revision": far}))
+            async with m.Client(app, revision=V5) as c:
+                subscription = await c.listen(prompts=True, tools=True, uris=["m+x://a"])
+                with pytest.raises(m.RemoteError, match="exited with status 7"):
+                    await c.call("m__die")
+                app.prompts_changed()
+                heard = [(await subscription.__anext__())["method"]]
+                await c.call("m__change")  # which starts it again
+                while "notifications/tools/list_changed" not in heard:
+                    heard.append((await subscription.__anext__())["method"])
+                assert heard[0] == "notifications/prompts/list_changed"
+                await c.call("m__change")
+                while heard[-1] != "notifications/resources/updated":
+                    heard.append((await subscription.__anext__())["method"])
+                await subscription.close()
+
+        run(main(), seconds=40)
+
     def test_lists_do_not_try_a_dead_server_again_and_again_but_a_call_does(self, tmp_path, caplog):
         path = tmp_path / "late.py"
 
