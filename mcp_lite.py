@@ -22678,6 +22678,8 @@ class Checkup:
             if isinstance(self.c.transport, HTTPTransport):
                 await self.knock(self.c.transport)
                 await self.knock_unknown(self.c.transport)
+        except AuthError:
+            raise
         except ConnectionClosed as exc:
             self.find("death", place, exc)
         except MCPError as exc:
@@ -23435,7 +23437,7 @@ def python_files(folder: str) -> dict[str, tuple[int, int]]:
     """
     paths: list[str] = []
     for where, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] not in "._"
+        folders[:] = [name for name in folders if name[0] != "." and name != "__pycache__"
                       and not os.path.exists(os.path.join(where, name, "pyvenv.cfg"))]  # fmt: skip
         paths += [os.path.join(where, name) for name in files if name.endswith(".py")]
         if len(paths) > MAX_WATCHED_FILES:

@@ -23634,12 +23634,12 @@ class TestReload:
             assert status == 2 and "none.py: no such Python file" in err
 
     def test_only_python_files_of_the_project_are_watched(self, tmp_path, monkeypatch):
-        for name in ("a.py", "sub/b.py", ".git/c.py", "__pycache__/d.py", "venv/e.py", "f.txt"):
+        for name in ("a.py", "_sub/b.py", ".git/c.py", "__pycache__/d.py", "venv/e.py", "f.txt"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("")
         (tmp_path / "venv" / "pyvenv.cfg").write_text("")
         found = [os.path.relpath(path, tmp_path) for path in m.python_files(str(tmp_path))]
-        assert sorted(found) == ["a.py", os.path.join("sub", "b.py")]
+        assert sorted(found) == [os.path.join("_sub", "b.py"), "a.py"]
         for most in (2, 1):
             monkeypatch.setattr(m, "MAX_WATCHED_FILES", most)
             assert len(m.python_files(str(tmp_path))) == most
