@@ -20344,7 +20344,9 @@ def headline(item: Msg) -> str:
 def heading(item: Msg, screen: Screen) -> list[str]:
     """Return the headline of an item as lines, its name in bold."""
     name = one_line(item.get("uri") or item.get("uriTemplate") or item["name"])
-    first, *later = screen.wrap(headline(item), 0, 8)
+    # A type stays beside its name, and a default beside its type: NBSP is no place to wrap at.
+    bound = headline(item).replace(": ", ":\xa0").replace(" = ", "\xa0=\xa0")
+    first, *later = [line.replace("\xa0", " ") for line in screen.wrap(bound, 0, 8)]
     if first.startswith(name):
         first = screen.paint(screen.BOLD, name) + first[len(name) :]
     return [first, *later]
