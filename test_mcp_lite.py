@@ -22370,6 +22370,166 @@ class TestExamples:
         run(main())
 
 
+class TestNotes:
+    """examples/notes: a server that people run."""
+
+    FILE = HERE / "examples" / "notes" / "notes.py"
+
+    @pytest.fixture(params=["FTS5", "LIKE"])
+    def notes(self, request, tmp_path, monkeypatch):
+        """The module, with a database and a folder of its own."""
+        monkeypatch.setenv("NOTES_DB", str(tmp_path / "notes.db"))
+        monkeypatch.setenv("NOTES_FOLDER", str(tmp_path / "folder"))
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        spec = importlib.util.spec_from_file_location("notes", self.FILE)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "notes", module)
+        spec.loader.exec_module(module)
+        if request.param == "LIKE":
+            module.WORDS = module.WORDS.replace("fts5", "an_extension_that_is_absent")
+        return module
+
+    @staticmethod
+    def titles(found):
+        return [note["title"] for note in found]
+
+    def test_a_word_finds_the_notes_that_have_it_or_begin_so(self, notes):
+        async def main():
+            async with m.Client(notes.app) as c:
+                await c.call("add", {"title": "Garden", "text": "Ask Ann about the_tulips: 100%"})
+                await c.call("add", {"title": "Shop", "text": "milk\r\nbread", "topic": "home"})
+                for words, found in {
+                    "the_tul": ["Garden"], "ANN gard": ["Garden"],
+                    "milk ann": [], "": ["Shop", "Garden"], "100%": ["Garden"], '"': ["Shop", "Garden"],
+                    "a' OR 1 --": [], "NEAR(": [],
+                }.items():  # fmt: skip
+                    assert self.titles(await c.call("search", {"words": words})) == found, words
+                assert len(await c.call("search", {"words": "", "limit": 1})) == 1
+                edited = await c.call("edit", {"id": 1, "text": "roses"})
+                assert (edited["title"], edited["text"]) == ("Garden", "roses")
+                assert await c.call("search", {"words": "the_tulips"}) == []
+                assert self.titles(await c.call("search", {"words": "rose"})) == ["Garden"]
+                assert await c.read("note://2") == "# Shop\n\nmilk\nbread\n"
+                assert await c.read("notes://index") == "note://1 general: Garden\nnote://2 home: Shop"
+
+        run(main())
+
+    def test_errors_say_what_to_do(self, notes):
+        async def main():
+            async with m.Client(notes.app) as c:
+                with pytest.raises(m.ToolError, match="there is no note 7: `search` finds"):
+                    await c.call("edit", {"id": 7, "title": "x"})
+                with pytest.raises(m.RemoteError, match="there is no note 7"):
+                    await c.read("note://7")
+                with pytest.raises(m.RemoteError, match="nothing is noted on 'work'"):
+                    await c.get_prompt("digest", {"topic": "work"})
+                for wrong in ({"topic": "../up"}, {"title": ""}, {"text": "x" * 1_000_001}):
+                    with pytest.raises(m.ToolError, match=next(iter(wrong))):
+                        await c.call("add", {"title": "x", "text": "x", **wrong})
+                await c.call("add", {"title": "x", "text": "y"})
+                with pytest.raises(m.ToolError, match="a person must agree"):
+                    await c.call("delete", {"id": 1})
+
+        run(main())
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    def test_a_note_is_deleted_when_a_person_agrees(self, notes, revision):
+        answers, asked = ["decline", "accept"], []
+
+        def elicit(message, schema):
+            asked.append(message)
+            return {} if answers.pop(0) == "accept" else None
+
+        async def main():
+            async with m.Client(notes.app, elicit=elicit, revision=revision) as c:
+                await c.call("add", {"title": "Shop", "text": "milk"})
+                assert "still there" in await c.call("delete", {"id": 1})
+                assert await c.call("delete", {"id": 1}) == "Note 1 is deleted."
+                assert await c.call("search", {"words": "milk"}) == []
+
+        run(main())
+        assert asked == ["Delete note 1, 'Shop'?"] * 2
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    def test_who_subscribed_hears_of_a_change(self, notes, revision):
+        heard = []
+
+        async def main():
+            async with m.Client(notes.app, revision=revision) as c:
+                await c.call("add", {"title": "Shop", "text": "milk"})
+                await c.subscribe("note://1", heard.append)
+                await c.call("add", {"title": "Other", "text": ""})
+                await c.call("edit", {"id": 1, "text": "bread"})
+                await eventually(lambda: heard)
+
+        run(main())
+        assert [each["uri"] for each in heard] == ["note://1"]
+
+    def test_an_export_is_imported_once_and_its_folders_are_topics(self, notes, tmp_path):
+        steps, folder = [], tmp_path / "folder"
+
+        async def main():
+            async with m.Client(notes.app, progress=lambda *step: steps.append(step)) as c:
+                await c.call("add", {"title": "Shop", "text": "\nmilk", "topic": "home"})
+                assert await c.call("export_notes") == f"1 notes are in {folder}."
+                assert (folder / "home" / "1.md").read_text() == "# Shop\n\nmilk\n"
+                (folder / "plain.md").write_text("no title")
+                (tmp_path / "outside.md").write_text("secret")
+                with contextlib.suppress(OSError, NotImplementedError):
+                    (folder / "link.md").symlink_to(tmp_path / "outside.md")
+                assert await c.call("import_notes") == "1 of 2 files were new."
+                assert await c.call("import_notes") == "0 of 2 files were new."
+                assert await c.complete("digest", "topic", "g") == ["general"]
+                prompt = await c.get_prompt("digest", {"topic": "general"})
+                texts = [msg["content"]["resource"]["text"] for msg in prompt["messages"][1:]]
+                assert texts == ["# plain\n\nno title\n"]
+
+        run(main())
+        assert steps[:2] == [(1, 1, "Shop"), (1, 2, "1.md")] and (2, 2, "plain.md") in steps
+
+    def test_an_import_that_is_cancelled_ends_and_keeps_what_it_has(self, notes, tmp_path):
+        (tmp_path / "folder").mkdir()
+        for number in range(20):
+            (tmp_path / "folder" / f"{number}.md").write_text("text")
+        began, go_on = threading.Event(), threading.Event()
+        change = notes.Notes.change
+
+        def slow(self, *args):
+            began.set()
+            assert go_on.wait(10)
+            return change(self, *args)
+
+        notes.Notes.change = slow
+
+        async def main():
+            async with m.Client(notes.app, revision="2025-11-25") as c:
+                job = asyncio.ensure_future(c.call("import_notes"))
+                await eventually(began.is_set)
+                job.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await job
+                await c.ping()  # now the server has heard of it
+                go_on.set()
+
+        run(main())
+        with contextlib.closing(notes.sqlite3.connect(str(notes.DATABASE))) as database:
+            assert database.execute("SELECT count(*) FROM notes").fetchall() == [(1,)]
+
+    def test_what_is_noted_outlives_the_server(self, notes):
+        async def main():
+            async with m.Client(notes.app) as c:
+                await c.call("add", {"title": "Shop", "text": "milk"})
+            async with m.Client(notes.app) as c:
+                assert self.titles(await c.call("search", {"words": "milk"})) == ["Shop"]
+
+        run(main())
+
+    def test_check_finds_nothing(self, cli, tmp_path):
+        env = ["--env", f"NOTES_DB={tmp_path / 'notes.db'}", "--env", f"NOTES_FOLDER={tmp_path}"]
+        status, out, err = cli("check", "--strict", "--call", *env, str(self.FILE))
+        assert (status, re.findall("[1-9][0-9]* (?:error|warning)", out)) == (0, [])
+
+
 class TestReadme:
     """What README.md prints is true."""
 
