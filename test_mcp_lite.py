@@ -22535,21 +22535,56 @@ class TestReadme:
 
     TEXT = (HERE / "README.md").read_text("utf-8") if (HERE / "README.md").exists() else ""
 
-    def test_python_blocks_run_as_printed(self, tmp_path):
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """A folder with mcp_lite.py and the README's programs, as printed."""
         (tmp_path / "mcp_lite.py").write_bytes(pathlib.Path(m.__file__).read_bytes())
         blocks = re.findall(r"<!-- ci: python (\S+) -->\n```python\n(.*?)```", self.TEXT, re.DOTALL)
-        assert [name for name, _ in blocks] == ["server.py", "client.py"]
+        names = ["server.py", "client.py", "cheat.py", "cheat_client.py"]
+        assert [name for name, _ in blocks] == names
         for name, text in blocks:
             (tmp_path / name).write_text(text, "utf-8")
+        return tmp_path
+
+    @pytest.mark.parametrize("name, said", [
+        ("client.py", ["3"]),
+        ("cheat_client.py", [
+            "['order', 'crunch', 'picture', 'raw'] True",
+            "1 2 cooking",
+            "{'id': 1, 'size': 'L'}",
+            'size: expected "S" or "L", got "XXL"',
+            "there is no order 10 (-32603)",
+        ]),
+    ])  # fmt: skip
+    def test_python_blocks_run_as_printed(self, folder, name, said):
         env = {**os.environ, "PYTHONASYNCIODEBUG": ""}  # it warns of a machine that is slow
         done = subprocess.run(
-            [sys.executable, "client.py"], cwd=tmp_path, env=env, timeout=30, capture_output=True,
-            text=True,
+            [sys.executable, "-W", "error", name], cwd=folder, env=env, timeout=30,
+            capture_output=True, text=True,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         lines = done.stdout.splitlines()
-        assert lines[:3] == ["add - Add two numbers.", "deploy - Deploy, if a person agrees.", "3"]
-        assert lines[-3:] == ["10 10 copying", "done", "Nothing is noted under milk."]
+        assert [line for line in said if line not in lines] == []
+
+    # Public names that only other sections use; a user has no need of them.
+    INNER = {
+        m.Server: "converse count_request declare find_resource lifespan_open list_changed serve_on tell "
+                  "capabilities",
+        m.Context: "ask_by_hand asking cache check_question flush holds_back input_required rounds "
+                   "say_soon used_rounds ways_to_ask",
+        m.Client: "declare handshake send_request",
+    }  # fmt: skip
+
+    def test_the_cheat_sheet_has_every_public_name(self):
+        """In code, that is; a word of the prose is no mention."""
+        sheet = self.TEXT.partition("\n## Cheat sheet\n")[2].partition("\n## ")[0]
+        code = " ".join(re.findall(r"```python\n(?s:.*?)```|`[^`\n]+`", sheet))
+        shown = {*re.findall(r"\w+", code)}
+        assert [name for name in m.__all__ if name not in shown] == []
+        for cls, inner in self.INNER.items():
+            public = {name for name in dir(cls) if not name.startswith("_")}
+            assert public - shown - {*inner.split()} == set(), cls
+            assert {*inner.split()} <= public, cls
 
     def test_every_verb_and_option_is_mentioned(self, cli):
         for verb in m.VERBS:
