@@ -13922,6 +13922,7 @@ class Door(NamedTuple):
     serve: Callable[..., Awaitable[None]] | None  #: None: the path does not have the method
     cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
     guarded: bool  #: whether a token is needed
+    headers: Mapping[str, str]  #: those that a handler sees
 
 
 class SessionTable(OrderedDict[str, KeptSession]):
@@ -14151,18 +14152,15 @@ class Endpoint:
         try:
             if self.proxies is not None:
                 request = self.unwrap(request, self.proxies)
-            headers, door = request.headers, self.door(request)
+            door = self.door(request)
             who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
             response.headers = door.cors
             if door.serve is None:
                 await self._other(request, response)
                 return
-            if who is not ANYBODY:
-                # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
-                # whom a handler may call
-                headers = dict(headers)
-                headers.pop("authorization", None)
-            caller = Caller(headers, who.principal, who.owner, request.address, request.scheme)
+            caller = Caller(
+                door.headers, who.principal, who.owner, request.address, request.scheme
+            )
             await door.serve(request, response, caller)
         except ProtocolError as exc:
             self.note_refusal(request, exc)
@@ -14211,7 +14209,14 @@ class Endpoint:
                 raise
             # Who only asks what there is, is not asked.
             closed = self.entrance.closed and (method, where) not in self.public
-            request.notes[self] = found = Door(serve, cors, closed and serve is not None)
+            if closed and serve is not None:
+                # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
+                # whom a handler may call
+                bare = {name: headers[name] for name in headers if name != "authorization"}
+                found = Door(serve, cors, True, types.MappingProxyType(bare))
+            else:
+                found = Door(serve, cors, False, headers)
+            request.notes[self] = found
         return found
 
     async def identify(self, request: HTTPRequest) -> Identity:
