@@ -63,6 +63,9 @@ import weakref
 HERE = pathlib.Path(__file__).resolve().parent
 # Processes that we start would take half a second each to compile what they may not keep.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# In asyncio's debug mode they would tell on stderr of whatever takes 0.1 s: on a busy machine, of
+# everything. Here, run() sees to debug mode.
+os.environ.pop("PYTHONASYNCIODEBUG", None)
 
 
 class Sharing:
