@@ -1235,7 +1235,9 @@ def fit_message(message: Msg, rev: Revision) -> Msg:
     """
     content = message.get("content")
     blocks = content if isinstance(content, list) else [content]
-    blocks = [fit_content(block, rev) for block in blocks if isinstance(block, dict)]
+    if not all(isinstance(block, dict) for block in blocks):
+        return message  # for its reader to refuse
+    blocks = [fit_content(block, rev) for block in blocks]
     if len(blocks) != 1 and not rev.rich_sampling:
         blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
     content = blocks[0] if len(blocks) == 1 else blocks
@@ -7433,8 +7435,7 @@ class Conversation:
             self.session.advance(msg["method"])
             if self.outbox is not None:
                 self.outbox.release()
-            if self.readiness is not None:
-                _settle(self.readiness, None, None)
+            self._look_if_ready()
         if self.server.mounts is not None:
             self.server.mounts.hear(self, msg)
         listener = self.server.listeners.get(msg["method"])
@@ -7448,9 +7449,10 @@ class Conversation:
             farewell()
 
     async def until_ready(self) -> None:
-        """Wait until a legacy client has ended its handshake."""
-        if self.session.state is not READY:
-            self.readiness = self.readiness or self.loop.create_future()
+        """Wait until a legacy client has ended its handshake, and hears what it did not ask for."""
+        while self.session.state is not READY or self.outbox is None:
+            if self.readiness is None or self.readiness.done():
+                self.readiness = self.loop.create_future()
             await asyncio.shield(self.readiness)
 
     def end_feeds(self) -> int:
@@ -7482,6 +7484,11 @@ class Conversation:
         wake = functools.partial(self.call_on_loop, self._deliver)
         too_slow = functools.partial(self.call_on_loop, self._let_go, let_go)
         self.outbox = Outbox(send, wake, too_slow, held=self.session.state is not READY)
+        self._look_if_ready()
+
+    def _look_if_ready(self) -> None:
+        if self.readiness is not None:
+            _settle(self.readiness, None, None)
 
     def _deliver(self) -> None:
         if self.outbox is not None:
@@ -18824,6 +18831,7 @@ class FarEnd(Client):
         self.forwarder, self.key, self.loop = forwarder, key, asyncio.get_running_loop()
         #: the near client, if there is one that has a conversation of its own
         self.near = None if near is None or near.session.resumed else near
+        self.near_is_modern = facts.rev.modern
         self.alone = near is not None  # whether it serves one near client
         self.near_capabilities = facts.client_capabilities if self.alone else {}
         self.info = facts.client_info if self.alone and facts.client_info else self.info
@@ -18990,11 +18998,14 @@ class FarEnd(Client):
     async def near_context(self) -> Context:
         """Return a way to ask the near client what belongs to no request; RPCError for none."""
         near = self.near
-        if near is None or near.session.resumed or not near.session.client_capabilities:
+        if near is None or self.near_is_modern:
             raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
-        await asyncio.wait_for(near.until_ready(), ASK_SECONDS)
-        if near.outbox is None:
-            raise RPCError(INTERNAL_ERROR, "the client hears nothing outside of its requests")
+        try:
+            await asyncio.wait_for(near.until_ready(), PROBE_SECONDS)
+        except asyncio.TimeoutError:
+            problem = "the client hears nothing outside of its requests"
+            raise RPCError(INTERNAL_ERROR, problem) from None
+        assert near.outbox is not None
         nothing = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
         return Context(near, nothing, near.session.facts())
 

@@ -18814,6 +18814,10 @@ class TestCutting:
         fitted = {"role": "assistant", "content": {"type": "text", "text": "a"}, "model": "m"}
         assert m.fit_answer("sampling/createMessage", answer, m.REVISIONS[V1]) == fitted
 
+    @pytest.mark.parametrize("answer", [{}, {"content": 5}, {"content": ["a"]}])
+    def test_an_answer_that_is_none_passes_as_it_is(self, answer):
+        assert m.fit_answer("sampling/createMessage", answer, m.REVISIONS[V1]) == answer
+
     def test_an_error_keeps_its_data(self):
         exc = m.refusal_of(m.RemoteError(7, "no", {"a": 1}), m.REVISIONS[V5])
         assert (exc.code, exc.message, exc.data) == (7, "no", {"a": 1})
@@ -19080,9 +19084,13 @@ class TestRoundsOfALegacyServer:
 class TestEveryPair:
     """A near client sees the far server, whatever the revisions of the two."""
 
+    @pytest.mark.parametrize("near, far", [(V1, V2), (V3, V4), (V4, V5), (V5, V4), (V5, V5)])
+    def test_everything_passes_over_http_on_both_sides(self, near, far):
+        self.test_everything_passes(near, far, http=True)
+
     @pytest.mark.parametrize("far", m.REVISIONS)
     @pytest.mark.parametrize("near", m.REVISIONS)
-    def test_everything_passes(self, near, far):
+    def test_everything_passes(self, near, far, http=False):
         forms = min(near, far) >= V3  # the first with elicitation, structure and messages
         heard, said = [], []
 
@@ -19096,8 +19104,15 @@ class TestEveryPair:
                 "progress": note, "on_tools_changed": lambda: note("tools"),
                 "on_resource_updated": lambda params: note(params["uri"]),
             }  # fmt: skip
-            proxy = m.ProxyServer(far_server(), revision=far)
-            async with m.Client(proxy, revision=near, cache=False, **callbacks) as c:
+            async with contextlib.AsyncExitStack() as stack:
+                target = far_server()
+                if http:
+                    target = (await stack.enter_async_context(target.http(port=0))).url
+                target = m.ProxyServer(target, revision=far)
+                if http:
+                    target = (await stack.enter_async_context(target.http(port=0))).url
+                c = m.Client(target, revision=near, cache=False, **callbacks)
+                await stack.enter_async_context(c)
                 assert c.server_info == {"name": "far", "version": "3"}
                 assert c.instructions == "Be kind."
                 said.append(await c.call("add", {"a": 1, "b": 2}))
@@ -19219,6 +19234,35 @@ class TestEveryPair:
 
         run(main(V4))
         run(main(V5))
+
+    @pytest.mark.parametrize("http", [False, True], ids=["memory", "http"])
+    @pytest.mark.parametrize("near", [V1, V4, V5])
+    def test_what_is_asked_outside_of_calls_reaches_a_client_that_can_hear_it(self, near, http):
+        """Many servers ask for the roots as soon as the handshake is over."""
+        app, outcome = far_server(), []
+
+        @app.on("notifications/initialized")
+        async def begin(params, ctx: m.Context):
+            try:
+                outcome.append(await ctx.roots())
+            except m.RemoteError as exc:
+                outcome.append(str(exc))
+
+        async def main():
+            proxy = m.ProxyServer(app, revision=V4)
+            async with contextlib.AsyncExitStack() as stack:
+                target = proxy
+                if http:
+                    target = (await stack.enter_async_context(proxy.http(port=0))).url
+                c = m.Client(target, revision=near, roots=["file:///a"])
+                await stack.enter_async_context(c)
+                await eventually(lambda: outcome)
+
+        run(main())
+        if near == V5:
+            assert outcome == ["no request of the client is running: it is not asked (-32603)"]
+        else:
+            assert outcome == [[{"uri": "file:///a"}]]
 
     def test_the_log_level_reaches_the_far_server(self):
         async def main(near, far):
