@@ -1234,7 +1234,7 @@ def fit_message(message: Msg, rev: Revision) -> Msg:
     {'type': 'text', 'text': 'a\\nb'}
     """
     content = message.get("content")
-    blocks = content if isinstance(content, list) else [content]
+    blocks: list[Any] = content if isinstance(content, list) else [content]
     if not all(isinstance(block, dict) for block in blocks):
         return message  # for its reader to refuse
     blocks = [fit_content(block, rev) for block in blocks]
