@@ -108,66 +108,69 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     19  Registrations
     20  Lifespans
     21  Records
-    22  Server
-    23  Handlers
-    24  Tasks, the extension
+    22  Conversations
+    23  Server
+    24  Handlers
+    25  Tasks, the extension
     Part IV   stdio
-    25  Lines and pipes
-    26  Standard streams
+    26  Lines and pipes
+    27  Standard streams
     Part V    A client
-    27  Questions and announcements
-    28  One request
-    29  Client
-    30  Child processes
+    28  Questions and announcements
+    29  One request
+    30  Client
+    31  Child processes
     Part VI   HTTP
-    31  HTTP/1.1, heads and values
-    32  HTTP/1.1, messages
-    33  Server-sent events
-    34  HTTP rules
-    35  Mirrored headers
-    36  Connections
-    37  Listeners
-    38  Streams and sessions
-    39  Entrances
-    40  The endpoint
-    41  Engines
-    42  HTTP client
-    43  Streamable HTTP, the client's end
+    32  HTTP/1.1, heads and values
+    33  HTTP/1.1, messages
+    34  Server-sent events
+    35  HTTP rules
+    36  Mirrored headers
+    37  Connections
+    38  Listeners
+    39  Streams and sessions
+    40  Entrances
+    41  The endpoint
+    42  Engines
+    43  HTTP client
+    44  Streamable HTTP, the client's end
     Part VII  Authorization
-    44  OAuth rules
-    45  Keys and tokens
-    46  Keeping, listening, fetching
-    47  Logging in
-    48  Guarding a server
+    45  OAuth rules
+    46  Keys and tokens
+    47  Keeping, listening, fetching
+    48  Logging in
+    49  Ways to a token
+    50  Guarding a server
     Part VIII Forwarding
-    49  Cutting to measure
-    50  The far end
-    51  Forwarding
-    52  Mounting
+    51  Cutting to measure
+    52  The far end
+    53  Forwarding
+    54  Mounting
+    55  Configurations
     Part IX   The command line
-    53  Showing
-    54  The trace
-    55  The person
-    56  Verbs
-    57  Applications
-    58  Options
-    59  Rules for servers
-    60  Checks
-    61  A proxy
-    62  Shell
-    63  Serving a file
-    64  Main
+    56  Showing
+    57  The trace
+    58  The person
+    59  Verbs
+    60  Applications
+    61  Options
+    62  Rules for servers
+    63  Checks
+    64  A proxy
+    65  Shell
+    66  Serving a file
+    67  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
-    [25] A StreamReader brings bytes from a pipe, LineDecoder cuts them into lines.
+    [26] A StreamReader brings bytes from a pipe, LineDecoder cuts them into lines.
     [10] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
     [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
     [10] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
     [22] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
     [22] A Context (18) is made: it holds the facts of the session, or of the request itself.
-    [23] HANDLERS leads, through the author's middlewares, to call_tool().
+    [24] HANDLERS leads, through the author's middlewares, to call_tool().
     [19] Tool.bind() validates (12); Signature.call_args() (14) turns JSON into Python values.
     [19] Entry.call() runs the function, on the loop or in a thread (7).
     [18] What it reports meanwhile goes out by `send`: progress, logs, questions.
@@ -199,7 +202,7 @@ state machines, of a request and of a session. Sections 8 to 10 put them on a ch
 two programs talk. Then read section 17 for the one idea that is not obvious: how a call that asks
 is run again.
 
-To add a method: one row in 4, one function in 22. A limit stands at the head of the section that
+To add a method: one row in 4, one function in 24. A limit stands at the head of the section that
 enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
 """
 
@@ -326,7 +329,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. The peer never sees a traceback, nor the text of an exception not raised for it.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 34 has the table.
+# Not here. HTTP status codes of errors: section 35 has the table.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -1652,8 +1655,8 @@ class HeldMessages:
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
 # Plan.     Facts; SESSION and Session; admit(), which says whether a method may be called; the
 #           metadata of a modern request.
-# Not here. HTTP's headers and session ids: sections 34 and 38. How a client finds out which era a
-#           server speaks: section 28.
+# Not here. HTTP's headers and session ids: sections 35 and 39. How a client finds out which era a
+#           server speaks: section 29.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -2318,7 +2321,7 @@ class LoopWatch:
 #           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
 #              twice is said once. A reader who is too slow is let go.
 # Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
-# Not here. Pipes: section 25. HTTP: sections 38 and 43. What is done with a message: section 10.
+# Not here. Pipes: section 26. HTTP: sections 39 and 44. What is done with a message: section 10.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -2449,7 +2452,7 @@ class Transport:
     #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 10)
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
     #: whom to tell that announcements may have been missed, and whether the session is gone as
-    #: well; set by the Client (section 29)
+    #: well; set by the Client (section 30)
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
@@ -2761,7 +2764,7 @@ async def _await(outcome: Awaitable[Any]) -> Any:
 #           5. Whatever a handler raises is the answer to its request, and harms nothing else.
 # Plan.     Peer: a message arrives; requests of the peer; the channel. Then answers that cannot be
 #           sent as they are.
-# Not here. What requests mean: Conversation (section 22) and Client (28) give a Peer its `serve`.
+# Not here. What requests mean: Conversation (section 22) and Client (30) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
@@ -5353,7 +5356,7 @@ class InputRequired(NamedTuple):
 #              keeps nothing, so that another process can serve the next round.
 # Plan.     A timeline; Run, one run of a handler; Rounds, the record of a call; the sealed state;
 #           Asking, the ways of a question to the client.
-# Not here. ctx.elicit() and its siblings: section 18. Questions of tasks: section 24.
+# Not here. ctx.elicit() and its siblings: section 18. Questions of tasks: section 25.
 #
 # A tool that asks twice and calls a function once:
 #
@@ -5427,10 +5430,10 @@ class Run:
         return self.over or self.exchange.state is CANCELLED
 
     def report(self, text: str) -> None:
-        """Hear how far the handler is. Only a TaskRun (section 24) shows it to somebody."""
+        """Hear how far the handler is. Only a TaskRun (section 25) shows it to somebody."""
 
     def start_task(self) -> None:
-        """Become a task of the protocol. Only a TaskRun (section 24) does."""
+        """Become a task of the protocol. Only a TaskRun (section 25) does."""
 
     def suspend_soon(self) -> None:
         """End this run, when all that is asked together has been asked."""
@@ -6318,7 +6321,7 @@ class LogHandler(logging.Handler):
 # Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
 #           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
 #           Registrations, the half of a server that knows what it offers.
-# Not here. The other half, which serves: section 22. The methods that list and call: section 23.
+# Not here. The other half, which serves: section 22. The methods that list and call: section 24.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
@@ -6474,7 +6477,7 @@ class Tool(Entry):
     """A registered tool."""
 
     what = "tool"
-    #: arguments that HTTP headers repeat; section 35 finds them
+    #: arguments that HTTP headers repeat; section 36 finds them
     mirrors: Sequence[Any] = ()
 
     def __init__(
@@ -7270,28 +7273,22 @@ class Observers:
             self.log.write(record)
 
 ###############################################################################
-# 22. Server
+# 22. Conversations
 ###############################################################################
-# Uses sections 1 to 8, 10, 16 and 18 to 21.
+# Uses sections 1 to 8, 10, 18, 19 and 21.
 #
-# Problem.  What was registered is to be served: to clients of any revision, many at a time, over
-#           any transport, in a loop or a thread of the author's choice.
+# Problem.  A server talks with many clients, of any revision. Each has its own state, its own
+#           share of what there is, and its own way to hear announcements.
 # Rules.    1. Handlers never see the era: what they need is in Context, which is made in one place.
 #           2. A request is checked before its handler runs: may the client call this, how often,
 #              with these parameters? All that one client asks, by whatever transport and in however
 #              many sessions, is counted together.
 #           3. Announcements may come from any thread. A reader who is too slow for them is let go.
-#           4. A server that is told to end answers what it does not finish, and ends in time.
-# Plan.     HANDLERS; Conversation, what the server keeps for one client; the options; Server,
-#           for the author; ServerThread.
-# Not here. How bytes come and go: sections 26 and 41 register themselves in RUNNERS and ENGINES.
-
-__all__ += ["Server"]
+# Plan.     HANDLERS; whole results; Conversation, what the server keeps for one client.
+# Not here. The server itself: section 23. Answers, method by method: section 24.
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
-PAGE_SIZE = 100  # items of one page of a list
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
-SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
 
 #: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
@@ -7528,6 +7525,24 @@ class Conversation:
             self.announce("logging", msg, size)
         else:
             ctx.say_soon(msg, size)
+
+###############################################################################
+# 23. Server
+###############################################################################
+# Uses sections 1 to 5, 7, 8, 10, 16 and 18 to 22.
+#
+# Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
+#           loop or a thread of the author's choice.
+# Rules.    1. What an author does with a server is a method of Server. Options have names, and one
+#              that a transport does not know is an error.
+#           2. A server that is told to end answers what it does not finish, and ends in time.
+# Plan.     The options; Server, for the author; ServerThread.
+# Not here. How bytes come and go: sections 27 and 42 register themselves in RUNNERS and ENGINES.
+
+__all__ += ["Server"]
+
+PAGE_SIZE = 100  # items of one page of a list
+SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
 
 
 class StdioOptions(typing.TypedDict, total=False):
@@ -7909,7 +7924,7 @@ class ServerThread:
             self._thread.join(timeout)
 
 ###############################################################################
-# 23. Handlers
+# 24. Handlers
 ###############################################################################
 # Uses sections 1 to 4, 6, 8, 12, 15, 16, 19 and 22.
 #
@@ -7921,7 +7936,7 @@ class ServerThread:
 #           3. A list is told in pages. The list may change between two pages: what stays in it is
 #              told exactly once.
 # Plan.     The handshake; pages and lists; calling, reading, completing; announcements.
-# Not here. Methods of the extension for tasks: section 24.
+# Not here. Methods of the extension for tasks: section 25.
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
 MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
@@ -8042,7 +8057,7 @@ def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
     return item
 
 
-#: From the `task=` of a tool to the function that runs it: section 24 has one for tasks. Any other
+#: From the `task=` of a tool to the function that runs it: section 25 has one for tasks. Any other
 #: tool is run by run_tool().
 TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {}
 
@@ -8335,9 +8350,9 @@ async def set_level(ctx: Context) -> Msg:
     return {}
 
 ###############################################################################
-# 24. Tasks, the extension
+# 25. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 3, 7, 16, 17, 22 and 23.
+# Uses sections 1 to 3, 7, 16, 17, 22 and 24.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
@@ -8349,7 +8364,7 @@ async def set_level(ctx: Context) -> Msg:
 #           5. One principal gets at most half of the places that the others have left over. Where
 #              results take too many bytes, the principal that holds most loses its oldest.
 # Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
-# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 23 carry them.
+# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 24 carry them.
 #
 # Two things are called tasks. The words and the wire of this section mean tasks of the protocol. In
 # the code, such a task is a Job, and `asyncio.Task` is the other thing.
@@ -8640,7 +8655,7 @@ async def serve_task(ctx: Context) -> Msg:
 # =============================================================================
 
 ###############################################################################
-# 25. Lines and pipes
+# 26. Lines and pipes
 ###############################################################################
 # Uses sections 1 to 3 and 8.
 #
@@ -8663,7 +8678,7 @@ async def serve_task(ctx: Context) -> Msg:
 #           that let a thread read or write; read_lines() and write_lines(), which choose between
 #           the loop and a thread; LineTransport. Only the last is a Transport of section 8. The
 #           others are transports in asyncio's sense: they move bytes.
-# Not here. Whose pipes they are: sections 26 and 30.
+# Not here. Whose pipes they are: sections 27 and 31.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
@@ -9118,9 +9133,9 @@ class LineTransport(Transport):
         raise NotImplementedError
 
 ###############################################################################
-# 26. Standard streams
+# 27. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 22 and 25.
+# Uses sections 1 to 3, 7, 14, 23 and 26.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -9331,9 +9346,9 @@ show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStd
 # =============================================================================
 
 ###############################################################################
-# 27. Questions and announcements
+# 28. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 8, 12, 13, 16, 18 and 23.
+# Uses sections 1 to 8, 12, 13, 16, 18 and 24.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
@@ -9900,9 +9915,9 @@ class Announcements:
             subscription.news.set()  # the iterator looks again
 
 ###############################################################################
-# 28. One request
+# 29. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 22, 24 and 27.
+# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 23, 25 and 28.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -9913,7 +9928,7 @@ class Announcements:
 #              of questions, the looks at its task.
 # Plan.     decide_era(); Connector, from a target to a Transport; Call, one request to its end;
 #           Renewal, a session begun anew.
-# Not here. The program's side of it, Client: section 29. Kinds of targets: later sections add
+# Not here. The program's side of it, Client: section 30. Kinds of targets: later sections add
 #           themselves to CONNECTORS.
 
 MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
@@ -10262,9 +10277,9 @@ class Renewal:
 
 
 ###############################################################################
-# 29. Client
+# 30. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 16, 22, 23, 27 and 28.
+# Uses sections 1 to 8, 10, 13, 16, 23, 24, 28 and 29.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -10305,9 +10320,8 @@ class Client:
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
         on_resource_updated: Callback = None, on_reconnect: Callback = None,
-        timeout: float = REQUEST_SECONDS,
-        max_timeout: float = LONGEST_REQUEST_SECONDS, capabilities: Msg | None = None,
-        cache: bool = True, **options: Any,
+        timeout: float = REQUEST_SECONDS, max_timeout: float = LONGEST_REQUEST_SECONDS,
+        capabilities: Msg | None = None, cache: bool = True, **options: Any,
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
@@ -10328,8 +10342,7 @@ class Client:
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
         self.instructions: str | None = None
-        #: the level that was asked for by set_log_level()
-        self.log_level: str | None = None
+        self.log_level: str | None = None  # as set_log_level() was told
         self.cache = Cache(MAX_CACHED if cache else 0)
         self._extra_capabilities = capabilities or {}
         #: by name of a tool that was listed: its output schema, or the function that checks by it
@@ -10339,8 +10352,7 @@ class Client:
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
-        #: why the server was started a second time: some end at a first message that is new to them
-        self.started_again = ""
+        self.started_again = ""  # why: some servers end at a first message that is new to them
 
     # The connection.
 
@@ -10865,9 +10877,9 @@ class Client:
         return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
 
 ###############################################################################
-# 30. Child processes
+# 31. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 25, 28 and 29.
+# Uses sections 1 to 3, 7, 14, 26, 29 and 30.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -11262,7 +11274,7 @@ show_options((Client.__init__,), StdioTransport)
 # =============================================================================
 
 ###############################################################################
-# 31. HTTP/1.1, heads and values
+# 32. HTTP/1.1, heads and values
 ###############################################################################
 # Pure. Uses sections 1 and 2.
 #
@@ -11277,7 +11289,7 @@ show_options((Client.__init__,), StdioTransport)
 #           5. What we write must read back as exactly the fields that were meant.
 # Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
 #           decoders, which only cut; then the encoders.
-# Not here. What a header means to MCP: section 34. Sockets, deadlines, `Date`: section 36.
+# Not here. What a header means to MCP: section 35. Sockets, deadlines, `Date`: section 37.
 #           Content codings, upgrades and ranges are never offered.
 
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
@@ -11599,9 +11611,9 @@ def accepts(accept: str, *media_types: str) -> bool:
 
 
 ###############################################################################
-# 32. HTTP/1.1, messages
+# 33. HTTP/1.1, messages
 ###############################################################################
-# Pure. Uses sections 1 to 3, 25 and 31.
+# Pure. Uses sections 1 to 3, 26 and 32.
 #
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
 # Rules.    1. A body has exactly one framing. Any doubt about it is an error, and after an error
@@ -11926,9 +11938,9 @@ def parse_url(url: str) -> URL:
     return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
 
 ###############################################################################
-# 33. Server-sent events
+# 34. Server-sent events
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 25.
+# Pure. Uses sections 1 to 3 and 26.
 #
 # Problem.  A response that never ends carries messages; after a cut the client must be able to say
 #           which one it saw last.
@@ -11937,7 +11949,7 @@ def parse_url(url: str) -> URL:
 #           2. An event's id counts once its empty line has come, with data or without.
 #           3. What we write is one event, whatever is in it.
 # Plan.     Event and SSEDecoder; encode_event() and encode_comment().
-# Not here. Event numbering and replay: section 38.
+# Not here. Event numbering and replay: section 39.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
 MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
@@ -12052,9 +12064,9 @@ def encode_comment(text: str = "") -> bytes:
     return f":{text and ' ' + text}\n\n".encode()
 
 ###############################################################################
-# 34. HTTP rules
+# 35. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 13 and 31.
+# Pure. Uses sections 1, 2, 4, 13 and 32.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -12067,7 +12079,7 @@ def encode_comment(text: str = "") -> bytes:
 #           4. A proxy may say for whom it speaks. It is believed if the author trusts it.
 # Plan.     Gate, for Host and Origin; Proxies; what a POST and a GET must say; ids of events and
 #           sessions.
-# Not here. Sockets, sessions and streams: sections 36 and 38.
+# Not here. Sockets, sessions and streams: sections 37 and 39.
 
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
@@ -12389,9 +12401,9 @@ def parse_event_id(text: str) -> tuple[str, int]:
 
 
 ###############################################################################
-# 35. Mirrored headers
+# 36. Mirrored headers
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 19, 31 and 34.
+# Pure. Uses sections 1, 2, 4, 6, 19, 32 and 35.
 #
 # Problem.  Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #           body in headers, and a server must not be fooled by headers that say something else.
@@ -12638,9 +12650,9 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
     return headers
 
 ###############################################################################
-# 36. Connections
+# 37. Connections
 ###############################################################################
-# Uses sections 1 to 4, 7, 9, 25, 27, 31, 32 and 34.
+# Uses sections 1 to 4, 7, 9, 26, 28, 32, 33 and 35.
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, TLS.
@@ -12652,7 +12664,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 #           3. After a protocol error there is one answer, and the connection closes.
 # Plan.     HTTPRequest and Response, which a handler gets; ClientReader and Connection, on
 #           asyncio's streams; Listener.
-# Not here. What is served: section 40. HTTP/2, compression, cookies, Upgrade.
+# Not here. What is served: section 41. HTTP/2, compression, cookies, Upgrade.
 
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
 HEAD_SECONDS = 20.0  # for a request's head, from its first byte
@@ -13226,9 +13238,9 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 
 
 ###############################################################################
-# 37. Listeners
+# 38. Listeners
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 31, 34 and 36.
+# Uses sections 1 to 3, 7, 10, 32, 35 and 37.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
@@ -13424,9 +13436,9 @@ def server_ssl(ssl: Any) -> Any:
     return context
 
 ###############################################################################
-# 38. Streams and sessions
+# 39. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 18, 19, 27, 33 to 35 and 37.
+# Uses sections 1 to 5, 7, 18, 19, 28, 34 to 36 and 38.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -13441,7 +13453,7 @@ def server_ssl(ssl: Any) -> Any:
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
 #           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
 #           PairSession; SessionTable.
-# Not here. Who opens and ends sessions: section 40.
+# Not here. Who opens and ends sessions: section 41.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
@@ -13991,16 +14003,16 @@ def counted_as(caller: Caller) -> str:
     return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
-# 39. Entrances
+# 40. Entrances
 ###############################################################################
-# Uses sections 1, 2, 27 and 34.
+# Uses sections 1 to 3, 13, 28, 33 and 35.
 #
-# Problem.  Somebody sends a request: who is it, and may they come in?
+# Problem.  Somebody sends a request: who is it, may they come in, and what is on the pages?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
 #           2. All that belongs to a principal is bound to a stable key of the principal, so that a
 #              token which was refreshed changes nothing.
-# Plan.     Identity; Entrance, who may come in.
-# Not here. Tokens that an authorization server gives: section 48.
+# Plan.     Identity; Entrance, who may come in; what a page's function gave.
+# Not here. Tokens that an authorization server gives: section 50.
 
 class Identity(NamedTuple):
     """Who sent a request, as its token says."""
@@ -14017,7 +14029,7 @@ class Entrance:
 
     `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
     or awaits a principal, or None to refuse. `key(principal)` is its stable key, see owner_of().
-    A Guard (section 48) is an entrance that knows who gives tokens out.
+    A Guard (section 50) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
@@ -14058,10 +14070,35 @@ class Entrance:
         """Return the pages, by path, that tell everybody how to come in to the endpoint's path."""
         return {}
 
+
+def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
+    """Return status, headers and body of what a page's function gave; TypeError says what is wrong.
+
+    >>> read_page((404, "text/plain", "not here"))
+    (404, {'content-type': 'text/plain'}, b'not here')
+    """
+    status, kind = 200, "text/plain; charset=utf-8"
+    if isinstance(value, tuple):
+        if len(value) != 3:
+            raise TypeError(f"a page gave a tuple of {len(value)}: status, content type and body")
+        status, kind, value = value
+        if type(status) is not int or not 200 <= status <= 599:
+            raise TypeError(f"a page gave the status {status!r}: give a number from 200 to 599")
+    elif not isinstance(value, (str, bytes)):
+        kind, value = JSON_TYPE, _to_json(to_json(value))  # which may be longer than a message
+    body = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    headers = kind if isinstance(kind, dict) else {"content-type": kind}
+    if not isinstance(body, bytes):
+        raise TypeError(f"a page gave a {type(body).__name__} as its body: give str or bytes")
+    if not all(isinstance(text, str) for pair in headers.items() for text in pair):
+        raise TypeError(f"a page gave the headers {headers!r}: names and values are str")
+    header_lines(tuple(headers.items()))
+    return status, headers, b"" if status in (204, 304) else body
+
 ###############################################################################
-# 40. The endpoint
+# 41. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 9, 13, 18, 19, 21, 22, 27 and 31 to 39.
+# Uses sections 1 to 7, 9, 18, 19, 21, 23, 28, 32 and 34 to 40.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -14069,7 +14106,7 @@ class Entrance:
 #              and before the body is read.
 #           3. Sessions belong to whoever opened them, and expire when idle.
 # Plan.     Endpoint; PairRoutes, HTTP+SSE.
-# Not here. Who may come in: section 39.
+# Not here. Who may come in: section 40.
 
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
@@ -14634,31 +14671,6 @@ class PairRoutes:
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
 
-def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
-    """Return status, headers and body of what a page's function gave; TypeError says what is wrong.
-
-    >>> read_page((404, "text/plain", "not here"))
-    (404, {'content-type': 'text/plain'}, b'not here')
-    """
-    status, kind = 200, "text/plain; charset=utf-8"
-    if isinstance(value, tuple):
-        if len(value) != 3:
-            raise TypeError(f"a page gave a tuple of {len(value)}: status, content type and body")
-        status, kind, value = value
-        if type(status) is not int or not 200 <= status <= 599:
-            raise TypeError(f"a page gave the status {status!r}: give a number from 200 to 599")
-    elif not isinstance(value, (str, bytes)):
-        kind, value = JSON_TYPE, _to_json(to_json(value))  # which may be longer than a message
-    body = value.encode("utf-8", "replace") if isinstance(value, str) else value
-    headers = kind if isinstance(kind, dict) else {"content-type": kind}
-    if not isinstance(body, bytes):
-        raise TypeError(f"a page gave a {type(body).__name__} as its body: give str or bytes")
-    if not all(isinstance(text, str) for pair in headers.items() for text in pair):
-        raise TypeError(f"a page gave the headers {headers!r}: names and values are str")
-    header_lines(tuple(headers.items()))
-    return status, headers, b"" if status in (204, 304) else body
-
-
 def wants_answer(msg: JSON) -> bool:
     """Return whether a member of a batch is answered: a request, or what is no message at all."""
     try:
@@ -14671,14 +14683,14 @@ async def _nowhere(msg: Msg) -> None:
     """Take what a notification or a response causes: nothing."""
 
 ###############################################################################
-# 41. Engines
+# 42. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 22, 26, 34, 36, 37, 39 and 40.
+# Uses sections 1 to 3, 7, 14, 23, 27, 35, 37, 38, 40 and 41.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
 # Plan.     HTTPServer and its runner; ASGIApp.
-# Not here. What is served: section 40.
+# Not here. What is served: section 41.
 
 
 def check_options(max_body: int, options: Msg) -> None:
@@ -15022,9 +15034,9 @@ ENGINES["asgi"] = ASGIApp
 show_options((Server.asgi_with,), ASGIApp, Endpoint)
 
 ###############################################################################
-# 42. HTTP client
+# 43. HTTP client
 ###############################################################################
-# Uses sections 1 to 3, 25, 31, 32 and 34.
+# Uses sections 1 to 3, 26, 32, 33 and 35.
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
@@ -15347,9 +15359,9 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 ###############################################################################
-# 43. Streamable HTTP, the client's end
+# 44. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7 to 9, 14, 27 to 29, 31 to 36 and 42.
+# Uses sections 1 to 4, 7 to 9, 14, 28 to 30, 32 to 37 and 43.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -15408,7 +15420,7 @@ class EventReader:
 class Authorizer:
     """What a server wants to see in our requests before it lets them in; here, nothing.
 
-    Section 47 derives from it what logs in.
+    Section 48 derives from it what logs in.
     """
 
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
@@ -15463,7 +15475,7 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
     made = next((each for each in found if each is not None), None)
     if auth is not None and made is None:
-        raise TypeError(f"auth={type(auth).__name__}: see section 47 for what it can be")
+        raise TypeError(f"auth={type(auth).__name__}: see section 48 for what it can be")
     return made or Authorizer()
 
 
@@ -15544,7 +15556,7 @@ class HTTPTransport(Transport):
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
     is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
-    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 47.
+    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 48.
     """
 
     outlives_server = links_questions = True
@@ -15942,9 +15954,9 @@ show_options((Client.__init__,), HTTPTransport)
 # =============================================================================
 
 ###############################################################################
-# 44. OAuth rules
+# 45. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 19, 31, 32 and 34.
+# Pure. Uses sections 1, 2, 19, 32, 33 and 35.
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
@@ -15958,8 +15970,8 @@ show_options((Client.__init__,), HTTPTransport)
 # Plan.     In the order of a login: the challenge and what follows from it; metadata of the
 #           resource; metadata of the authorization server; scope; registration; the request that
 #           a browser carries, and its answer; the token request, and its answer.
-# Not here. Fetching and keeping: section 46. Waiting: section 47. Signatures: section 45. The
-#           server's side: section 48.
+# Not here. Fetching and keeping: section 47. Waiting: section 48. Signatures: section 46. The
+#           server's side: section 50.
 #
 # The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
 # for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
@@ -16537,9 +16549,9 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
     return kept
 
 ###############################################################################
-# 45. Keys and tokens
+# 46. Keys and tokens
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 44.
+# Pure. Uses sections 1 to 3 and 45.
 #
 # Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
 #           hashes in the standard library.
@@ -16556,7 +16568,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
 #              secret. A server that signs for others needs a real library: pass a function to it.
 # Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
 # Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
-#           Fetching keys: section 48. RFC 7515, 7517, 7518 and 7519 give all names here.
+#           Fetching keys: section 50. RFC 7515, 7517, 7518 and 7519 give all names here.
 
 MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
 MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
@@ -17078,9 +17090,9 @@ def dpop_proof(
     return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
 
 ###############################################################################
-# 46. Keeping, listening, fetching
+# 47. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 4, 7, 9, 32, 34, 36, 42, 44 and 45.
+# Uses sections 1 to 4, 7, 9, 33, 35, 37, 43, 45 and 46.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
@@ -17496,9 +17508,9 @@ def _veiled(value: JSON) -> JSON:
     return [_veiled(item) for item in value] if isinstance(value, list) else value
 
 ###############################################################################
-# 47. Logging in
+# 48. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 19, 27, 32, 34 and 43 to 46.
+# Uses sections 1, 2, 7, 33, 35, 44 to 47 and 49.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
@@ -17509,17 +17521,13 @@ def _veiled(value: JSON) -> JSON:
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
-# Plan.     Login, which obeys challenges; the ways to a token: OAuth with a person, three grants
-#           without; what `auth=` can be; logout().
-# Not here. Device codes, of which the specification knows nothing. Checks: section 44.
-
-__all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
+# Plan.     Login, which obeys challenges: discovery, registration, refreshing.
+# Not here. The ways to a token: section 49. Checks: section 45.
 
 LOGIN_SECONDS = 300.0  # for a person to log in
 MAX_LOGINS, LOGINS_SECONDS = 5, 60.0  # logins to one server in so many seconds; then it is a loop
 NEVER = float("inf")  # when a token expires whose server does not say
-JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"  # RFC 7523 §2.1
-TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
+FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 
 
 class TokenRefused(AuthError):
@@ -17818,10 +17826,25 @@ class Login(Authorizer):
         await self.store.save(("client", server["issuer"]), kept)
         return client
 
+###############################################################################
+# 49. Ways to a token
+###############################################################################
+# Uses sections 1, 2, 19, 28, 33, 35 and 43 to 48.
+#
+# Problem.  A token comes from a person at a browser, from a secret of a program, or from another
+#           token; and some users bring one along.
+# Rules.    1. A way is an object. It says who we are, and obtains tokens when a Login needs some.
+#           2. Where nobody is there to ask, a way that needs a person is an error that says what to
+#              type.
+# Plan.     OAuth, with a browser; ClientCredentials, WorkloadIdentity and IdentityAssertion,
+#           without; the forms of `auth=`; logout().
+# Not here. When a token is wanted, and its keeping: section 48. Device codes, of which the
+#           specification knows nothing.
 
-# Ways to a token.
+__all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
 
-FROM_METADATA = "(from metadata)"
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"  # RFC 7523 §2.1
+TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
 
 
 class OAuth:
@@ -18114,9 +18137,9 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
         await transport.close()
 
 ###############################################################################
-# 48. Guarding a server
+# 50. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 16, 19, 27, 32, 34, 39 and 44 to 47.
+# Uses sections 1, 2, 16, 19, 28, 33, 35, 40 and 45 to 48.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
@@ -18485,9 +18508,9 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 49. Cutting to measure
+# 51. Cutting to measure
 ###############################################################################
-# Uses sections 1, 2, 4, 23 and 27.
+# Uses sections 1, 2, 4, 24 and 28.
 #
 # Problem.  A program stands between an application and a server, and passes on what each of them
 #           says. The two may speak different revisions.
@@ -18595,9 +18618,9 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
     return RPCError(code, exc.message, exc.data)
 
 ###############################################################################
-# 50. The far end
+# 52. The far end
 ###############################################################################
-# Uses sections 1 to 8, 16 to 18, 22, 23, 27 to 29 and 49.
+# Uses sections 1 to 8, 16 to 18, 22, 24, 28 to 30 and 51.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
@@ -18613,7 +18636,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 #              made one at a time. A call that waits for answers lets the next one begin.
 # Plan.     Passage, a request on its way; FarQuestions and FarNews, what comes back; FarEnd, a
 #           connection to the far server on behalf of one near client.
-# Not here. Which near client has which connection, and for how long: section 51.
+# Not here. Which near client has which connection, and for how long: section 53.
 
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
 HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of one call
@@ -19118,9 +19141,9 @@ class FarEnd(Client):
                 item.push(notification("notifications/resources/updated", {"uri": uri}))
 
 ###############################################################################
-# 51. Forwarding
+# 53. Forwarding
 ###############################################################################
-# Uses sections 1 to 7, 22, 23, 29, 40, 49 and 50.
+# Uses sections 1 to 7, 22 to 24, 30, 41, 51 and 52.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
@@ -19137,7 +19160,7 @@ class FarEnd(Client):
 #             await forwarder.reach(conversation, facts, caller)   the FarEnd of a client, opened
 #             await forwarder.relay(ctx, params=None)              a result, cut to measure
 #             forwarder.learn(far), forwarder.announcement(msg)    to be overridden
-# Not here. One connection: section 50. Several servers as one: section 52.
+# Not here. One connection: section 52. Several servers as one: section 54.
 
 __all__ += ["Forwarder", "ProxyServer"]
 
@@ -19443,9 +19466,9 @@ class ProxyServer(Server):
         return Relay(self.forwarder, self, name, opener, many_clients)
 
 ###############################################################################
-# 52. Mounting
+# 54. Mounting
 ###############################################################################
-# Uses sections 1 to 4, 6 to 8, 16, 22 to 24, 27 to 30, 43 and 49 to 51.
+# Uses sections 1 to 4, 6 to 8, 16, 22 to 25, 28 to 31, 44 and 51 to 53.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
@@ -19457,8 +19480,8 @@ class ProxyServer(Server):
 #              an error, and all others work. It is connected when it is first needed, and again
 #              when it was lost.
 #           3. Nothing of one client reaches another: each has connections of its own.
-# Plan.     Names; MountedEnd, a connection; Mount; Mounts, all those of a server; configurations.
-# Not here. How requests are passed on: section 51.
+# Plan.     Names; MountedEnd, a connection; Mount; Mounts, all those of a server.
+# Not here. How requests are passed on: section 53. The files of applications: section 55.
 
 MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
 MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
@@ -19993,8 +20016,17 @@ class Mounts:
 
 ENGINES["mounts"] = Mounts
 
-
-# Configurations: the `mcp.json` of applications.
+###############################################################################
+# 55. Configurations
+###############################################################################
+# Uses sections 1, 23, 29, 31, 44 and 54.
+#
+# Problem.  Applications keep their servers in a file, `mcp.json`, and each has its own spelling.
+# Rules.    1. One reader knows all spellings. An entry that it cannot read is an error that names
+#              the server and the key.
+#           2. Several servers become one, by mounting: each has its name as prefix.
+# Plan.     Variables; entries; prefixes; a server from a configuration.
+# Not here. How mounted servers are served: section 54. Who writes such files: section 60.
 
 SERVER_KEYS = ("mcpServers", "servers", "context_servers")  # of a file: most; VS Code; Zed
 URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini CLI
@@ -20115,14 +20147,14 @@ CONNECTORS.append(
 # =============================================================================
 
 ###############################################################################
-# 53. Showing
+# 56. Showing
 ###############################################################################
 # Uses sections 1 and 2.
 #
 # Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
 # Rules.    1. What a server says is hostile to terminals until it went through plain().
 # Plan.     Text for terminals; Screen; lists and results as text; details().
-# Not here. What is asked for: section 56.
+# Not here. What is asked for: section 59.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -20511,9 +20543,9 @@ def content_text(block: Msg) -> str:
     return one_line(f"[{what}, {size:,} bytes]")
 
 ###############################################################################
-# 54. The trace
+# 57. The trace
 ###############################################################################
-# Uses sections 1, 4, 9, 10, 34, 36, 46 and 53.
+# Uses sections 1, 4, 9, 10, 35, 37, 47 and 56.
 #
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
@@ -20738,16 +20770,16 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 55. The person
+# 58. The person
 ###############################################################################
-# Uses sections 1 to 3, 7, 27 and 53.
+# Uses sections 1 to 3, 7, 28 and 56.
 #
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
 #           and the server may ask the person something.
 # Rules.    1. All of it goes to stderr; if that is closed, the work goes on.
 #           2. Where there is no person, a question is declined.
 # Plan.     convert(), values from words; Person.
-# Not here. The answer to the verb: section 56.
+# Not here. The answer to the verb: section 59.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -20986,16 +21018,16 @@ class Person:
         return text
 
 ###############################################################################
-# 56. Verbs
+# 59. Verbs
 ###############################################################################
-# Uses sections 1 to 6, 16, 27 to 29, 32, 34, 43, 46, 47, 52, 53 and 55.
+# Uses sections 1 to 6, 16, 28 to 30, 33, 35, 44, 47 to 49, 55, 56 and 58.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
 # Plan.     Arguments from words; CommandLine, with a method for each verb; what to serve; VERBS.
-# Not here. How a command line is read: section 58. How it ends: 62.
+# Not here. How a command line is read: section 61. How it ends: 62.
 
 def json_argument(text: str) -> Msg:
     """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
@@ -21540,9 +21572,9 @@ OPTIONS = [
 ]
 
 ###############################################################################
-# 57. Applications
+# 60. Applications
 ###############################################################################
-# Uses sections 1 to 3, 27, 30, 32, 43, 46, 53, 54 and 56.
+# Uses sections 1 to 3, 28, 31, 33, 44, 47, 56, 57 and 59.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -21912,9 +21944,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 58. Options
+# 61. Options
 ###############################################################################
-# Uses sections 1, 2, 16, 43, 52, 53, 56 and 57.
+# Uses sections 1, 2, 16, 44, 55, 56, 59 and 60.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -21922,7 +21954,7 @@ OPTIONS += [
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
 # Plan.     read_options(); parse_command_line(); the target among the words;
 #           the help, and the next command to type after an error.
-# Not here. What the verbs do: section 56.
+# Not here. What the verbs do: section 59.
 
 #: A target: a file with servers, perhaps with the name of one.
 CONFIGURATION = re.compile(r"(?!\w+://)[^=]*\.json(#.+)?$")
@@ -22140,9 +22172,9 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     return status
 
 ###############################################################################
-# 59. Rules for servers
+# 62. Rules for servers
 ###############################################################################
-# Pure. Uses sections 1 to 4, 12, 27 and 35.
+# Pure. Uses sections 1 to 4, 12, 28 and 36.
 #
 # Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
 #           application. Its author finds out late, from users, and one application at a time.
@@ -22152,7 +22184,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 #           3. What a server has sent may be anything; a judgement of it raises nothing.
 # Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
 #           and annotations; findings_of(), which makes them all.
-# Not here. Faults that only show while a server is at work: section 60.
+# Not here. Faults that only show while a server is at work: section 63.
 
 RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 
@@ -22595,9 +22627,9 @@ def unseen(offer: Msg) -> Iterable[Finding]:
                 yield finding("unseen", f"{field} of {count} {words}", f"before {since}")
 
 ###############################################################################
-# 60. Checks
+# 63. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 27, 29, 32, 34, 35, 42 to 44, 53, 56 and 59.
+# Uses sections 1 to 4, 7, 19, 28, 30, 33, 35, 36, 43 to 45, 56, 59 and 62.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
@@ -22608,7 +22640,7 @@ def unseen(offer: Msg) -> Iterable[Finding]:
 #           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
 # Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
 #           report, and the verb.
-# Not here. What is judged by the lists alone: section 59.
+# Not here. What is judged by the lists alone: section 62.
 
 SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 PING_SECONDS = 0.1  # between two pings, while a tool is at work
@@ -22977,16 +23009,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 61. A proxy
+# 64. A proxy
 ###############################################################################
-# Uses sections 1, 43, 51, 53 and 56.
+# Uses sections 1, 44, 53, 56 and 59.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
 # Rules.    1. Whoever comes in and whoever is talked to have secrets of their own: with --http,
 #              --token is asked for here, and --auth is for the target.
 # Plan.     The verb.
-# Not here. How it is done: section 51.
+# Not here. How it is done: section 53.
 
 
 # What starts us gives us two seconds to end, or kills us: until then the child must be gone.
@@ -23020,9 +23052,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 62. Shell
+# 65. Shell
 ###############################################################################
-# Uses sections 1, 2, 9, 23, 46, 53, 54, 56 and 58.
+# Uses sections 1, 2, 9, 24, 47, 56, 57, 59 and 61.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
@@ -23364,9 +23396,9 @@ VERBS["shell"] = Verb(
 )  # fmt: skip
 
 ###############################################################################
-# 63. Serving a file
+# 66. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22, 23, 26, 51, 53, 56 and 57.
+# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 53, 56, 59 and 60.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
@@ -23376,7 +23408,7 @@ VERBS["shell"] = Verb(
 #           3. Over stdio, the client keeps its session, and is told that the lists have changed.
 #              Over HTTP, it finds its session gone, and begins another, as after any restart.
 # Plan.     load_app(); changes of files; ReloadServer, for stdio; reload_http(); the verb.
-# Not here. How requests are passed on: section 51.
+# Not here. How requests are passed on: section 53.
 
 WATCH_SECONDS = 0.5  # between two looks at the files
 LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
@@ -23669,16 +23701,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 64. Main
+# 67. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 54, 56 and 58.
+# Uses sections 1, 2, 9, 57, 59 and 61.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     interruptible(); main().
-# Not here. What the verbs do: section 56.
+# Not here. What the verbs do: section 59.
 
 #: Signals that end the command line; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")

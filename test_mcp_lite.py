@@ -5815,7 +5815,7 @@ class TestRecordsAsText:
 
 
 ###############################################################################
-# T23. Handlers
+# T24. Handlers
 ###############################################################################
 
 
@@ -5883,7 +5883,7 @@ class TestCursors:
 
 
 ###############################################################################
-# T25. Lines and pipes
+# T26. Lines and pipes
 ###############################################################################
 
 
@@ -6307,7 +6307,7 @@ class TestPipes:
 
 
 ###############################################################################
-# T26. Standard streams
+# T27. Standard streams
 ###############################################################################
 
 PRELUDE = f"""
@@ -6693,7 +6693,7 @@ m.Server("t17", lifespan=lifespan).run()
 
 
 ###############################################################################
-# T29. Client
+# T30. Client
 ###############################################################################
 
 NEWEST_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "fake"}}
@@ -7595,7 +7595,7 @@ class TestSubscriptions:
 
 
 ###############################################################################
-# T30. Child processes
+# T31. Child processes
 ###############################################################################
 
 ECHO = (
@@ -8252,7 +8252,7 @@ print("afterwards", sys.stdin.readline())
 
 
 ###############################################################################
-# T32. HTTP/1.1
+# T33. HTTP/1.1
 ###############################################################################
 
 
@@ -9341,7 +9341,7 @@ class TestHTTPFuzz:
 
 
 ###############################################################################
-# T33. Server-sent events
+# T34. Server-sent events
 ###############################################################################
 
 
@@ -9581,7 +9581,7 @@ class TestWritingEvents:
 
 
 ###############################################################################
-# T35. HTTP rules
+# T36. HTTP rules
 ###############################################################################
 
 
@@ -9860,7 +9860,7 @@ class TestTrustedProxies:
 
 
 ###############################################################################
-# T37. Connections
+# T38. Connections
 ###############################################################################
 
 
@@ -10870,7 +10870,7 @@ class TestListeners:
 
 
 ###############################################################################
-# T42. HTTP client
+# T43. HTTP client
 ###############################################################################
 
 
@@ -11403,7 +11403,7 @@ class TestProxies:
 
 
 ###############################################################################
-# T43. Streamable HTTP
+# T44. Streamable HTTP
 ###############################################################################
 
 JSON_BOTH = "application/json, text/event-stream"
@@ -14363,7 +14363,7 @@ class TestClientOverHTTP:
         monkeypatch.setattr(m, "AUTHORIZERS", [])
 
         async def main():
-            with pytest.raises(TypeError, match="auth=object: see section 47"):
+            with pytest.raises(TypeError, match="auth=object: see section 48"):
                 async with m.Client("http://127.0.0.1:9/", auth=object()):
                     pass
 
@@ -15164,7 +15164,7 @@ class TestAfterARestart:
 
 
 ###############################################################################
-# T44. OAuth rules
+# T45. OAuth rules
 ###############################################################################
 
 
@@ -15686,7 +15686,7 @@ class TestTokenRequest:
 
 
 ###############################################################################
-# T45. Keys and tokens
+# T46. Keys and tokens
 ###############################################################################
 
 # Keys made for these tests by `openssl genrsa 2048` and `openssl ecparam -name prime256v1`.
@@ -16157,7 +16157,7 @@ class TestTokens:
 
 
 ###############################################################################
-# T46. Keeping, listening, fetching
+# T47. Keeping, listening, fetching
 ###############################################################################
 
 SLOT = ("https://a.example/mcp", "https://as.example", "client")
@@ -16649,7 +16649,7 @@ class TestFetching:
 
 
 ###############################################################################
-# T47. Logging in
+# T49. Logging in, and the ways to a token
 ###############################################################################
 
 OAUTH_PAGES = "/.well-known/oauth-protected-resource/mcp"
@@ -17925,7 +17925,7 @@ class TestTokensFromElsewhere:
 
 
 ###############################################################################
-# T48. Guarding a server
+# T50. Guarding a server
 ###############################################################################
 
 
@@ -18743,7 +18743,7 @@ class TestGuardedServer:
 
 
 ###############################################################################
-# T49. Cutting to measure
+# T51. Cutting to measure
 ###############################################################################
 
 
@@ -18824,7 +18824,7 @@ class TestCutting:
 
 
 ###############################################################################
-# T50. The far end
+# T52. The far end
 ###############################################################################
 
 
@@ -19077,7 +19077,7 @@ class TestRoundsOfALegacyServer:
 
 
 ###############################################################################
-# T51. Forwarding
+# T53. Forwarding
 ###############################################################################
 
 
@@ -19655,7 +19655,7 @@ class TestManyClients:
 
 
 ###############################################################################
-# T52. Mounting
+# T55. Mounting, and configurations
 ###############################################################################
 
 
@@ -20409,7 +20409,7 @@ class TestConfigurations:
 
 
 ###############################################################################
-# T56. The command line
+# T59. The command line
 ###############################################################################
 
 CLI_SERVER = f"""
@@ -22645,7 +22645,7 @@ class TestReadme:
 
 
 ###############################################################################
-# T57. Applications
+# T60. Applications
 ###############################################################################
 
 
@@ -23153,7 +23153,7 @@ class TestConfigurationFiles:
 
 
 ###############################################################################
-# T59. Rules for servers
+# T62. Rules for servers
 ###############################################################################
 
 
@@ -23290,7 +23290,7 @@ class TestRulesForServers:
 
 
 ###############################################################################
-# T60. Checks
+# T63. Checks
 ###############################################################################
 
 
@@ -23552,7 +23552,7 @@ app.run()
 
 
 ###############################################################################
-# T61. A proxy
+# T64. A proxy
 ###############################################################################
 
 
@@ -23610,7 +23610,7 @@ class TestProxyVerb:
 
 
 ###############################################################################
-# T63. Serving a file
+# T66. Serving a file
 ###############################################################################
 
 
@@ -34018,7 +34018,7 @@ class TestReadingOrder:
         assert not stage.failures
 
     # Their tests need the command line, or what forwards, as a whole.
-    AHEAD = "T50 T56 T61".split()
+    AHEAD = "T52 T59 T64".split()
 
     @each_section
     def test_the_tests_of_a_section_use_nothing_that_stands_below_it(self, part):
@@ -34048,7 +34048,7 @@ for folder in sys.argv[1:]:
             sys.exit(f"in {folder}")
 """
     # The sections whose tests need nothing of the tests above them but T0.
-    APART = "T2 T3 T4 T5 T6 T8 T10 T12 T14 T15 T17 T21 T23 T25 T32 T33 T35 T44 T45".split()
+    APART = "T2 T3 T4 T5 T6 T8 T10 T12 T14 T15 T17 T21 T24 T26 T33 T34 T36 T45 T46".split()
 
     def test_cut_off_after_a_section_its_tests_pass(self, tmp_path):
         """Both files are cut: of the tests, T0 and the section's own remain."""
@@ -34124,7 +34124,7 @@ class TestPurity:
     ASYNC = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
     def test_the_protocol_itself_is_pure(self):
-        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(31, 36), 44, 45, 59}
+        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(32, 37), 45, 46, 62}
         assert pure == {p.number for p in NUMBERED if p.pure}
 
     @pytest.mark.parametrize("part", [p for p in NUMBERED if p.pure], ids=lambda p: f"{p.number}")
@@ -34165,6 +34165,10 @@ def foreign_names(node, own=("self", "cls", "super()")):
 
 class TestProportions:
     """Thresholds measured on h11 and websockets, the most readable of their kind."""
+
+    def test_sections_can_be_read_at_one_sitting(self):
+        sizes = {part.title: part.last - part.first + 1 for part in NUMBERED}
+        assert {title: size for title, size in sizes.items() if size > 600} == {}
 
     def test_functions_are_short(self):
         sizes = {f"{name}, line {node.lineno}": size(node) for name, node in functions(whole_tree())}
@@ -34236,7 +34240,7 @@ class TestWords:
         named_handler = re.findall(r"^class (\w*Handler)\b(?!\(logging\.Handler\))", SOURCE, re.M)
         assert named_handler == []
 
-    @pytest.mark.parametrize("number", [3, 4, 5, 6, 10, 17, 18, 23, 26, 27, 29, 30, 31, 35, 40])
+    @pytest.mark.parametrize("number", [3, 4, 5, 6, 10, 17, 18, 24, 27, 28, 30, 31, 32, 36, 41])
     def test_protocol_code_cites_what_it_obeys(self, number):
         """At least ten citations in a thousand lines."""
         part = next((part for part in NUMBERED if part.number == number), None)

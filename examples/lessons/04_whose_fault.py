@@ -5,7 +5,7 @@ result with `isError`, for the model, which can try again. Anything else that is
 request is an error with a code, for the program that sent it.
 
 mcp_lite.py does it properly in section 2 (Errors), whose function wire_error() decides what the
-other end is told, and in section 23 (Handlers).
+other end is told, and in section 24 (Handlers).
 Exercise: write a function blame(answer) that returns "nobody", "the call" (the tool failed, or the
 model called it wrongly), or "the client".
 """

@@ -5,7 +5,7 @@ In the middle of a call the server may need something from the client: a decisio
 request, and we answer it. Its ids are its own: a question of the server may have
 the id of our call.
 
-mcp_lite.py does it properly in section 18 (Context), and for the client in section 27
+mcp_lite.py does it properly in section 18 (Context), and for the client in section 28
 (Questions and announcements).
 Exercise: answer sampling/createMessage, too: declare `sampling`, and let a function be the model.
 The classroom has no tool that samples. Write one, with `await ctx.sample("...")`, after the
