@@ -12082,6 +12082,7 @@ def encode_comment(text: str = "") -> bytes:
 # Not here. Sockets, sessions and streams: sections 37 and 39.
 
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
+VISIBLE = re.compile(r"[\x21-\x7e]+")
 LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
@@ -12116,6 +12117,10 @@ class Gate:
         origins = (origins,) if isinstance(origins, str) else origins
         self.local = local
         self.hosts = None if hosts is None else {host.lower() for host in hosts}
+        for host in self.hosts or ():
+            if "/" in host or (host != "*" and "*" in host):
+                problem = "give names as they stand in Host, such as mcp.example.com"
+                raise ValueError(f"allowed_hosts: {host!r}: {problem}; or * for any")
         self.origins = {origin.lower().rstrip("/") for origin in origins}
         self._seen: set[tuple[str | None, str | None]] = set()
 
@@ -12357,9 +12362,10 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
 def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     """Return a stable key of a principal: all that belongs to the principal is bound to it.
 
-    That is key(principal); else its issuer and subject (`iss` and `sub` in a dict), so that a
-    token that was refreshed changes nothing; else its whole value as JSON. TypeError for an
-    object that has none of them.
+    That is key(principal); else its subject, with its issuer if it has one, so that a token that
+    was refreshed changes nothing; else its whole value as JSON. Both may be members of a dict, or
+    attributes, and be called `sub` and `iss`. TypeError for an object that has none of them, and
+    for a key that is None.
 
     >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
     ...     {"iss": "https://a", "sub": "7", "iat": 2})
@@ -12370,14 +12376,14 @@ def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     TypeError: a principal of type object has no stable key: give it issuer and subject, or key=
     """
     kind, value = type(principal).__name__, principal
+    names = [name for name in ("subject", "sub") if _member(principal, name) is not None]
     if key is not None:
         kind, value = "key", key(principal)
-    elif isinstance(principal, Mapping):
-        names = ("iss", "sub") if "iss" in principal else ("issuer", "subject")
-        if all(principal.get(name) is not None for name in names):
-            kind, value = "subject", [principal[name] for name in names]
-    elif None not in (pair := [getattr(principal, x, None) for x in ("issuer", "subject")]):
-        kind, value = "subject", pair
+        if value is None:  # it would be the same for everybody
+            raise TypeError(f"key= gave None for a principal of type {type(principal).__name__}")
+    elif names:
+        issuer = {"subject": "issuer", "sub": "iss"}[names[0]]
+        kind, value = "subject", [_member(principal, name) for name in (issuer, names[0])]
     try:
         text = json.dumps(to_json(value), sort_keys=True)
     except (TypeError, ValueError):
@@ -12386,6 +12392,11 @@ def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     from hashlib import sha256
 
     return f"{kind} {text}" if len(text) <= 80 else f"{kind} {sha256(text.encode()).hexdigest()}"
+
+
+def _member(principal: Any, name: str) -> Any:
+    known = principal.get if isinstance(principal, Mapping) else None
+    return known(name) if known else getattr(principal, name, None)
 
 
 def parse_event_id(text: str) -> tuple[str, int]:
@@ -14028,19 +14039,24 @@ class Entrance:
     """Who may come in.
 
     `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
-    or awaits a principal, or None to refuse. `key(principal)` is its stable key, see owner_of().
-    A Guard (section 50) is an entrance that knows who gives tokens out.
+    or awaits a principal; None, False and whatever else is empty refuse. `key(principal)` is its
+    stable key, see owner_of(). A Guard (section 50) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
         self, token: Any = None, verify: Callable[[str], Any] | None = None,
         key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
+        for name, fn in (("verify", verify), ("key", key)):
+            if fn is not None and not callable(fn):
+                raise TypeError(f"{name}= is a function, not {fn!r:.100}")
         self.verify, self.key = verify, key
         self.url = ""  # of the endpoint, as clients know it
         tokens = [token] if isinstance(token, str) else token
         if tokens is not None and not isinstance(tokens, dict):
             tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
+        if not all(isinstance(item, str) and VISIBLE.fullmatch(item) for item in tokens or ()):
+            raise ValueError("token=: each is a text of visible ASCII, without blanks")
         # A principal without a stable key is an error at the start.
         self.tokens = {token.encode(): Identity(principal, owner_of(principal, key))
                        for token, principal in (tokens or {}).items()}  # fmt: skip
@@ -14058,7 +14074,7 @@ class Entrance:
             if same:
                 return same[0]
             principal = await _maybe_await(self.verify(token)) if self.verify else None
-            if principal is not None:
+            if principal:  # a function that compares says False
                 return Identity(principal, owner_of(principal, self.key))
         raise ProtocolError("a valid bearer token is needed", http_status=401)
 
@@ -14137,6 +14153,10 @@ class Endpoint:
         # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
         if not re.fullmatch(r"[\x21-\x7e]*", session_prefix):
             raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
+        if not path.startswith("/"):
+            raise ValueError(f"path={path!r}: it begins with a slash")
+        if max_sessions < 1:
+            raise ValueError(f"max_sessions={max_sessions}: sessions=False keeps none")
         self.server, self.path = server, path.rstrip("/")
         self.gate = Gate(local, allowed_hosts, allowed_origins)
         self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
@@ -18459,7 +18479,7 @@ class Guard(Entrance):
             raise
         except Exception as exc:  # whatever it is, nobody comes in by it
             raise not_now(exc) from exc
-        if principal is None:
+        if not principal:
             raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
         if self.expand is not None and isinstance(principal, Principal):
             principal.scopes = frozenset(self.expand(principal.scopes)) | principal.scopes

@@ -9715,6 +9715,16 @@ class TestOwners:
         assert m.owner_of(old) == m.owner_of(new)
         assert m.owner_of(old) == m.owner_of({"iss": "https://a.example", "sub": "7", "iat": 5})
         assert m.owner_of({"issuer": "https://a.example", "subject": "7"}) == m.owner_of(old)
+        assert m.owner_of(Named(iss="https://a.example", sub="7")) == m.owner_of(old)
+
+    def test_a_subject_alone_is_an_owner_too(self):
+        assert m.owner_of({"sub": "7", "iat": 1}) == m.owner_of({"sub": "7", "iat": 2})
+        assert m.owner_of(Named(sub="7", iat=1)) == m.owner_of({"iss": None, "sub": "7"})
+        assert m.owner_of({"sub": "7"}) != m.owner_of({"iss": "https://a.example", "sub": "7"})
+
+    def test_a_key_that_is_none_would_be_the_same_for_all(self):
+        with pytest.raises(TypeError, match="key= gave None for a principal of type dict"):
+            m.owner_of({"name": "x"}, lambda who: who.get("sub"))
 
     def test_different_principals_have_different_owners(self):
         Pair = dataclasses.make_dataclass("Pair", ["x", "y"])
@@ -12764,6 +12774,34 @@ class TestOwnersOverHTTP:
 
         run(main())
         assert "give it issuer and subject, or key=" in caplog.text
+
+    @pytest.mark.parametrize("refusal", [None, False, "", {}, 0])
+    def test_whoever_verify_refuses_does_not_come_in(self, refusal):
+        """A function that compares says False; and an empty principal is nobody."""
+
+        async def main():
+            async with http_calling(opened=False, verify=lambda token: refusal) as (caller, _):
+                assert (await caller.post(hello(), authorization="Bearer x"))[0] == 401
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "options, words",
+        [
+            ({"verify": 5}, "verify= is a function"), ({"key": "sub"}, "key= is a function"),
+            ({"token": ""}, "token=: each is a text"), ({"token": ["a b"]}, "without blanks"),
+            ({"token": "s\n"}, "without blanks"), ({"path": "mcp"}, "begins with a slash"),
+            ({"max_sessions": 0}, "sessions=False keeps none"),
+            ({"allowed_hosts": ["https://mcp.example.com"]}, "as they stand in Host"),
+            ({"allowed_hosts": "*.example.com"}, "as they stand in Host"),
+        ],
+    )  # fmt: skip
+    def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
+        async def main():
+            with pytest.raises((TypeError, ValueError), match=words):
+                await demo().http(port=0, **options).__aenter__()
+
+        run(main())
 
     def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
         async def main():
