@@ -2603,6 +2603,7 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Not here. The requests of the peer, and the channel: section 10.
 
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
+LEAVE_SECONDS = 0.5  # for the peer to be told, at the end, that answers are no longer wanted
 
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
@@ -2625,6 +2626,8 @@ class Asker:
         self.name = name
         self.outgoing = Outgoing()
         self.tasks = Tasks(self.make_room)
+        #: what tells the peer that answers are no longer wanted, on its way
+        self.leaving: set[asyncio.Task[Any]] = set()
         #: why nothing more can be sent, once the channel has ended
         self.lost: ConnectionClosed | None = None
         self.transport: Transport | None = None
@@ -2701,7 +2704,23 @@ class Asker:
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if open_still and pending.method != "initialize" and self.lost is None:
             params = {"requestId": pending.req_id, "reason": reason}
-            self.tasks.spawn(send(notification("notifications/cancelled", params)))
+            telling = self.tasks.spawn(send(notification("notifications/cancelled", params)))
+            if not telling.done():
+                self.leaving.add(telling)
+                telling.add_done_callback(self.leaving.discard)
+
+    async def hang_up(self, send: Send, close: Callable[[], Awaitable[Any]]) -> None:
+        """Close the channel; first tell the peer that no answer is wanted any more, so that its
+        handlers end by that, and not by their own death a moment later."""
+        closed = ConnectionClosed(f"the connection to {self.name} is closed")
+        try:
+            for pending in list(self.outgoing.pending.values()):
+                self._abandon(pending, send, "the caller has gone")
+                _settle(pending.waiter, None, closed)
+            if self.leaving:
+                await asyncio.wait(set(self.leaving), timeout=LEAVE_SECONDS)
+        finally:
+            await close()
 
     def settle(self, msg: Msg) -> None:
         """Give an answer to whoever waits for it; a late one is dropped."""
@@ -10399,8 +10418,8 @@ class Client:
         self.transport.interrupted = self.renewal.interrupted
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
-        await self.transport.open()
         self.send = self.peer.traced(self.transport.write)
+        await self.transport.open()
         self.tasks.spawn(self._run(self.peer, self.transport))
 
     async def _serve_here(self, server: Server, transport: Transport) -> None:
@@ -10420,7 +10439,7 @@ class Client:
         """Disconnect: end what is running, and the server if we started it."""
         self.state = DONE
         if self.transport is not None:
-            await self.transport.close()
+            await self.peer.hang_up(self.send, self.transport.close)
         await self.tasks.drain(GRACE_SECONDS)
         await self.peer.close()
         await self.tasks.close()
@@ -14130,6 +14149,17 @@ PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for
 PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 
+def check_values(path: str, max_sessions: int, session_prefix: str) -> None:
+    """Raise ValueError for values of options that nobody can mean."""
+    if not path.startswith("/"):
+        raise ValueError(f"path={path!r}: it begins with a slash")
+    if max_sessions < 1:
+        raise ValueError(f"max_sessions={max_sessions}: sessions=False keeps none")
+    # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
+    if session_prefix and not VISIBLE.fullmatch(session_prefix):
+        raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
+
+
 class Endpoint:
     """The MCP endpoint as a function of requests, for any engine.
 
@@ -14150,13 +14180,7 @@ class Endpoint:
         session_prefix: str = "", trusted_proxies: str | Iterable[str] = (),
         healthz: bool = False,
     ) -> None:  # fmt: skip
-        # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
-        if not re.fullmatch(r"[\x21-\x7e]*", session_prefix):
-            raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
-        if not path.startswith("/"):
-            raise ValueError(f"path={path!r}: it begins with a slash")
-        if max_sessions < 1:
-            raise ValueError(f"max_sessions={max_sessions}: sessions=False keeps none")
+        check_values(path, max_sessions, session_prefix)
         self.server, self.path = server, path.rstrip("/")
         self.gate = Gate(local, allowed_hosts, allowed_origins)
         self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
@@ -23418,7 +23442,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 66. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 53, 56, 59 and 60.
+# Uses sections 1 to 3, 5, 7, 9, 16, 22 to 24, 27, 53, 56, 59 and 60.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.

@@ -3139,6 +3139,29 @@ class TestCancelling:
         run(main())
 
 
+    def test_who_hangs_up_tells_of_all_that_is_not_answered(self):
+        async def main():
+            closed = []
+
+            async def close():
+                closed.append(len(await talk.taken()))
+
+            async with Talk() as talk:
+                first, second = talk.ask(), talk.ask()
+                assert (await talk.take(), (await talk.take())[:24]) == (
+                    ASKED, '{"jsonrpc":"2.0","id":2,'
+                )  # fmt: skip
+                await talk.peer.hang_up(talk.line.write, close)
+                assert closed == [2]  # notifications, before the end
+                for asked in (first, second):
+                    with pytest.raises(m.ConnectionClosed, match="is closed"):
+                        await asked
+                await talk.peer.hang_up(talk.line.write, close)
+                assert closed == [2, 0]  # nothing is open: nothing is said
+
+        run(main())
+
+
 class TestAsking:
     """Requests of ours: one answer each, or one exception that says why not."""
 
