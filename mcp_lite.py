@@ -8880,6 +8880,7 @@ class LineWriter:
         self._turn = asyncio.Lock()  # before 3.11 only one task may wait in drain()
         self._batch: list[bytes] = []  # of this turn of the loop
         self._batch_bytes = 0
+        self.sent = 0  # bytes that went into the pipe, or wait to do so
 
     async def write(self, data: bytes) -> None:
         """Send `data` when what is unsent allows it; raise BrokenPipeError if nobody reads."""
@@ -8908,6 +8909,8 @@ class LineWriter:
         """Write what was said in this turn of the loop, in one piece."""
         if self._batch:
             self.stream.write(b"".join(self._batch))
+            if not self.pipe.is_closing():  # as it is when nobody reads
+                self.sent += self._batch_bytes
             self._batch.clear()
             self._batch_bytes = 0
 
@@ -11084,7 +11087,7 @@ class StdioTransport(LineTransport):
         """Wait until the child has exited, and then until what it wrote is read."""
         try:
             await self.process.wait()
-            self.deaf = unread_bytes(self._spare) > 0
+            self.deaf = self.writer.sent <= unread_bytes(self._spare)
         except asyncio.CancelledError:  # our loop ends, and nobody has called close()
             self.kill()
             last = asyncio.ensure_future(self.process.wait())

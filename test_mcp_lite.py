@@ -27437,8 +27437,11 @@ class TestConversations:
     def test_a_server_in_a_thread_can_be_stopped_while_it_serves(self):
         app = m.Server()
 
+        waiting = []
+
         @app.tool
         async def wait():
+            waiting.append(True)
             await asyncio.Event().wait()
 
         ours, theirs = m.memory_transports()
@@ -27447,7 +27450,7 @@ class TestConversations:
         async def main():
             async with m.Client(ours, revision="2025-11-25") as c:
                 call = asyncio.ensure_future(c.call("wait"))
-                await eventually(lambda: app.conversations and c.peer.outgoing.pending)
+                await eventually(lambda: waiting)
                 await asyncio.get_running_loop().run_in_executor(None, handle.stop)
                 with pytest.raises(m.RemoteError, match="the server is shutting down"):
                     await call
