@@ -64,8 +64,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Processes that we start would take half a second each to compile what they may not keep.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # In asyncio's debug mode they would tell on stderr of whatever takes 0.1 s: on a busy machine, of
-# everything. Here, run() sees to debug mode.
-os.environ.pop("PYTHONASYNCIODEBUG", None)
+# everything. So the mode is for run() alone, and costs it a third of its time. pytest imports this
+# file once more: the other name is for then.
+if os.environ.pop("PYTHONASYNCIODEBUG", ""):
+    os.environ["MCP_LITE_TEST_DEBUG"] = "1"
+DEBUG = "MCP_LITE_TEST_DEBUG" in os.environ
 
 
 class Sharing:
@@ -430,7 +433,7 @@ async def eventually(condition):
 
 
 def run(coro, *, seconds=20):
-    """Run a coroutine in a loop of its own, in debug mode; return its result.
+    """Run a coroutine in a loop of its own, in debug mode if that is asked for; return its result.
 
     Fails after `seconds`, and when it leaves a task, a file descriptor, a child process or a
     non-daemon thread behind, or makes asyncio complain (a task whose exception nobody looked at,
@@ -447,7 +450,7 @@ def run(coro, *, seconds=20):
     log.addHandler(complaints)
     try:
         with short_memory():
-            result = asyncio.run(main(), debug=True)
+            result = asyncio.run(main(), debug=DEBUG)
         check_nothing_left(before)
         gc.collect()  # what was dropped without a look complains now, not in another test
     finally:
