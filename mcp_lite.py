@@ -7896,11 +7896,12 @@ def hint_for_a_terminal(name: str) -> None:
     """Tell a person who has started a server by hand what it waits for, and what to type."""
     if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
         return
-    library = "mcp_lite" if __name__ == "__main__" else __name__
-    script = sys.argv[0] or "SERVER.py"
+    library = os.path.relpath(__file__) if "__file__" in globals() else "mcp_lite.py"
+    served = __name__ == "__main__" or not sys.argv[0]  # by the verb `serve`, from another file
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-        f"Try it with: python3 -m {library} tools {script}\nEnd it with Ctrl-D.", file=sys.stderr,
+        f"Try it with: python3 {library} tools {'SERVER.py' if served else sys.argv[0]}\n"
+        "End it with Ctrl-D.", file=sys.stderr,
     )  # fmt: skip
 
 

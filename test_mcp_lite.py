@@ -6518,7 +6518,7 @@ class TestServerStreams:
             hint = process.stderr.read().splitlines()
             assert hint == [
                 b"t17 is an MCP server: it waits for messages of a client on its standard input.",
-                b"Try it with: python3 -m mcp_lite tools -c",
+                f"Try it with: python3 {os.path.relpath(m.__file__)} tools -c".encode(),
                 b"End it with Ctrl-D.",
             ]
 
@@ -14727,8 +14727,6 @@ class TestClientOverHTTP:
 
     @pytest.mark.parametrize("how", ["text", "function", "async"])
     def test_a_token_is_sent_with_every_request(self, how):
-        """newcomer-production 20"""
-
         async def later():
             return "s3cret"
 
@@ -32324,7 +32322,6 @@ class TestKeepingResults:
         assert len(run(self.talk(self.hints(60_000), work, cache=False))) == 2
 
     def test_no_more_is_kept_than_a_number_of_bytes(self):
-        """attack 19"""
         cache = m.Cache(10, max_bytes=100)
         for key in ("a", "b", "c"):
             cache.keep(key, {"ttlMs": 60_000, "x": "y" * 20})
@@ -32954,7 +32951,6 @@ class TestAnnouncements:
         assert caplog.text.count("the bus did not take") == 2
 
     def test_a_listener_sees_who_was_authenticated(self):
-        """attack 22"""
         app, seen = watched_app(), []
 
         @app.on("notifications/roots/list_changed")
@@ -33147,7 +33143,6 @@ class TestShares:
         assert run(go()) == {"a": [200, 200, 429, 429], "b": [200, 200]}
 
     def test_modern_clients_do_not_share_one_log_budget(self, monkeypatch):
-        """attack 21"""
         monkeypatch.setattr(m, "LOG_RATE", (5, 3600.0))
         app = m.Server()
 
@@ -33185,8 +33180,6 @@ class TestShares:
 
 
 class TestWhatIsKeptOfAClient:
-    """attack 10"""
-
     def hello(self, size):
         params = raw_hello()
         params["clientInfo"]["title"] = ""
@@ -33318,7 +33311,6 @@ class TestLifespans:
         run(go())
 
     def test_a_thread_that_looks_at_cancelled_can_clean_up_when_the_client_goes(self):
-        """newcomer-script 4"""
         app, told = m.Server(), []
 
         @app.tool
@@ -33585,7 +33577,6 @@ class TestEndings:
     @pytest.mark.parametrize("tool", ["stubborn", "blocking", "slow"])
     @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
     def test_no_tool_keeps_the_process_alive(self, tool, how):
-        """attack 7"""
         process = self.begun(tool)
         try:
             if how == "end of input":
@@ -33601,7 +33592,6 @@ class TestEndings:
             process.stderr.close()
 
     def test_a_call_that_the_end_cuts_off_is_answered_on_stdio(self):
-        """production 13"""
         process = self.begun("slow")
         try:
             process.stdin.close()
@@ -33618,7 +33608,6 @@ class TestEndings:
     @pytest.mark.parametrize("modern", [True, False])
     @pytest.mark.parametrize("speaks", [True, False])
     def test_a_call_that_the_end_cuts_off_is_answered_over_http(self, modern, speaks):
-        """production 13"""
         app, gate = m.Server(), []
 
         @app.tool
@@ -33706,7 +33695,6 @@ class TestOptions:
         ("uds=FILE", "one: FILE exists and is no socket"),
     ])  # fmt: skip
     def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem, tmp_path):
-        """production 21"""
         file = tmp_path / "file"
         file.write_text("precious")
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -33760,7 +33748,6 @@ asyncio.run(main())""",
     @pytest.mark.parametrize("configured", [False, True])
     @pytest.mark.parametrize("way", WAYS)
     def test_what_a_handler_raises_is_on_stderr_once(self, way, configured):
-        """production 4"""
         code = ENDLESS + "import json\n"
         if configured:
             code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
@@ -33776,13 +33763,11 @@ asyncio.run(main())""",
         assert text.startswith(where) and "tool 'fails' failed" in text.splitlines()[0]
 
     def test_a_name_that_is_taken_is_warned_of(self):
-        """newcomer-script 20"""
         code = "import mcp_lite as m\napp = m.Server()\nfor n in (1, 2):\n    app.add_tool(lambda: n, name='x')"
         ran = subprocess.run([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
         assert ran.stderr == b"mcp_lite: the tool 'x' was registered again: the last one counts\n"
 
     def test_a_handler_that_blocks_the_loop_is_named(self, monkeypatch, caplog):
-        """newcomer-script 24"""
         monkeypatch.setattr(m, "BLOCKED_SECONDS", 0.05)
         app, said = m.Server(), threading.Event()
 
@@ -33810,8 +33795,6 @@ asyncio.run(main())""",
         assert "tools/call 'sleepy'" in text and "sleepy() in" in text
 
     def test_run_in_a_running_loop_says_what_to_write_instead(self):
-        """production 23"""
-
         async def go():
             for transport, remedy in (("http", r"app\.http\("), ("stdio", r"serve_stdio\(")):
                 with pytest.raises(RuntimeError, match=remedy):
@@ -33821,7 +33804,6 @@ asyncio.run(main())""",
 
     @pytest.mark.skipif(os.name == "nt", reason="a pseudo-terminal is needed")
     def test_in_a_terminal_it_says_that_it_is_a_server_and_what_to_type(self):
-        """newcomer-script 21"""
         import pty
 
         ours, theirs = pty.openpty()
@@ -33831,7 +33813,7 @@ asyncio.run(main())""",
         os.close(theirs)
         try:
             assert b"demo is an MCP server" in process.stderr.readline()
-            assert b"python3 -m mcp_lite tools" in process.stderr.readline()
+            assert b"python3 mcp_lite.py tools" in process.stderr.readline()
         finally:
             process.terminate()
             process.communicate(timeout=10)
