@@ -6888,8 +6888,6 @@ class TestConnecting:
         run(main())
 
     def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
-        """newcomer-production 20, 24; newcomer-script 26"""
-
         async def main():
             for target, option, kind in [
                 (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
@@ -6925,7 +6923,7 @@ class TestConnecting:
         run(main())
 
     def test_roots_are_asked_for_and_answered_before_anything_else_is_sent(self):
-        """newcomer-script 27: the first call must not overtake them."""
+        """The first call must not overtake them."""
 
         def ping(msg):
             pings.append(msg)
@@ -7154,7 +7152,7 @@ class TestCalls:
             fake = FakeServer({"tools/call": out, "tools/list": {"tools": tools}})
             async with client_of_fake(fake) as c:
                 assert await c.call("good") == {"n": "x"}
-                assert "tools/list" not in fake.methods()  # cold-read B11: nothing is hidden
+                assert "tools/list" not in fake.methods()  # nothing is hidden
                 await c.list_tools()
                 with pytest.raises(m.ProtocolError, match="'good' broke its own output schema: n:"):
                     await c.call("good")
@@ -7185,7 +7183,7 @@ class TestCalls:
         run(main())
 
     def test_max_timeout_is_the_longest_that_a_request_takes(self):
-        """newcomer-script 9: with timeout, unless that is given for the one call"""
+        """With timeout, unless that is given for the one call"""
 
         async def main():
             fake = FakeServer({"tools/call": lambda msg: []})
@@ -9835,7 +9833,7 @@ class TestWhatARequestMustSay:
 
 
 class TestTrustedProxies:
-    """production 11: who is behind a proxy, if the proxy is trusted."""
+    """Who is behind a proxy, if the proxy is trusted."""
 
     @pytest.mark.parametrize("headers, address", [
         ({}, "10.0.0.1"),
@@ -13140,7 +13138,7 @@ class TestPages:
 
 
 class TestProbes:
-    """production 6, 9 and 10: pages for probes, from an option."""
+    """Pages for probes, from an option."""
 
     @pytest.mark.parametrize("asgi", [False, True])
     def test_they_need_no_host_no_token_and_no_thread(self, asgi):
@@ -13361,7 +13359,7 @@ class TestShutdown:
 
 
 class TestRecordsOverHTTP:
-    """production 11, for what only HTTP has: sessions, owners, refusals."""
+    """For what only HTTP has: sessions, owners, refusals."""
 
     def test_principal_and_session_are_told_the_latter_in_part(self):
         app, records = demo(), []
@@ -13448,7 +13446,7 @@ class TestRecordsOverHTTP:
 
 
 class TestBehindAProxy:
-    """production 11: with trusted_proxies, everything goes by the real client."""
+    """With trusted_proxies, everything goes by the real client."""
 
     def test_records_rates_and_pages_know_the_client_and_its_scheme(self):
         app, records = m.Server("demo", rate_limit=(1, 3600)), []
@@ -14644,7 +14642,7 @@ class TestClientOverHTTP:
         assert [pace.wait(0, good, 0) for good in (True, False)] == [0, 2]
 
     def test_however_often_a_stream_is_opened_again_it_is_once_a_second_in_the_long_run(self):
-        """attack 4: `retry: 0`, and an event each time"""
+        """With `retry: 0`, and an event each time."""
         pace, now, attempts = m.Pace(), 0.0, 0
         while now < 60:
             now += pace.wait(0, True, now)
@@ -14653,7 +14651,7 @@ class TestClientOverHTTP:
 
     @pytest.mark.parametrize("stream", [b"", b"id: a\ndata:\n\n"], ids=["empty", "an event"])
     def test_a_stream_that_always_ends_at_once_is_not_opened_without_pause(self, stream):
-        """attack 4: 29,523 GETs in three seconds"""
+        """29,523 GETs in three seconds"""
 
         async def on_get(wire, head):
             gets.append(wire)
@@ -15064,7 +15062,7 @@ class TestClientOverHTTP:
 
 
 class TestAfterARestart:
-    """cold-read B2, newcomer-production 2: what a program wanted to hear goes on, or it is told."""
+    """What a program wanted to hear goes on, or it is told."""
 
     @staticmethod
     def server():
@@ -15207,7 +15205,7 @@ class TestAfterARestart:
 
     @pytest.mark.parametrize("revision", [NEWEST_SESSION, "2026-07-28"])
     def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
-        """newcomer-production 25: run() fails if asyncio complains."""
+        """Run() fails if asyncio complains."""
         monkeypatch.setattr(m, "RETRY_MS", 1)
 
         async def main():
@@ -24508,7 +24506,7 @@ class TestProduction:
 
 
 class TestRecords:
-    """production 11: one record for each request, over every transport."""
+    """One record for each request, over every transport."""
 
     PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -24714,7 +24712,7 @@ class TestRecords:
 
 
 class TestAccessLog:
-    """production 11: the access log is one observer of the records."""
+    """The access log is one observer of the records."""
 
     def lines(self, access_log, level=logging.INFO):
         app = plain_app(access_log=access_log)
@@ -27671,7 +27669,7 @@ class TestListsEverywhere:
     """spec 2025-11-25: server/utilities/pagination"""
 
     def test_the_pages_of_a_list_have_a_limit_in_bytes(self, monkeypatch):
-        """attack 17: 60 pages of 8 MB"""
+        """60 pages of 8 MB"""
         page = {"prompts": [{"name": "p", "title": "x" * 100}], "nextCursor": "1"}
         size = len(m.encode(page))
 
@@ -32101,7 +32099,7 @@ class TestClientOfTheModernEra:
 
     @pytest.mark.parametrize("count", [100, 101])
     def test_a_hundred_questions_at_once_are_answered_and_no_more(self, count):
-        """attack 18: 24,000 callbacks at once"""
+        """24,000 callbacks at once"""
         asked = {str(n): self.ROOTS for n in range(count)}
         react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
         given, sent = run(self.use(react, lambda c: c.call_tool("x"), roots=["file:///r"]))
@@ -32113,7 +32111,7 @@ class TestClientOfTheModernEra:
 
     @pytest.mark.parametrize("url", [None, "", 5, WITHOUT])
     def test_an_elicitation_by_url_needs_a_url(self, url):
-        """attack 23: the callback got 'None'"""
+        """The callback got 'None'"""
         params = {"message": "?", "mode": "url", "elicitationId": "e", "url": url}
         params = {key: value for key, value in params.items() if value is not WITHOUT}
         asked = {"k": {"method": "elicitation/create", "params": params}}
@@ -32125,7 +32123,7 @@ class TestClientOfTheModernEra:
         assert isinstance(given, m.RPCError) and given.code == -32602 and not opened
 
     def test_tools_that_are_listed_again_for_their_headers_take_no_longer_than_the_call(self):
-        """attack 17: a hidden tools/list over slow pages"""
+        """A hidden tools/list over slow pages"""
         turn = itertools.count()
 
         def react(msg):
@@ -32159,7 +32157,7 @@ class TestClientOfTheModernEra:
         assert "did not end tools/call within 0.04 seconds" in str(given)
 
     def test_a_task_is_not_polled_faster_than_it_is_worth(self):
-        """attack 4: `pollIntervalMs: 1`, 500 requests a second"""
+        """With `pollIntervalMs: 1`: 500 requests a second."""
         looks, waited = 0, 0.0
         while waited < 60:
             waited += m.poll_seconds(1, waited)
@@ -32924,7 +32922,7 @@ class TestAnnouncements:
         run(go())
 
     def test_a_bus_that_raises_is_logged_and_nothing_else(self, caplog):
-        """attack 33: the registration stands, and a tool that announces goes on."""
+        """The registration stands, and a tool that announces goes on."""
 
         class Broken:
             def publish(self, event):
@@ -32983,7 +32981,7 @@ class TestLogsOfOthers:
 
     @pytest.mark.parametrize("everyone", [False, True])
     def test_a_record_without_a_request_reaches_no_one_where_clients_are_authenticated(self, everyone):
-        """attack 6: run_in_executor does not take the context of the request along."""
+        """Run_in_executor does not take the context of the request along."""
         app = watched_app()
 
         @app.tool
@@ -33079,7 +33077,7 @@ class TestShares:
         run(ask())
 
     def test_many_sessions_of_one_address_share_one_rate(self):
-        """attack 35; production 26: the status says so, and when to come back."""
+        """The status says so, and when to come back."""
         app = watched_app(rate_limit=(3, 60))
 
         async def go():
@@ -33103,7 +33101,6 @@ class TestShares:
         assert modern[0] == 429
 
     def test_an_id_that_is_used_again_is_counted_again(self):
-        """cold-read B1"""
         app, gate = watched_app(rate_limit=(3, 3600)), []
 
         @app.tool
@@ -33227,7 +33224,6 @@ class TestLifespans:
     """One for each loop, open while anybody needs it, never two at a time."""
 
     def test_another_loop_hears_the_bus_when_the_first_has_ended(self):
-        """cold-read B12"""
         hearing = []
 
         class Bus:
@@ -33262,7 +33258,6 @@ class TestLifespans:
             first.stop()
 
     def test_a_new_lifespan_opens_when_the_old_one_has_left(self):
-        """cold-read B14"""
         told = []
 
         @contextlib.asynccontextmanager
@@ -33298,7 +33293,7 @@ class TestLifespans:
         assert told == ["open 0", "left 0", "open 1", "left 1", "open 2", "left 2"]
 
     def test_a_conversation_without_the_lifespan_is_an_error_that_says_so(self):
-        """cold-read B13: ctx.lifespan was silently None."""
+        """Ctx.lifespan was silently None."""
 
         @contextlib.asynccontextmanager
         async def lifespan(server):
@@ -33488,7 +33483,7 @@ class TestDraining:
         run(main())
 
     def test_under_asgi_it_begins_with_the_signal_before_the_server_hears_of_it(self):
-        """production 12: uvicorn waits for all connections before it tells an application."""
+        """Uvicorn waits for all connections before it tells an application."""
         app, heard = demo(), []
 
         async def main():
@@ -33511,7 +33506,7 @@ class TestDraining:
         run(main())
 
     def test_an_application_around_it_begins_and_ends_it(self):
-        """production 3: FastAPI(lifespan=app.asgi.lifespan)"""
+        """FastAPI(lifespan=app.asgi.lifespan)"""
         lives = []
 
         @contextlib.asynccontextmanager
@@ -33645,7 +33640,7 @@ class TestEndings:
 
 
 class TestOptions:
-    """production 14 and 7: what may be given is written down, and checked when it is given."""
+    """What may be given is written down, and checked when it is given."""
 
     def given(self, *functions):
         """Return the names of the keyword parameters of functions."""
