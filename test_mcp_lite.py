@@ -15205,7 +15205,7 @@ class TestAfterARestart:
 
     @pytest.mark.parametrize("revision", [NEWEST_SESSION, "2026-07-28"])
     def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
-        """Run() fails if asyncio complains."""
+        """`run()` fails if asyncio complains."""
         monkeypatch.setattr(m, "RETRY_MS", 1)
 
         async def main():
@@ -32981,7 +32981,7 @@ class TestLogsOfOthers:
 
     @pytest.mark.parametrize("everyone", [False, True])
     def test_a_record_without_a_request_reaches_no_one_where_clients_are_authenticated(self, everyone):
-        """Run_in_executor does not take the context of the request along."""
+        """`run_in_executor` does not take the context of the request along."""
         app = watched_app()
 
         @app.tool
@@ -33293,7 +33293,7 @@ class TestLifespans:
         assert told == ["open 0", "left 0", "open 1", "left 1", "open 2", "left 2"]
 
     def test_a_conversation_without_the_lifespan_is_an_error_that_says_so(self):
-        """Ctx.lifespan was silently None."""
+        """`ctx.lifespan` is there too, and never silently None."""
 
         @contextlib.asynccontextmanager
         async def lifespan(server):
