@@ -2603,7 +2603,7 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Not here. The requests of the peer, and the channel: section 10.
 
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
-LEAVE_SECONDS = 0.5  # for the peer to be told, at the end, that answers are no longer wanted
+TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no longer wanted
 
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
@@ -2718,7 +2718,7 @@ class Asker:
                 self._abandon(pending, send, "the caller has gone")
                 _settle(pending.waiter, None, closed)
             if self.leaving:
-                await asyncio.wait(set(self.leaving), timeout=LEAVE_SECONDS)
+                await asyncio.wait(set(self.leaving), timeout=TELL_SECONDS)
         finally:
             await close()
 
@@ -23463,6 +23463,9 @@ LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it ha
 MAX_WATCHED_FILES = 2000  # of a folder: more are no project, but a home
 #: Set for a process whose standard input ends with the process that started it.
 SUPERVISED = "MCP_LITE_SUPERVISED"
+#: For a process that serves a file which changes: what Python has compiled is known by the second
+#: and the size of the file, and two versions may have both in common.
+FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 RUN_IS_NOT_CALLED = (
     '%s: its run() is not called, for it is served already; put it under '
     '`if __name__ == "__main__":`'
@@ -23607,7 +23610,7 @@ class ReloadServer(ProxyServer):
 
     def __init__(self, target: str) -> None:
         super().__init__(
-            [*own_command(), "serve", target], env={**os.environ}, env_replace=True,
+            [*own_command(), "serve", target], env={**os.environ, **FRESH}, env_replace=True,
             exit_seconds=LEAVE_SECONDS, term_seconds=LEAVE_SECONDS,
         )  # fmt: skip
         self.lives.manager = functools.partial(self.watch, folder_of(target))
@@ -23655,7 +23658,8 @@ async def reload_http(args: Any) -> None:
     words = [word for name in ("http", "uds", "hosts", "origins", "tls")
              for word in words_of(name, given[name])]  # fmt: skip
     command = [*own_command(), "serve", args.target, *words]
-    env: Msg = {**os.environ, **without_none(**{TOKEN_VARIABLE: args.token, SUPERVISED: "1"})}
+    more = without_none(**{TOKEN_VARIABLE: args.token, SUPERVISED: "1"})
+    env: Msg = {**os.environ, **FRESH, **more}
     stop = asyncio.Event()
     await until_signalled(run_in_turn(command, env, folder_of(args.target), stop), stop.set)
 

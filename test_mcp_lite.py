@@ -32122,8 +32122,11 @@ class TestClientOfTheModernEra:
         )
         assert isinstance(given, m.RPCError) and given.code == -32602 and not opened
 
-    def test_tools_that_are_listed_again_for_their_headers_take_no_longer_than_the_call(self):
-        """A hidden tools/list over slow pages"""
+    def test_tools_that_are_listed_again_for_their_headers_take_no_longer_than_the_call(
+        self, monkeypatch
+    ):
+        """A hidden tools/list over pages without end."""
+        monkeypatch.setattr(m, "MAX_PAGES", 10**9)
         turn = itertools.count()
 
         def react(msg):
