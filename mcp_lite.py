@@ -23446,7 +23446,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 66. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 9, 16, 22 to 24, 27, 53, 56, 59 and 60.
+# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 53, 56, 59 and 60.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
