@@ -2627,7 +2627,7 @@ class Asker:
         self.outgoing = Outgoing()
         self.tasks = Tasks(self.make_room)
         #: what tells the peer that answers are no longer wanted, on its way
-        self.leaving: set[asyncio.Task[Any]] = set()
+        self.leaving: set[asyncio.Task[Any]] | None = None
         #: why nothing more can be sent, once the channel has ended
         self.lost: ConnectionClosed | None = None
         self.transport: Transport | None = None
@@ -2706,8 +2706,9 @@ class Asker:
             params = {"requestId": pending.req_id, "reason": reason}
             telling = self.tasks.spawn(send(notification("notifications/cancelled", params)))
             if not telling.done():
-                self.leaving.add(telling)
-                telling.add_done_callback(self.leaving.discard)
+                self.leaving = leaving = self.leaving or set()
+                leaving.add(telling)
+                telling.add_done_callback(leaving.discard)
 
     async def hang_up(self, send: Send, close: Callable[[], Awaitable[Any]]) -> None:
         """Close the channel; first tell the peer that no answer is wanted any more, so that its
@@ -9810,12 +9811,13 @@ class Subscription:
         while goes_on:
             self.agreed_to, since = False, clock()
             problem, goes_on = await self._listen_once()
-            goes_on = goes_on and self._agreed.done() and client.peer.lost is None
+            over = client.peer.lost is not None or client.state is DONE
+            goes_on = goes_on and self._agreed.done() and not over
             if goes_on:
                 client.announcements.cut(self, problem)
                 good = self.agreed_to and clock() - since >= STEADY_SECONDS
                 await asyncio.sleep(pace.wait(None, good, clock()))
-        if self._agreed.done() and client.peer.lost is None:
+        if self._agreed.done() and not over:
             logger.warning("a subscription has ended: %s", problem)
         _settle(self._agreed, None, problem)
         self.end()
