@@ -2711,8 +2711,11 @@ class Asker:
                 telling.add_done_callback(leaving.discard)
 
     async def hang_up(self, send: Send, close: Callable[[], Awaitable[Any]]) -> None:
-        """Close the channel; first tell the peer that no answer is wanted any more, so that its
-        handlers end by that, and not by their own death a moment later."""
+        """Tell the peer that no answer is wanted any more, then close the channel.
+
+        So its handlers are cancelled at once. By the channel's end alone they would hear of it only
+        after a period of grace, when their process may be ended already.
+        """
         closed = ConnectionClosed(f"the connection to {self.name} is closed")
         try:
             for pending in list(self.outgoing.pending.values()):
@@ -3019,7 +3022,7 @@ class Peer(Asker):
     def accept(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
     ) -> Exchange:
-        """Take a request on; from now on it can be cancelled. handle() or reply() must follow.
+        """Take a request on; from now on it can be cancelled. reply() must follow.
 
         Raises RPCError if its id is taken or too many requests are running.
         """
@@ -6358,7 +6361,6 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
         if not SCOPE.fullmatch(word):
             raise ValueError(f"{word!r} is no scope: those are of ASCII, without quotes")
     return words
-
 
 
 def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
@@ -12699,8 +12701,9 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 #              request costs no timer.
 #           3. After a protocol error there is one answer, and the connection closes.
 # Plan.     HTTPRequest and Response, which a handler gets; ClientReader and Connection, on
-#           asyncio's streams; Listener.
-# Not here. What is served: section 41. HTTP/2, compression, cookies, Upgrade.
+#           asyncio's streams.
+# Not here. Who listens: section 38. What is served: section 41. HTTP/2, compression, cookies and
+#           Upgrade.
 
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
 HEAD_SECONDS = 20.0  # for a request's head, from its first byte
@@ -12972,8 +12975,10 @@ class ClientReader(asyncio.StreamReader):
         self.wanted: asyncio.Future[bytes] | None = None
 
     async def piece(self) -> bytes:
-        """Return what comes next, b"" at the end. What is waited for is not copied: it saves 1 us
-        of the 20 that a request takes."""
+        """Return what comes next, b"" at the end.
+
+        What is waited for is handed over as it comes. read() would copy it twice.
+        """
         if self.kept or self.at_eof() or self.exception() is not None:
             data = await self.read(READ_BYTES)
             self.kept -= len(data)
