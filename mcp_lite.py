@@ -38,7 +38,7 @@ THE NOUNS OF MCP
     elicitation the server asks the person at the client: a form to fill in, or a URL to open
     roots       the folders in which the client works; the server may ask for them
     progress    how far a running request is; cancellation ends it early
-    news        the server announces what no request has caused: a list has changed, or a resource
+    news        announcements of a server, which no request has caused: a list has changed, say
     task        a call that goes on after its first answer; the client comes back for the result
     principal   the person or program that was authenticated, where somebody was
     capability  what one end declares that the other may use
@@ -178,6 +178,16 @@ THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
          the client's revision does not know.
     [10] Peer.reply() sends the answer, unless the request was cancelled.
 
+    And as its client sees it:
+
+    [30] Client.call() checks that the server has declared what is needed, and looks into its cache.
+    [29] A Call sees the request through to its result: rounds of questions, or looks at a task.
+    [ 9] Asker.ask() opens a Pending (5): an id, a deadline, a future. The Transport (8) sends it.
+    [10] Peer.run() reads on. Progress that comes meanwhile renews the deadline (5).
+    [ 9] Asker.settle() puts the answer into the future: a result, or a RemoteError (2).
+    [28] Answers puts a question in it to the program; the Call asks again, with the answer.
+    [29] value_of() makes a Python value of the result.
+
 
 NOTATION
 
@@ -187,6 +197,7 @@ NOTATION
     rev         a Revision: one row of the table of history
     send        where everything goes that a message causes before its answer
     peer        the other end; ours and theirs, outgoing and incoming are seen from here
+    handler     the function of a server's author that answers: a tool, a prompt, a resource
     legacy      revisions that begin with a handshake; modern: every request says it all
     head, body, data, line are bytes; text is str
 
@@ -195,7 +206,7 @@ NOTATION
     # RFC 9112 §6.3                                     stands where the rule is obeyed
 
 
-THE FIRST HOUR   Read Parts I and II from the start. They are 2,800 lines; section 7 can wait.
+THE FIRST HOUR   Read Parts I and II from the start. They are 3,000 lines; section 7 can wait.
 Section 2 says who is to blame for an error, and 3 what a message is. Section 4 is the whole history
 of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the two small
 state machines, of a request and of a session. Sections 8 to 10 put them on a channel: after them,
@@ -297,8 +308,8 @@ JSON = Any
 Msg = dict[str, Any]
 #: A request id: int or str, never bool, float or None.
 ReqId = Union[int, str]
-#: Where everything goes that a message causes before its answer. It awaits the number of bytes that
-#: were taken, 0 if nobody is there to take them, or None where nobody counts.
+#: Where everything goes that a message causes before its answer. Awaited, it gives the number of
+#: bytes that were taken: 0 if nobody is there to take them, None where nobody counts.
 Send = Callable[[Msg], Awaitable[Optional[int]]]
 
 
@@ -747,6 +758,8 @@ _ID_LAST = re.compile(rb",\s*%b(?:,\s*%b)?\}\s*$" % (_ID, _VERSION))
 def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
     """Return whether bytes that decode() refuses look like an answer, and the id if there is one.
 
+    The request that waits for this answer can then fail at once, and not after its deadline.
+
     >>> find_answer(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     (True, 7)
     >>> find_answer(b'{"result": {"x": NaN}, "id": "a", "jsonrpc": "2.0"}')
@@ -812,8 +825,8 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
     JSON Schema 2020-12, core §4.2.2, says which values are equal.
-    `spend` is told of the work before it is done, in steps (see CheckRun). A text is what gets
-    compared and hashed, because Python hashes a str with a secret: nobody can make texts collide.
+    `spend` is told of the work before it is done, in steps: section 11 bounds them. The result is
+    a text, because Python hashes a str with a secret: nobody can make texts collide.
 
     >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
     True
@@ -1385,7 +1398,7 @@ class Exchange:
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
-        #: why the peer cancelled it, or why we have cut it off, if the peer was told so
+        #: the peer's reason to cancel it; or ours to cut it off, once the peer has been told
         self.reason: str | None = None
         #: await pause(retry_ms) ends the connection but not the answer: the client comes back for
         #: it. Returns whether that was possible.
@@ -1708,7 +1721,7 @@ class Session:
         self.client_info: Msg = {}
         self.client_capabilities: Msg = {}
         self.server_capabilities: Msg = {}
-        # spec 2025-11-25: server/utilities/logging#setting-log-level -- unset, the server decides
+        # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         self.log_level: str | None = "info"
         #: URIs that the client wants to hear of
         self.subscriptions: set[str] = set()
@@ -1807,7 +1820,8 @@ def admit(
 def read_metadata(msg: Msg) -> Facts:
     """Return what the `_meta` of a modern request says; RPCError -32602 if it is not complete.
 
-    The revision may be one that is not served: check_version() comes later.
+    A revision that is not served keeps its name in the facts: check_version() refuses it by that.
+    It comes later, because over HTTP the headers are compared first.
 
     spec: basic/index#_meta -- "A request missing any required field is malformed"
 
@@ -1870,7 +1884,7 @@ def check_modern_request(msg: Msg) -> Facts:
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end, nor
 #           take all threads from everybody else.
-# Rules.    1. Every task is in a Tasks. The owner of the Tasks closes it, and then nothing is left.
+# Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
 #           2. CancelledError is caught only to clean up, and raised again.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
 #              threads of concurrent.futures are joined at exit.
@@ -1880,10 +1894,20 @@ def check_modern_request(msg: Msg) -> Facts:
 #              a thread for the next one who comes, however many calls of one principal sleep.
 #           6. When an event loop stands still, a warning says where. And such a loop cannot keep a
 #              process alive that should end.
-# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Shares, a rate for each client;
+# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Budgets, a rate for each client;
 #           Watchdog, which ends a process that does not end by itself; LoopWatch, which warns when
 #           the event loop stands still.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
+#
+# Who has a Tasks, and what runs in it until its owner is closed:
+#
+#     Asker (9) and Peer (10)    requests of the peer, messages on their way, callbacks
+#     Life (20)                  tools that have become tasks of the protocol; the bus
+#     Client (30)                the reader of its channel, its subscriptions, a renewed session
+#     StdioTransport (31)        the wait for the child's end, the reader of its stderr
+#     Listener (38)              connections
+#     Endpoint (41)              signs of life, the end of sessions; requests that ASGI brings
+#     HTTPTransport (44)         POSTs and streams of a client
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
@@ -2075,7 +2099,7 @@ class Threads:
         settle: Callable[[], None] | None
         while True:
             job = queue.get()
-            if job is None:
+            if job is None:  # from close()
                 return
             self.local.job = job
             try:  # a job that was cancelled before its turn is not called
@@ -2204,11 +2228,11 @@ def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) 
         future.set_exception(exc)
 
 
-class Shares:
+class Budgets:
     """A Budget for each client, by a stable key: its owner, or its address.
 
-    >>> shares = Shares((1, 60.0))
-    >>> [shares.of(who).take(0.0) for who in ("alice", "bob", "alice")]
+    >>> budgets = Budgets((1, 60.0))
+    >>> [budgets.of(who).take(0.0) for who in ("alice", "bob", "alice")]
     [True, True, False]
     """
 
@@ -2267,8 +2291,8 @@ class LoopWatch:
         self, busy: Callable[[], Any], place: Callable[[types.FrameType | None], str]
     ) -> None:
         self.busy, self.place = busy, place
-        #: whether nobody waits for this process any more; where that is so, and the loop stands
-        #: still, the process ends
+        #: tells whether nobody waits for this process any more. Then it ends if its loop stands
+        #: still
         self.deserted: Callable[[], bool] | None = None
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         self.alive, self.stopped = threading.Event(), threading.Event()
@@ -2318,9 +2342,10 @@ class LoopWatch:
 # Problem.  A conversation needs a channel. The channel should know nothing of what it carries.
 #           Much may be said at once to a reader who is slow.
 # Rules.    1. A Transport carries messages and knows nothing of what they mean.
-#           2. News that wait for a reader are bounded, in number and in bytes. The same thing said
-#              twice is said once. A reader who is too slow is let go.
-# Plan.     Outbox, the news for one reader; Transport, and the pair in memory.
+#           2. Announcements that wait for a reader are bounded, in number and in bytes. One that
+#              says the same as another that waits takes its place. A reader who is too slow is let
+#              go.
+# Plan.     Outbox, the announcements for one reader; Transport, and the pair in memory.
 # Not here. Pipes: section 26. HTTP: sections 39 and 44. What is done with a message: section 10.
 
 __all__ += ["Transport", "memory_transports"]
@@ -2331,8 +2356,8 @@ MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits b
 
 
 #: Announcements that only say that something has changed.
-STATES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
-STATES |= {"notifications/resources/updated", "notifications/tasks"}
+CHANGES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
+CHANGES |= {"notifications/resources/updated", "notifications/tasks"}
 #: Numbers for the keys of messages that are never said twice.
 _serial = itertools.count()
 
@@ -2344,7 +2369,7 @@ def subject_of(msg: Msg) -> tuple[str, Any]:
     ('notifications/resources/updated', 'note://a')
     """
     params, method = msg.get("params", {}), msg["method"]
-    if method not in STATES:  # a line of a log, say: each is news
+    if method not in CHANGES:  # a line of a log, say: none takes the place of another
         return method, next(_serial)
     return method, params.get("uri", params.get("taskId"))
 
@@ -2462,7 +2487,7 @@ class Transport:
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
     waits_for_person = False
-    #: whether the other end has ended before it read anything: our words are not the reason
+    #: whether the other end has ended before it read anything: then no message of ours ended it
     deaf = False
 
     async def open(self) -> None:
@@ -2599,7 +2624,7 @@ def memory_transports() -> tuple[Transport, Transport]:
 #              `send`, the way to the peer.
 #           2. Whoever gives a request up tells the peer so, and drops the answer if it still comes.
 #           3. A user's callback harms nothing: what it raises goes to the log.
-# Plan.     The trace hook; Asker: ask(), and what ends its waiting.
+# Plan.     The trace hook; Asker: ask(), and all that can end its waiting.
 # Not here. The requests of the peer, and the channel: section 10.
 
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
@@ -2626,14 +2651,14 @@ class Asker:
         self.name = name
         self.outgoing = Outgoing()
         self.tasks = Tasks(self.make_room)
-        #: what tells the peer that answers are no longer wanted, on its way
+        #: tasks that tell the peer that answers are no longer wanted; None until there is one
         self.leaving: set[asyncio.Task[Any]] | None = None
         #: why nothing more can be sent, once the channel has ended
         self.lost: ConnectionClosed | None = None
         self.transport: Transport | None = None
 
     def make_room(self) -> None:
-        """Hear that a task has ended, or that the peer must be heard: more may be read now."""
+        """Hear that a task has ended, or that an answer must be read: a Peer reads on then."""
 
     async def ask(
         self,
@@ -2685,7 +2710,7 @@ class Asker:
     def _expire(self, pending: Pending, send: Send) -> None:
         loop = asyncio.get_running_loop()
         if self.transport is not None and self.transport.waits_for_person:
-            pending.deadline = loop.time() + pending.patience
+            pending.deadline = loop.time() + pending.patience  # a login takes as long as it takes
         if loop.time() < pending.deadline:  # progress came meanwhile
             pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
             return
@@ -3051,7 +3076,7 @@ class Peer(Asker):
 
         async def noting(answer: Msg) -> Any:
             nonlocal said
-            said = answer, 0
+            said = answer, 0  # so it stays if put() fails
             said = answer, await put(answer)
 
         try:
@@ -3793,6 +3818,7 @@ def _kw_unevaluated(doc: SchemaDocument, schema: Schema, word: str) -> Check:
         return [(key, check) for key in keys if key not in seen]
     return _inside(select)
 
+
 def _kw_schema(doc: SchemaDocument, schema: Schema, word: str) -> Check:
     return doc.compile_one(schema, word)
 
@@ -3958,7 +3984,7 @@ class SchemaDocument:
         return {name: self.compile(inner, word, name) for name, inner in argument.items()}
 
     def _as_of_2020(self, schema: Schema) -> Schema:
-        """Return a schema of draft-07 as 2020-12 would write it; `items` differs in its method."""
+        """Return a schema of draft-07 as 2020-12 writes it, but for `items`: see _kw_items()."""
         if "$ref" in schema:  # which hides what stands beside it
             return {w: schema[w] for w in ("$ref", "definitions", "$defs") if w in schema}
         schema = {word: a for word, a in schema.items() if word not in NOT_IN_DRAFT_07}
@@ -4000,7 +4026,7 @@ class SchemaDocument:
 
         without_fragment, _, fragment = ref.partition("#")
         uri = self._absolute(without_fragment)
-        # spec: basic/index#json-schema-usage
+        # spec: basic/index#ref-resolution -- a network URI is never dereferenced
         self.need((uri, "") in self.names, f"{show_json(ref)} is not fetched: put it under $defs")
         anchor, *pointer = unquote(fragment).split("/")
         start = self.names.get((uri, anchor))
@@ -4083,7 +4109,10 @@ class SchemaDocument:
 
 
 def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
-    """Return the members of an object of which a schema asks no more than a type, and those."""
+    """Return the types of those members of which a schema asks nothing else.
+
+    There are none if the schema asks of the object itself what a type does not tell.
+    """
     asked = KEYWORDS.keys() & schema.keys() if isinstance(schema, dict) else set()
     is_plain = asked <= {"type", "properties", "required", "additionalProperties", "$defs"}
     if not is_plain or "properties" not in asked or schema.get("type") != "object":
@@ -4156,7 +4185,7 @@ def compile_schema(schema: JSON) -> Validator:
 #              The message names the parameter and the remedy. A model's call is too late for that.
 #           2. An annotation gives a schema and a reader, and these agree: whatever JSON the schema
 #              admits, the reader turns into a value. It is called with valid JSON only, and refuses
-#              no more than a schema cannot say, such as the 30th of February.
+#              only what no schema can exclude, such as the 30th of February.
 #           3. Results are converted by their values alone: a function may return something other
 #              than its annotation promises.
 # Plan.     An AnnotationReader finds the Shape of an annotation: its schema and its reader.
@@ -4406,8 +4435,8 @@ class AnnotationReader:
         def alternatives(kind: str) -> list[tuple[Validator, Shape]]:
             kinds = {kind, "number"} if kind == "integer" else {kind}
             there = [shape for shape in shapes if kinds & self._kinds(shape.schema)]
-            # The value fits the union: a single alternative needs no check, and a value that has
-            # such unions in each other is not checked again from each of them downwards.
+            # The value is known to fit the union, so a single alternative needs no check ({} takes
+            # anything). Unions inside unions would else be checked again at each level.
             wholes = [self.whole(shape.schema) for shape in there] if len(there) > 1 else [{}]
             return [(compile_schema(whole), shape) for whole, shape in zip(wholes, there)]
 
@@ -4899,8 +4928,8 @@ def show_options(fns: Iterable[Callable[..., Any]], *makers: Callable[..., Any])
         parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
         for name, each in options.items():
             parameters.setdefault(name, each)
-        whole: Any = fn
-        whole.__signature__ = signature.replace(parameters=list(parameters.values()))
+        shown: Any = fn
+        shown.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 ###############################################################################
 # 15. URI templates
@@ -5107,7 +5136,7 @@ class Template:
 #
 # Problem.  Authors return texts, images, records; the wire wants content blocks. And a person is
 #           asked by a form, made from a type.
-# Rules.    1. Content is the wire's dict, made by a class with the right name.
+# Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one.
 #           2. A form asks for what every client can show: flat fields of primitive types.
 # Plan.     The content classes; blocks_of(), messages_of(), contents_of(); answers to questions;
 #           Form; InputRequired.
@@ -5675,8 +5704,8 @@ def read_state(key: bytes, bound: list[str], text: JSON) -> Msg:
         return {}
     sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
     payload = unseal(key, text) if sound else None
-    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- another principal's, a
-    # lapsed one, another request's
+    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- it may be forged, expired, or
+    # that of another principal or request
     if payload is None:
         problem = "not one that this server gave"
     elif payload["bound"] != bound:
@@ -5805,7 +5834,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 
 __all__ += ["Context", "LogHandler"]
 
-RETRY_MS = 1000  # what we ask a reader to wait before it comes back, or wait ourselves
+RETRY_MS = 1000  # between the end of a stream and the reader's return, whoever the reader is
 
 
 if typing.TYPE_CHECKING:
@@ -5850,7 +5879,7 @@ class Context:
     awaited; a `def` handler runs in a thread and calls them without await.
     """
 
-    # Attributes that most requests never change stand here.
+    # Attributes that most requests never change stand here: each in __init__() takes its time.
     _meter: ProgressMeter | None = None
     _timer: asyncio.TimerHandle | None = None
     _rounds: Rounds | None = None
@@ -5956,7 +5985,7 @@ class Context:
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
-                # That one is an Exception: a handler's `except Exception` would catch it, go on.
+                # That one is an Exception: a handler's `except Exception` would catch it.
                 raise asyncio.CancelledError from None
             finally:
                 waiting.discard(future)
@@ -5993,7 +6022,7 @@ class Context:
             await self._say(notification("notifications/progress", fitted))
 
     async def _say(self, msg: Msg) -> None:
-        # spec: basic/patterns/progress#behavior-requirements -- nothing after the answer. A call
+        # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion". A call
         # that becomes a task is answered early.
         if self.exchange.state is RUNNING and not self.run.over:
             with contextlib.suppress(ConnectionClosed):  # the client has gone since
@@ -6009,7 +6038,7 @@ class Context:
     def say_soon(self, msg: Msg, size: int) -> None:
         """Send a notification of so many bytes before the answer, but do not wait for that.
 
-        From any thread. More than a client reads in time is dropped.
+        From any thread. What a client does not read in time is dropped.
         """
         self._outbox.put(msg, size)
 
@@ -6382,7 +6411,7 @@ def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
     run = CheckRun()  # one budget for all arguments
 
     def admitted_instead(name: str, value: JSON) -> frozenset[str]:
-        """Return the types of what is admitted, if the type of the value is not."""
+        """Return the types that are admitted here, if the type of the value is not one of them."""
         failures = validator.failures({name: value}, run)
         return next((f.kinds for f in failures if f.path == (name, ())), frozenset())
 
@@ -6452,8 +6481,6 @@ class Entry:
         try:
             self.validator.check(given)
         except SchemaError:
-            # Models write "3" for 3, and prompts and URIs have nothing but text. Where the schema
-            # leaves no doubt about the meaning, such values are understood.
             given = relax(given, self.validator)
             self.validator.check(given)
         return self.signature.call_args(given, ctx)
@@ -6887,8 +6914,8 @@ class Life:
 
     def __init__(self, manager: Any) -> None:
         self.loop = asyncio.get_running_loop()
-        #: how many need it; their tasks that go on after an answer
-        self.users, self.tasks = 0, Tasks()
+        self.users = 0  # how many hold it open
+        self.tasks = Tasks()  # that go on after an answer
         self.leave, self.leaving = asyncio.Event(), False
         #: how many requests are being served on this loop: it is watched only meanwhile
         self.running = 0
@@ -7004,11 +7031,16 @@ class Lives:
 
 
 class Bus:
-    """The way of announcements from process to process: the author's carrier, if there is one."""
+    """The way of announcements from process to process: the author's carrier, if there is one.
+
+    The carrier is an async iterable of events, which is iterated on one event loop at a time. Its
+    publish(event) is called from any thread, and must not block. An event is a dict that JSON can
+    say. One that comes back to the server it is from is skipped.
+    """
 
     def __init__(self, carrier: Any, tell: Callable[[str, Msg], None]) -> None:
         self.carrier, self.tell = carrier, tell
-        #: marks our own events; "" while nobody here is served, and so has been told of anything
+        #: marks our own events; "" while nobody is served here, and there is nothing to publish
         self.origin = ""
 
     def open(self) -> None:
@@ -7071,27 +7103,27 @@ class Record(NamedTuple):
     """What became of one request. The texts are "" where there is nothing to say."""
 
     time: float  #: when it came, in seconds since 1970
-    method: str  #: "" for a request that was refused at the door
-    target: str  #: the name of the tool or prompt, the URI; or method and path, as "POST /mcp"
+    method: str = ""  #: "" for a request that was refused at the door
+    target: str = ""  #: the name of the tool or prompt, the URI; or method and path: "POST /mcp"
     #: "result"; "tool_error"; "error", with its `code`; "cancelled" by the client; "lost", when the
     #: client went away before it; "input_required" or "task", as the result says; "refused", with
     #: the status as its `code`
-    outcome: str
-    code: int | None
-    ms: float  #: from the request, when its turn came, until its answer was taken
-    bytes: int  #: of the answer; 0 where the channel does not count
-    principal: str  #: its subject, or its key
-    session: str  #: the beginning of the session's id: who reads it cannot use it
-    request_id: ReqId | None
-    client: str  #: its own words: "name/version"
-    era: str  #: "legacy" or "modern"
-    revision: str
-    address: str  #: of the client, behind trusted proxies too
-    scheme: str  #: "http" or "https" where it came over HTTP
+    outcome: str = ""
+    code: int | None = None
+    ms: float = 0.0  #: from the request, when its turn came, until its answer was taken
+    bytes: int = 0  #: of the answer; 0 where the channel does not count
+    principal: str = ""  #: its subject, or its key
+    session: str = ""  #: the beginning of the session's id: who reads it cannot use it
+    request_id: ReqId | None = None
+    client: str = ""  #: its own words: "name/version"
+    era: str = ""  #: "legacy" or "modern"
+    revision: str = ""
+    address: str = ""  #: of the client, behind trusted proxies too
+    scheme: str = ""  #: "http" or "https" where it came over HTTP
     #: spec: basic/index#_meta -- the W3C trace context that the client sent
-    traceparent: str
-    tracestate: str
-    baggage: str
+    traceparent: str = ""
+    tracestate: str = ""
+    baggage: str = ""
 
     @property
     def trace_id(self) -> str:
@@ -7121,9 +7153,8 @@ scheme=https'
 
 def refused_record(when: float, target: str, status: int, address: str, scheme: str) -> Record:
     """Return the record of a request over HTTP that was refused before its message was read."""
-    nothing = Record(when, "", _named(target), "refused", status, *(0.0, 0, "", "", None, ""),
-                     *("", "", "", "", "", "", ""))  # fmt: skip
-    return nothing._replace(address=address, scheme=scheme)
+    return Record(when, target=_named(target), outcome="refused", code=status, address=address,
+                  scheme=scheme)  # fmt: skip
 
 
 def logfmt(fields: Msg) -> str:
@@ -7398,7 +7429,7 @@ class Conversation:
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if exchange.caller.principal is not None:
             server.guarded = True
-        if server.request_shares is not None and method not in GREETINGS:
+        if server.request_budgets is not None and method not in GREETINGS:
             server.count_request(self.client_of(exchange.caller))
         self.admit(exchange, facts.rev, ours)
         ctx = Context(self, exchange, facts)
@@ -7489,7 +7520,7 @@ class Conversation:
         """Return whether a log message of this level is to be sent now; from any thread."""
         if threshold is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(threshold):
             return False
-        budget = self.server.log_shares.of(self.client_of(caller))
+        budget = self.server.log_budgets.of(self.client_of(caller))
         if not budget.take(time.monotonic()):
             # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
             return False
@@ -7630,18 +7661,24 @@ ENGINES: dict[str, Callable[..., Any]] = {}
 class Server(Registrations):
     """An MCP server: register functions with its decorators, then run() it.
 
-    `lifespan(server)` is an async context manager around the serving; what it yields is
-    `ctx.lifespan`. `strict` refuses requests before the handshake. `mask_errors` hides the text
-    of exceptions that are not ToolError. `call_sync(fn)` awaits the result of fn(), where a host
-    wants its functions to run. `rate_limit` is (requests, seconds) per client. `capabilities`
-    are declared besides those that follow from what is registered when a client comes. `ttl_ms`
-    and `cache_scope` ("public", "private"), for all or by method, say how long and by whom results
-    may be kept. `state_key` signs what travels between the rounds of a request. `bus` carries
-    announcements from process to process; replicas share both. It is an async iterable of events,
-    which is iterated on one event loop at a time, and has publish(event), which is called from any
-    thread and does not block. An event is a dict that JSON can say; one that comes back to the
-    server it is from is skipped. `access_log` is True, "json", None or False; see AccessLog. With
-    `hide_forbidden`, lists show what a token may call.
+    Clients are told `name`, `version`, `title`, `description`, `icons`, `website_url` and
+    `instructions`. The other options:
+
+    lifespan(server)   an async context manager around the serving; it yields `ctx.lifespan`
+    strict             refuse requests that come before the handshake
+    mask_errors        hide the text of exceptions that are not ToolError
+    page_size          items of one page of a list
+    call_sync(fn)      await the result of fn(), where a host wants plain functions to run
+    threads            worker threads for plain functions, where call_sync is not given
+    rate_limit         (requests, seconds) for each client
+    max_in_flight      requests of one client that are served at once
+    capabilities       declared besides those that follow from what is registered
+    ttl_ms             how long results may be kept; a number, or a mapping from method to number
+    cache_scope        by whom: "private" or "public", or a mapping
+    state_key          signs what travels between the rounds of a request; replicas share it
+    bus                carries announcements to the other processes of a server; see Bus
+    hide_forbidden     lists show only what a client's token may call
+    access_log         True, "json", None or False; see AccessLog
     """
 
     def __init__(
@@ -7686,8 +7723,8 @@ class Server(Registrations):
         if rate_limit is not None and not (rate_limit[0] > 0 and rate_limit[1] > 0):
             raise ValueError(f"rate_limit={rate_limit}: give (requests, seconds), both above 0")
         #: what each client may still ask, and may still be told of the log
-        self.request_shares = Shares(rate_limit) if rate_limit is not None else None
-        self.log_shares = Shares(LOG_RATE)
+        self.request_budgets = Budgets(rate_limit) if rate_limit is not None else None
+        self.log_budgets = Budgets(LOG_RATE)
         #: whether a client was ever authenticated: then logs are nobody's but their client's
         self.guarded = False
         self.observers = Observers(access_log)
@@ -7776,10 +7813,10 @@ class Server(Registrations):
 
     def count_request(self, client: str) -> None:
         """Count a request against the rate limit; RPCError 429 says when to come back."""
-        if self.request_shares is not None:
-            budget = self.request_shares.of(client)
+        if self.request_budgets is not None:
+            budget = self.request_budgets.of(client)
             if not budget.take(time.monotonic()):
-                calls, seconds = self.request_shares.rate
+                calls, seconds = self.request_budgets.rate
                 problem = f"more than {calls} requests in {seconds:g} seconds"
                 raise RPCError(TOO_FAST, problem, {"retryAfter": int(budget.wait) + 1})
 
@@ -7961,7 +7998,7 @@ class ServerThread:
 # Plan.     The handshake; pages and lists; calling, reading, completing; announcements.
 # Not here. Methods of the extension for tasks: section 25.
 
-MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- a MUST
+MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- "Maximum 100"
 MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
 MAX_CURSOR_CHARS = 16 * 1024  # of a place in a list: where names stand in it, or URIs
 MAX_CLIENT_BYTES = 64 * 1024  # what a session keeps of its client: its name and capabilities
@@ -8237,7 +8274,6 @@ async def complete(ctx: Context) -> Msg:
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
     values = await completions_of(ctx, entry, name, value)
-    # spec: server/utilities/completion#completion-results -- "Maximum 100 items"
     more = len(values) > MAX_COMPLETIONS
     found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
     return {"completion": found}
@@ -8262,8 +8298,8 @@ def choices_of(schema: Msg) -> list[str]:
     return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
 
 
-#: Which announcement a subscriber gets for which field of its filter.
-#: spec: basic/patterns/subscriptions#notification-filter
+#: Which announcement a subscriber gets for which field of its filter, and the capability for it.
+#: spec: basic/patterns/subscriptions#notification-filter; `taskIds` is of the extension for tasks
 FILTERS = {
     "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
     "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
@@ -8417,6 +8453,7 @@ class Job(Asking):
         self._make_room(self.server.jobs)
         self.run: TaskRun | None = run  # until it ends: a request may be large
         self.id: str = os.urandom(16).hex()
+        #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
         self.expires: float = time.time() + TASK_TTL_MS / 1000
@@ -9393,9 +9430,9 @@ MAX_CACHED = 1000  # results that a client keeps
 MAX_CACHED_BYTES = 16 * 1024 * 1024  # of them all, as JSON; as much as one message may have
 MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
-RETRY_SECONDS = 1.0  # at least, between two attempts to open a stream again, in the long run
+RETRY_SECONDS = 1.0  # at least, from one attempt to open a stream to the next, on average
 FREE_RETRIES = 5  # attempts that may follow each other sooner, if the server says so
-STEADY_SECONDS = 5.0  # for which a stream stands that was worth opening, though nothing came
+STEADY_SECONDS = 5.0  # a stream that stood for so long was worth opening, though nothing came
 STALL_SECONDS = 30.0  # for a peer to take what we write; the longest pause between two attempts
 PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks, or to subscribe us again
 
@@ -9469,10 +9506,11 @@ async def value_from(source: Any) -> Any:
 
 
 class Pace:
-    """How long to wait before something that ended is opened again: never less than told.
+    """How long to wait before a stream that ended is opened again: never less than the server says.
 
-    Where nothing came, each wait is twice the last. Where something came, a few may follow each
-    other as fast as the server says; in the long run it is once a second.
+    After a stream that brought nothing, each wait is twice the last. After one that brought
+    something, a few waits may be as short as the server says, but there is one stream a second at
+    most in the long run.
 
     >>> pace = Pace()
     >>> [pace.wait(0, good=True, now=10.0) for _ in range(6)]
@@ -9482,11 +9520,11 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self.due = float("-inf")  # one that came every second would come now
-        self.failures = 0  # in a row
+        self.due = float("-inf")  # when the next one may be opened, at one a second
+        self.failures = 0  # streams in a row that brought nothing
 
     def wait(self, told_ms: int | None, good: bool, now: float) -> float:
-        """Return for how many seconds; `good` says that something came."""
+        """Return for how many seconds; `good` says that the last stream brought something."""
         self.failures = 0 if good else self.failures + 1
         told_ms = RETRY_MS if told_ms is None else told_ms
         self.due = max(self.due, now - FREE_RETRIES * RETRY_SECONDS) + RETRY_SECONDS
@@ -9721,7 +9759,7 @@ class Subscription:
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
         self.agreed_to = False  # modern: by the server, since the request was sent last
-        self._state = START
+        self._state = START  # READY from open() on; DONE when it has ended
 
     async def open(self) -> Subscription:
         """Subscribe; returns when the server agreed."""
@@ -10253,7 +10291,8 @@ async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
         return exc
 
 
-#: The notifications that Client() takes callbacks for, and the arguments of each callback.
+#: The notifications that Client() takes callbacks for, and the arguments of each callback; in the
+#: order in which Client.__init__() hands the callbacks over.
 HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
     "notifications/message": lambda params: map(params.get, ("level", "data", "logger")),
     "notifications/resources/updated": lambda params: (params,),
@@ -10898,7 +10937,7 @@ class Client:
         if session.rev.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             logger.warning("%s sent a request, %s", self.peer.name, exchange.method)
-            exchange.advance("cancel")
+            exchange.advance("cancel")  # then the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
@@ -10997,9 +11036,9 @@ class StdioTransport(LineTransport):
     `command` is a string, a list of arguments, or the path of a .py file. The child sees `env` and
     those variables of ours that INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without
     their passwords. Anything else that it needs (an API key, DATABASE_URL, PYTHONPATH) is given in
-    `env`; with `env_replace` it sees `env` alone. Its stderr goes line by
-    line to ours, to a function `stderr(line)`, or nowhere ("null"), and the last lines are kept
-    for messages; "inherit" or a file hands it over instead. close() ends the child.
+    `env`; with `env_replace` it sees `env` alone. Its stderr goes line by line to ours, to a
+    function `stderr(line)`, or nowhere ("null"), and the last lines are kept for messages;
+    "inherit" or a file hands it over instead. close() ends the child.
     """
 
     name = "the server"
@@ -11026,7 +11065,8 @@ class StdioTransport(LineTransport):
         #: whether explain() repeats them, which is too much for who has just read them
         self.repeats = True
         self._group_lives = True
-        #: a copy of our end of its stdin, until it says something or ends
+        #: a copy of our end of its stdin, until it says something or ends: tells whether it has
+        #: read anything, when the writer is closed already
         self._spare = -1
         self._errors: LineReader | None = None
         self._held: list[Callable[[], None]] = []  # closes our ends of the pipes

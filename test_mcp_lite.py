@@ -33045,7 +33045,7 @@ class TestLogsOfOthers:
             assert run(go()) == (["a line of one"], [])
 
 
-class TestShares:
+class TestBudgets:
     """What one client may take is counted in one place, by who it is."""
 
     LIST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
@@ -33169,10 +33169,10 @@ class TestShares:
 
     def test_as_many_clients_are_remembered_as_the_limit_says(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_CLIENTS", 2)
-        shares = m.Shares((1, 3600))
-        assert [shares.of(who).take(0.0) for who in ("a", "b", "a", "b")] == [True, True, False, False]
-        assert shares.of("c").take(0.0) and len(shares.budgets) == 2
-        assert not shares.of("b").take(0.0), "the one that was silent for longest is forgotten"
+        budgets = m.Budgets((1, 3600))
+        assert [budgets.of(who).take(0.0) for who in ("a", "b", "a", "b")] == [True, True, False, False]
+        assert budgets.of("c").take(0.0) and len(budgets.budgets) == 2
+        assert not budgets.of("b").take(0.0), "the one that was silent for longest is forgotten"
 
     @pytest.mark.parametrize("limit", [(0, 60), (5, 0), (-1, 60)])
     def test_a_rate_that_lets_nothing_through_is_refused(self, limit):
