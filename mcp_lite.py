@@ -223,6 +223,7 @@ enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
 # Problem.  A reader wants every import, every public name and every alias in one place.
 # Rules.    1. Imports that only some users need (ssl, hashlib, argparse, subprocess ...) are made
 #              where they are needed, so that `import mcp_lite` costs little more than asyncio.
+#              Patterns that are not for every message are text: `re` compiles them when it must.
 #           2. `__all__` is the contract, and grows with the sections. Other names are there to be
 #              read, not to be relied on.
 #           3. Every limit and deadline of the file is a constant with its unit and the reason for
@@ -253,7 +254,7 @@ import time
 import types
 import typing
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict, deque, namedtuple
 from typing import (
     Any,
     AsyncIterator,
@@ -264,7 +265,6 @@ from typing import (
     Iterable,
     Iterator,
     Mapping,
-    NamedTuple,
     NoReturn,
     Optional,
     Sequence,
@@ -272,7 +272,27 @@ from typing import (
 )
 
 if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
+    from typing import NamedTuple
+
     from typing_extensions import Unpack
+else:
+
+    class NamedTupleMeta(type):
+        """Makes classes as `typing.NamedTuple` does, but leaves the annotations unread.
+
+        That one compiles each of them, which would be a tenth of what an import of this file costs.
+        """
+
+        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
+            hints = body.pop("__annotations__")
+            defaults = [body.pop(field) for field in hints if field in body]
+            made = namedtuple(name, hints, defaults=defaults, module=__name__)
+            made.__annotations__ = hints
+            for key in body.keys() - {"__module__", "__qualname__"}:
+                setattr(made, key, body[key])
+            return made
+
+    NamedTuple = type.__new__(NamedTupleMeta, "NamedTuple", (), {})
 
 __version__ = "0.2.0"
 
@@ -748,11 +768,9 @@ _DIGITS = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_INT_DIGITS + 1))
 _ID = rb'"id"\s*:\s*(-?[0-9]{1,19}|"[^"\\]{0,200}")\s*'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _OUTCOME = rb'"(?:result|error)"\s*:'
-_ID_FIRST = re.compile(
-    rb"\s*\{\s*(?:%b,\s*)?%b,\s*(?:%b,\s*)?%b" % (_VERSION, _ID, _VERSION, _OUTCOME)
-)
-_OUTCOME_FIRST = re.compile(rb"\s*\{\s*(?:%b,\s*)?%b" % (_VERSION, _OUTCOME))
-_ID_LAST = re.compile(rb",\s*%b(?:,\s*%b)?\}\s*$" % (_ID, _VERSION))
+_ID_FIRST = rb"\s*\{\s*(?:%b,\s*)?%b,\s*(?:%b,\s*)?%b" % (_VERSION, _ID, _VERSION, _OUTCOME)
+_OUTCOME_FIRST = rb"\s*\{\s*(?:%b,\s*)?%b" % (_VERSION, _OUTCOME)
+_ID_LAST = rb",\s*%b(?:,\s*%b)?\}\s*$" % (_ID, _VERSION)
 
 
 def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
@@ -767,9 +785,9 @@ def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
     >>> find_answer(b"Listening on port 80"), find_answer(b'{"id": 7, "method": "a", "x": NaN}')
     ((False, None), (False, None))
     """
-    found = _ID_FIRST.match(data)
-    if found is None and _OUTCOME_FIRST.match(data):
-        found = _ID_LAST.search(data[-300:])
+    found = re.match(_ID_FIRST, data)
+    if found is None and re.match(_OUTCOME_FIRST, data):
+        found = re.search(_ID_LAST, data[-300:])
     if found is not None:
         return True, json.loads(found[1].decode("utf-8", "replace"))
     an_object = data.lstrip()[:1] == b"{" and b'"method"' not in data
@@ -4961,7 +4979,7 @@ MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 #: What may stand in a URI as it is: RFC 3986 §2, and "%", which begins an escape.
 IN_URIS = "-._~!$&'()*+,;=:@/?#[]%"
 #: Characters that no value has: the controls of ASCII and Latin-1, and Unicode's line separators.
-CONTROL_CHARS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL_CHARS = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 def percent_encode(text: str) -> str:
@@ -4998,7 +5016,7 @@ def stays_inside(value: str, may_be_absolute: bool = False) -> bool:
     """
     parts = value.replace("\\", "/").split("/")
     # Windows takes ".. " for "..".
-    if CONTROL_CHARS.search(value) or any(part.strip(" ") == ".." for part in parts):
+    if re.search(CONTROL_CHARS, value) or any(part.strip(" ") == ".." for part in parts):
         return False
     is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
     return may_be_absolute or not is_absolute
@@ -6376,7 +6394,7 @@ class LogHandler(logging.Handler):
 # Not here. The other half, which serves: section 22. The methods that list and call: section 24.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
-SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 §3.3
+SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
 def scope_list(scopes: str | Iterable[str]) -> list[str]:
@@ -6387,7 +6405,7 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
     """
     words = (scopes if isinstance(scopes, str) else " ".join(scopes)).split()
     for word in words:
-        if not SCOPE.fullmatch(word):
+        if not re.fullmatch(SCOPE, word):
             raise ValueError(f"{word!r} is no scope: those are of ASCII, without quotes")
     return words
 
@@ -7094,9 +7112,7 @@ MAX_BAGGAGE_CHARS = 8192  # of `tracestate` and `baggage`: as much as W3C Baggag
 
 access_logger = logging.getLogger("mcp_lite.access")
 
-TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}"
-)
+TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}"
 
 
 class Record(NamedTuple):
@@ -7251,7 +7267,7 @@ class Watch:
         client = facts.client_info if facts is not None else {}
         about = [_named(client.get(name)) for name in ("name", "version")]
         traceparent = _named(meta.get("traceparent"))
-        traced = TRACEPARENT.fullmatch(traceparent) is not None
+        traced = re.fullmatch(TRACEPARENT, traceparent) is not None
         more = [_named(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
         return Record(
             self.time, exchange.method[:MAX_NAME_CHARS], target_of(exchange.params), outcome, code,
@@ -11366,11 +11382,11 @@ FIELD_LINE = re.compile(rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n")
 REQUEST_LINE = re.compile(rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])")
 STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
-ABSOLUTE_FORM = re.compile(r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)")
+ABSOLUTE_FORM = r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)"
 LENGTH = re.compile("[0-9]{1,19}")  # int() would take "+5", "1_0" and other digits
 # A quote that is never closed reaches to the end: so the patterns cannot fail, nor backtrack.
-COMMA_PIECE = re.compile(r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+')
-SEMICOLON_PIECE = re.compile(r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+')
+COMMA_PIECE = r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+'
+SEMICOLON_PIECE = r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+'
 
 #: Fields of which a second one could change what the first one says.
 SINGLETONS = frozenset(
@@ -11522,7 +11538,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     if method == "CONNECT":
         raise ProtocolError("this is not a proxy: CONNECT is not served", http_status=501)
     if target[0] != "/" and (target, method) != ("*", "OPTIONS"):
-        found = ABSOLUTE_FORM.fullmatch(target)
+        found = re.fullmatch(ABSOLUTE_FORM, target)
         if found is None:
             raise ProtocolError("the target is neither a path nor an http URL")
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
@@ -11621,7 +11637,7 @@ def parse_list(text: str) -> list[str]:
     >>> parse_list('a, ,"b, c";d')
     ['a', '"b, c";d']
     """
-    pieces = [piece.strip(" \t") for piece in COMMA_PIECE.findall(text)]
+    pieces = [piece.strip(" \t") for piece in re.findall(COMMA_PIECE, text)]
     return [piece for piece in pieces if piece]
 
 
@@ -11649,7 +11665,7 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
     >>> parse_media_type('Application/JSON; charset="utf-8"')
     ('application/json', {'charset': 'utf-8'})
     """
-    name, *pieces = SEMICOLON_PIECE.findall(text) or [""]
+    name, *pieces = re.findall(SEMICOLON_PIECE, text) or [""]
     return name.strip(" \t").lower(), parse_params(pieces)
 
 
@@ -11990,7 +12006,7 @@ def parse_url(url: str) -> URL:
     """
     from urllib.parse import quote
 
-    found = ABSOLUTE_FORM.fullmatch(url)
+    found = re.fullmatch(ABSOLUTE_FORM, url)
     if found is None or re.search(r"[\x00-\x20\x7f]", url):
         raise ValueError("a URL is http(s)://host[:port]/path, without blanks and #fragment")
     if "@" in found[2]:
@@ -12149,8 +12165,8 @@ def encode_comment(text: str = "") -> bytes:
 # Not here. Sockets, sessions and streams: sections 37 and 39.
 
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
-VISIBLE = re.compile(r"[\x21-\x7e]+")
-LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
+VISIBLE = r"[\x21-\x7e]+"
+LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 
@@ -12161,7 +12177,7 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("localhost.evil.org")
     (True, False, False)
     """
-    return LOOPBACK.fullmatch(host.lower()) is not None
+    return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
 class Gate:
@@ -13812,7 +13828,7 @@ class HTTPSession:
             # RFC 6585 §4
             return 429, {**JSON_HEADERS, "retry-after": str(data["retryAfter"])}
         scopes = str(data.get("scope", "")).split()
-        fit = bool(scopes) and all(map(SCOPE.fullmatch, scopes))
+        fit = bool(scopes) and all(re.fullmatch(SCOPE, scope) for scope in scopes)
         if problem and problem["code"] == FORBIDDEN and fit:
             wants = self.endpoint.entrance.wants(" ".join(scopes), principal)
             return 403, {**JSON_HEADERS, **wants}
@@ -14125,7 +14141,7 @@ class Entrance:
         tokens = [token] if isinstance(token, str) else token
         if tokens is not None and not isinstance(tokens, dict):
             tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
-        if not all(isinstance(item, str) and VISIBLE.fullmatch(item) for item in tokens or ()):
+        if not all(isinstance(item, str) and re.fullmatch(VISIBLE, item) for item in tokens or ()):
             raise ValueError("token=: each is a text of visible ASCII, without blanks")
         # A principal without a stable key is an error at the start.
         self.tokens = {token.encode(): Identity(principal, owner_of(principal, key))
@@ -14207,7 +14223,7 @@ def check_values(path: str, max_sessions: int, session_prefix: str) -> None:
     if max_sessions < 1:
         raise ValueError(f"max_sessions={max_sessions}: sessions=False keeps none")
     # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
-    if session_prefix and not VISIBLE.fullmatch(session_prefix):
+    if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
         raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
 
 
@@ -16077,11 +16093,9 @@ LONGEST_LIFE_SECONDS = 10 * 365 * 86400  # of a token, whatever the server says
 REFRESH_SECONDS = 30  # before a token expires it is refreshed; a tenth of its life if that is less
 MAX_SAID_CHARS = 200  # of a server's own words in an error of ours: a sentence
 
-ACCESS_TOKEN = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")  # no quotes, no commas
-AUTH_PARAM = re.compile(
-    rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
-)
-AUTH_SCHEME = re.compile(rf"({TOKEN})(?: +([\w.~+/-]+=*)(?=[ \t]*(?:,|$)))?(?=[ \t,]|$)", re.ASCII)
+ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+"  # no quotes, no commas
+AUTH_PARAM = rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
+AUTH_SCHEME = rf"(?a)({TOKEN})(?: +([\w.~+/-]+=*)(?=[ \t]*(?:,|$)))?(?=[ \t,]|$)"
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
@@ -16109,13 +16123,13 @@ def parse_challenges(text: str) -> list[Challenge]:
     while True:
         while at < len(text) and text[at] in " \t,":
             at += 1
-        param = AUTH_PARAM.match(text, at) if found else None
+        param = re.compile(AUTH_PARAM).match(text, at) if found else None
         if param is not None:
             quoted = re.sub(r"\\(.)", r"\1", param[3] or "")
             found[-1].params.setdefault(param[1].lower(), param[2] or quoted)
             at = param.end()
             continue
-        scheme = AUTH_SCHEME.match(text, at)
+        scheme = re.compile(AUTH_SCHEME).match(text, at)
         if scheme is None:  # the end, or something that nobody can read
             return found
         found.append(Challenge(scheme[1].lower(), {"token68": scheme[2]} if scheme[2] else {}))
@@ -16399,7 +16413,7 @@ def wanted_scope(
     # spec: basic/authorization/index#refresh-tokens -- only if the authorization server lists it
     if "offline_access" in strings(server, "scopes_supported") and chosen is None:
         scopes.append("offline_access")
-    text = " ".join(dict.fromkeys(scope for scope in scopes if SCOPE.fullmatch(scope)))
+    text = " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
     if len(text) > MAX_SCOPE_CHARS:
         raise AuthError(f"{resource.resource} wants {len(text)} characters of scopes: name some")
     return text
@@ -16621,7 +16635,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
     """
     doc = doc if isinstance(doc, dict) else {}
     token, kind = doc.get("access_token"), doc.get("token_type")
-    if not isinstance(token, str) or not ACCESS_TOKEN.fullmatch(token):
+    if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a text that a header can carry")
     if len(token) > MAX_TOKEN_BYTES:
         raise AuthError(f"{where}: access_token is longer than {MAX_TOKEN_BYTES} bytes")
@@ -18197,7 +18211,7 @@ class TokenAuthorizer(Authorizer):
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
         """Return the header with the token."""
         token = await value_from(self.token)
-        if not isinstance(token, str) or not ACCESS_TOKEN.fullmatch(token):
+        if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
             raise AuthError("auth= gives no text that a header can carry")
         return {"authorization": f"Bearer {token}"}
 
@@ -20128,7 +20142,7 @@ URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini C
 #: The `type` of an entry, which most leave out.
 WIRES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url",
          "sse": "url"}  # fmt: skip
-VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\$\{[^}]*\}")
+VARIABLE = r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\$\{[^}]*\}"
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
@@ -20148,7 +20162,7 @@ def expand(text: str, known: Mapping[str, str]) -> str:
             raise ValueError(f"the variable {name} is not set")
         return known.get(name) or default or ""
 
-    return VARIABLE.sub(value, text)
+    return re.sub(VARIABLE, value, text)
 
 
 def servers_of(doc: Mapping[str, Any]) -> dict[str, Msg]:
@@ -20253,7 +20267,7 @@ CONNECTORS.append(
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
-CONTROLS = re.compile(
+CONTROLS = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]*[0-Z^-~]"
@@ -20312,7 +20326,7 @@ def plain(text: object) -> str:
     >>> plain("\x1b[2Jall \x1b]0;title\x07\x1b[31mred\x1b[0m\r\n")
     'all red\n'
     """
-    return CONTROLS.sub("", str(text))
+    return re.sub(CONTROLS, "", str(text))
 
 
 def one_line(text: object) -> str:
@@ -20652,11 +20666,11 @@ SECRET_WORDS = (
     "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
     r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
 )
-SECRET_KEY = re.compile(rf"(?i){SECRET_WORDS}|cookie")
+SECRET_KEY = rf"(?i){SECRET_WORDS}|cookie"
 #: what is public although its name has such a word: members of metadata and forms of OAuth
-PUBLIC_KEY = re.compile("_(?:endpoint|servers|supported|required|method|type|uri)$")
+PUBLIC_KEY = "_(?:endpoint|servers|supported|required|method|type|uri)$"
 #: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
-SECRET_TEXT = re.compile(
+SECRET_TEXT = (
     rf"(?i)(\b(?:bearer|basic)\s+(?!\w+=\\?\")|(?:{SECRET_WORDS})"
     r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
@@ -20671,11 +20685,11 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     """
     # In a schema, `password` is the name of a field and describes a secret, but holds none.
     described = parent == "properties" and isinstance(value, dict)
-    secret = SECRET_KEY.search(key) and not PUBLIC_KEY.search(key) and not described
+    secret = re.search(SECRET_KEY, key) and not re.search(PUBLIC_KEY, key) and not described
     if secret and value not in (None, True, False):
         return REDACTED
     if isinstance(value, str):
-        text = SECRET_TEXT.sub(rf"\g<1>{REDACTED}", value)
+        text = re.sub(SECRET_TEXT, rf"\g<1>{REDACTED}", value)
         more = len(text) - SHOWN_CHARS
         return text if more <= 0 else f"{text[:SHOWN_CHARS]}... ({more:,} more characters)"
     if not isinstance(value, (dict, list)):
@@ -20749,7 +20763,7 @@ class TraceView:
     """
 
     # A string, perhaps a key; or another scalar.
-    TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(: )?|(\b(?:true|false|null)\b|-?\d[\d.eE+-]*)')
+    TOKEN = r'("(?:[^"\\]|\\.)*")(: )?|(\b(?:true|false|null)\b|-?\d[\d.eE+-]*)'
 
     def __init__(self, stream: typing.TextIO, full: bool = True) -> None:
         self.stream, self.full, self.screen = stream, full, Screen(stream)
@@ -20794,7 +20808,7 @@ class TraceView:
             shown = "".join("\n" + " " * 10 * (not i) + row for i, row in enumerate(rows))
         paint = self.screen.paint
         text = self.fold(shown)
-        text = self.TOKEN.sub(self.paint_token, text) if self.screen.colour else text
+        text = re.sub(self.TOKEN, self.paint_token, text) if self.screen.colour else text
         with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
             self.stream.write(f"{paint(Screen.DIM, left)}{paint(style, head)}"
                               f"{paint(Screen.DIM, peer)}{text}\n")  # fmt: skip
@@ -22052,7 +22066,7 @@ OPTIONS += [
 # Not here. What the verbs do: section 59.
 
 #: A target: a file with servers, perhaps with the name of one.
-CONFIGURATION = re.compile(r"(?!\w+://)[^=]*\.json(#.+)?$")
+CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 
 
@@ -22147,7 +22161,7 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     else:
         args.typed = args.config or take_target(args.words) or ""
         args.target = args.typed
-    if args.config or row.target != "FILE.py[:APP]" and CONFIGURATION.match(args.typed):
+    if args.config or row.target != "FILE.py[:APP]" and re.match(CONFIGURATION, args.typed):
         find_server(args, command)
     elif args.server:
         raise UsageError("--server NAME belongs to a configuration", args.verb, "--help")
@@ -22190,7 +22204,7 @@ def take_target(words: list[str]) -> str | None:
     """Take the target out of the words: the last, or the first if only that looks like one."""
     if not words:
         return None
-    looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION.pattern}")
+    looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}")
     return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
 
 

@@ -49,8 +49,6 @@ COMPARE_FRAMES = 500  # of each of them
 TASKS = "io.modelcontextprotocol/tasks"  # the extension; the client follows tasks by itself
 
 LANE = contextvars.ContextVar("LANE", default=0)  # the HTTP request whose answer is being read
-SECRET_KEY = m.SECRET_KEY
-SECRET_TEXT = m.SECRET_TEXT
 #: Pages of the specification about a method, by its first word.
 PAGES = {
     "initialize": "basic/lifecycle", "notifications/initialized": "basic/lifecycle",
@@ -193,9 +191,9 @@ def without_secrets(value, key=""):
     if isinstance(value, list):
         return [without_secrets(item, key) for item in value]
     if isinstance(value, str):
-        if SECRET_KEY.search(key):
+        if re.search(m.SECRET_KEY, key):
             return m.REDACTED
-        return SECRET_TEXT.sub(rf"\g<1>{m.REDACTED}", value)
+        return re.sub(m.SECRET_TEXT, rf"\g<1>{m.REDACTED}", value)
     return value
 
 
