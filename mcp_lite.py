@@ -2370,6 +2370,7 @@ __all__ += ["Transport", "memory_transports"]
 
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
+EARLY_SHARE = 100  # a hundredth of both is for log lines and the like, before the reader is there
 MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
 
 
@@ -2392,6 +2393,10 @@ def subject_of(msg: Msg) -> tuple[str, Any]:
     return method, params.get("uri", params.get("taskId"))
 
 
+async def nowhere(msg: Msg) -> None:
+    """Take what nobody hears."""
+
+
 class Outbox:
     """Messages that no request caused, on their way to one reader.
 
@@ -2407,7 +2412,7 @@ class Outbox:
         held: bool = False,
     ) -> None:  # fmt: skip
         self.send, self.wake, self.too_slow = send, wake, too_slow
-        #: whether the reader is not ready yet; release() says when
+        #: whether the reader is not there or not ready yet; release() says when
         self.held = held
         self.lock = threading.Lock()
         #: by subject, each with its size in bytes
@@ -2419,15 +2424,18 @@ class Outbox:
 
     def put(self, msg: Msg, size: int) -> bool:
         """Take a message of so many bytes; return False if there is no room for it."""
-        record = msg["method"] == "notifications/message"
         with self.lock:
             if self.closed:
                 return False
-            # Log records leave half of the room to what the client relies on.
-            fits = self._keep(msg, size, 2 if record else 1)
+            # Log records leave half of the room to what the client relies on. A reader who is not
+            # there may never come: little is kept for it, but what has changed.
+            share = 2 if msg["method"] == "notifications/message" else 1
+            if self.held and msg["method"] not in CHANGES:
+                share = EARLY_SHARE
+            fits = self._keep(msg, size, share)
         if fits:
             self._wake()
-        elif not record:
+        elif share == 1:
             self.close()
             if self.too_slow is not None:
                 self.too_slow()
@@ -7395,6 +7403,17 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     return answer
 
 
+def without_news(offered: Msg) -> Msg:
+    """Return capabilities without those that promise announcements.
+
+    >>> without_news({"tools": {"listChanged": True}, "logging": {}})
+    {'tools': {}, 'logging': {}}
+    """
+    news = "listChanged", "subscribe"
+    return {name: {key: value for key, value in each.items() if key not in news}
+            for name, each in offered.items()}  # fmt: skip
+
+
 class Conversation:
     """What the server keeps for one client: a Peer, and what was agreed."""
 
@@ -7416,8 +7435,11 @@ class Conversation:
         self.label = ""  # what records call it: the beginning of a session's id
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
-        #: what no request caused, once there is a channel for it: see listen()
-        self.outbox: Outbox | None = None
+        #: what no request caused; it waits until there is a channel for it: see listen()
+        self.outbox = Outbox(nowhere, self._wake, self._too_slow, held=True)
+        self.listening = False
+        #: ends the conversation with a client who is too slow for it
+        self.let_go: Callable[[], Coroutine[Any, Any, Any]] | None = None
         self.state: dict[str, Any] = {}
         self.life = server.lives.here()
         self.lifespan = self.life.entered.result()
@@ -7438,7 +7460,7 @@ class Conversation:
             ours = server.capabilities()
         else:
             facts = session.facts()
-            ours = session.server_capabilities or server.capabilities()
+            ours = session.server_capabilities or self.offers()
             # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
             # line piped into a server has no handshake, and is answered unless we are strict.
             if session.state is START and server.strict and method not in GREETINGS:
@@ -7483,6 +7505,11 @@ class Conversation:
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
         return HANDLERS.get(ctx.method, call_custom)
 
+    def offers(self) -> Msg:
+        """Return the server's capabilities; news are promised to a client only if it can hear."""
+        offered = self.server.capabilities()
+        return without_news(offered) if self.outbox.closed else offered
+
     def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
         """Refuse a method that the client may not call, or not so; see admit()."""
         method = exchange.method
@@ -7499,8 +7526,6 @@ class Conversation:
     async def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
             self.session.advance(msg["method"])
-            if self.outbox is not None:
-                self.outbox.release()
             self._look_if_ready()
         if self.server.mounts is not None:
             self.server.mounts.hear(self, msg)
@@ -7516,7 +7541,7 @@ class Conversation:
 
     async def until_ready(self) -> None:
         """Wait until a legacy client has ended its handshake, and hears what it did not ask for."""
-        while self.session.state is not READY or self.outbox is None:
+        while self.outbox.held:
             if self.readiness is None or self.readiness.done():
                 self.readiness = self.loop.create_future()
             await asyncio.shield(self.readiness)
@@ -7545,26 +7570,27 @@ class Conversation:
             logger.warning("%d log messages for %s were dropped", count, self.peer.name)
         return True
 
-    def listen(self, send: Send, let_go: Callable[[], Awaitable[Any]]) -> None:
-        """Send from now on what no request caused; `let_go` ends it for a reader too slow."""
-        wake = functools.partial(self.call_on_loop, self._deliver)
-        too_slow = functools.partial(self.call_on_loop, self._let_go, let_go)
-        self.outbox = Outbox(send, wake, too_slow, held=self.session.state is not READY)
+    def listen(self, send: Send) -> None:
+        """Send from now on what no request caused."""
+        self.outbox.send, self.listening = send, True
         self._look_if_ready()
 
     def _look_if_ready(self) -> None:
-        if self.readiness is not None:
-            _settle(self.readiness, None, None)
+        if self.listening and self.session.state is READY:
+            self.outbox.release()
+            if self.readiness is not None:
+                _settle(self.readiness, None, None)
 
-    def _deliver(self) -> None:
-        if self.outbox is not None:
-            self.peer.tasks.spawn(self.outbox.deliver())
+    def _wake(self) -> None:
+        self.call_on_loop(lambda: self.peer.tasks.spawn(self.outbox.deliver()))
 
-    def _let_go(self, let_go: Callable[[], Awaitable[Any]]) -> None:
+    def _too_slow(self) -> None:
         logger.warning("%s reads too slowly for what is announced: it is let go", self.peer.name)
-        self.peer.tasks.spawn(let_go())
+        let_go = self.let_go
+        if let_go is not None:
+            self.call_on_loop(lambda: self.peer.tasks.spawn(let_go()))
 
-    def call_on_loop(self, fn: Callable[..., None], *args: Any) -> None:
+    def call_on_loop(self, fn: Callable[..., object], *args: Any) -> None:
         """Call fn(*args) on this conversation's loop, from any thread."""
         if threading.get_ident() == self.thread:
             fn(*args)
@@ -7576,7 +7602,7 @@ class Conversation:
         """Send a notification of so many bytes that no request caused, if the client may hear it
         and wants to; from any thread."""
         session, uri = self.session, msg.get("params", {}).get("uri")
-        if self.outbox is None or session.state not in (AGREED, READY):
+        if session.state not in (AGREED, READY):
             return
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if declares(session.server_capabilities, capability):
@@ -7850,7 +7876,8 @@ class Server(Registrations):
                 self.conversations.add(conversation)
                 try:
                     await transport.open()
-                    conversation.listen(conversation.peer.traced(transport.write), transport.close)
+                    conversation.let_go = transport.close
+                    conversation.listen(conversation.peer.traced(transport.write))
                     await conversation.peer.run(transport, transport.grace, SHUTTING_DOWN)
                 finally:
                     self.conversations.discard(conversation)
@@ -8029,7 +8056,8 @@ async def initialize(ctx: Context) -> Msg:
     session.advance("initialize")
     session.rev = rev = choose_revision(params["protocolVersion"])
     session.client_info, session.client_capabilities = info, params["capabilities"]
-    session.server_capabilities = strip_unknown("ServerCapabilities", server.capabilities(), rev)
+    offers = ctx.conversation.offers()
+    session.server_capabilities = strip_unknown("ServerCapabilities", offers, rev)
     session.advance("result")
     answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities,
               "serverInfo": strip_unknown("Implementation", server.info, rev)}  # fmt: skip
@@ -13872,6 +13900,10 @@ class PassingSession(HTTPSession):
 
     __slots__ = ()
 
+    def __init__(self, endpoint: Endpoint, caller: Caller) -> None:
+        super().__init__(endpoint, caller)
+        self.conversation.outbox.close()  # nothing is heard after the answer
+
 
 class KeptSession(HTTPSession):
     """A legacy session: an id, its streams, and when it was used."""
@@ -13884,6 +13916,7 @@ class KeptSession(HTTPSession):
         self.id, self.owner, self.share = id, caller.owner, counted_as(caller)
         self.headers = {SESSION_HEADER: id}
         self.conversation.label = id[: len(endpoint.sessions.prefix) + LABEL_CHARS]
+        self.conversation.let_go = self.end
         self.unannounced = True
         #: the answers to POSTs that became streams, by name
         self.streams: dict[str, KeptStream] = {}
@@ -13938,7 +13971,7 @@ class KeptSession(HTTPSession):
         """Return the standalone stream, which begins with the first who wants it."""
         if self.listening is None:
             self.listening = self.new_listening()
-            self.conversation.listen(self.announce, self.end)
+            self.conversation.listen(self.announce)
         return self.listening
 
     def new_listening(self) -> EventStream:
@@ -14200,7 +14233,7 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
 ###############################################################################
 # 41. The endpoint
 ###############################################################################
-# Uses sections 1 to 7, 9, 18, 19, 21, 23, 28, 32 and 34 to 40.
+# Uses sections 1 to 9, 18, 19, 21, 23, 28, 32 and 34 to 40.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -14451,7 +14484,7 @@ class Endpoint:
         elif kind is None:
             answering = self.post_batch(msg, session, response, caller)
         else:
-            peer.dispatch(msg, _nowhere, caller)
+            peer.dispatch(msg, nowhere, caller)
             answering = response.send(202, {})
         if opening or not self.stateful:
             return self._attend(session, answering, opening)
@@ -14496,7 +14529,7 @@ class Endpoint:
             raise ProtocolError("in this revision a client sends no responses")
         # The specification has none for here: what closes its connection is cancelled.
         if msg["method"] not in METHODS:
-            peer.dispatch(msg, _nowhere, caller)
+            peer.dispatch(msg, nowhere, caller)
         return response.send(202, {})
 
     async def post_batch(
@@ -14507,7 +14540,7 @@ class Endpoint:
         peer.check_batch(batch)
         if not any(wants_answer(msg) for msg in batch):
             for msg in batch:
-                peer.dispatch(msg, _nowhere, caller)
+                peer.dispatch(msg, nowhere, caller)
             await response.send(202, {})
             return
         reply = Reply(session, response, caller)
@@ -14788,10 +14821,6 @@ def wants_answer(msg: JSON) -> bool:
         return classify(msg) is REQUEST
     except ProtocolError:
         return True
-
-
-async def _nowhere(msg: Msg) -> None:
-    """Take what a notification or a response causes: nothing."""
 
 ###############################################################################
 # 42. Engines
@@ -15636,6 +15665,8 @@ class StandaloneStream:
             if answer.head.status != 200:
                 return before, self._may_come_back(answer.head, before)
             _settle(opened, None, None)
+            if before is not None and sendable(before.last_id) is None:
+                transport.interrupted(False)  # nobody knows where it was cut
             events = EventReader(answer, before)
             await transport.read_events(events, None)
             return events, True
@@ -15651,7 +15682,6 @@ class StandaloneStream:
             return False
         if head.status == 400 and events.last_id:  # the events that we have not seen are lost
             events.decoder.last_id = ""
-            self.transport.interrupted(False)
             return True
         if head.status == 404 and self.transport.session_id is not None:
             # spec 2025-11-25: basic/transports#session-management -- the session is over
@@ -18768,7 +18798,7 @@ def unmarked(msg: Msg) -> Msg:
 
 def announce_to(near: Conversation, msg: Msg) -> None:
     """Send a legacy client what no request of its own caused."""
-    if near.outbox is not None and near.session.state in (AGREED, READY):
+    if near.session.state in (AGREED, READY):
         near.outbox.put(msg, len(encode(msg)))
 
 
@@ -19137,7 +19167,6 @@ class FarEnd(Client):
         except asyncio.TimeoutError:
             problem = "the client hears nothing outside of its requests"
             raise RPCError(INTERNAL_ERROR, problem) from None
-        assert near.outbox is not None
         nothing = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
         return Context(near, nothing, near.session.facts())
 

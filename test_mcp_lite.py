@@ -11528,6 +11528,18 @@ def hello(revision=NEWEST_SESSION, req_id=0, **capabilities):
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
+def watched_demo():
+    """The same with a family of resources."""
+    app = demo()
+    app.add_resource("note://{name}", lambda name: name, name="note")
+    return app
+
+
+def subscribing(req_id, uri):
+    params = {"uri": uri}
+    return {"jsonrpc": "2.0", "id": req_id, "method": "resources/subscribe", "params": params}
+
+
 class Events:
     """The events of an answer, as they come."""
 
@@ -12158,6 +12170,26 @@ class TestSessions:
 
         run(main())
 
+    @pytest.mark.parametrize("kept", [True, False])
+    def test_where_no_session_is_kept_no_announcements_are_promised(self, kept):
+        async def main():
+            app = watched_demo()
+            async with http_calling(app, opened=False, sessions=kept) as (caller, server):
+                _, headers, answer = await caller.post(hello("2025-11-25"))
+                offered = answer["result"]["capabilities"]
+                promise = {"listChanged": True} if kept else {}
+                assert offered["tools"] == promise
+                assert offered["resources"] == ({"subscribe": True, **promise} if kept else {})
+                id = headers.get("mcp-session-id")
+                _, _, answer = await caller.post(subscribing(1, "note://a"), mcp_session_id=id)
+                if kept:
+                    assert answer["result"] == {}
+                else:
+                    assert answer["error"]["code"] == -32601
+                    assert "resources.subscribe" in answer["error"]["message"]
+
+        run(main())
+
 
 class TestStreams:
     """spec 2025-11-25: basic/transports#listening-for-messages-from-the-server"""
@@ -12175,6 +12207,77 @@ class TestStreams:
                 app.gate_of("g").set_result(None)
                 assert [item["id"] for item in await post.messages()] == [1]
                 stream.drop()
+
+        run(main())
+
+    @legacy_http
+    def test_what_is_announced_before_the_stream_is_opened_waits_for_it(self, revision):
+        """Also what the first request causes: a client need not wait for its stream."""
+
+        async def main():
+            app = watched_demo()
+            async with http_calling(app, revision=revision) as (caller, server):
+                for n in (1, 2):
+                    status, _, answer = await caller.post(subscribing(n, f"note://{n}"))
+                    assert (status, answer["result"]) == (200, {})
+                for _ in range(3):
+                    app.resource_updated("note://2")
+                    app.resource_updated("note://3")  # nobody wants to know
+                    app.tools_changed()
+                stream = await caller.events("GET")
+                found = [await stream.message(), await stream.message()]
+                assert found == [
+                    {"jsonrpc": "2.0", "method": "notifications/resources/updated",
+                     "params": {"uri": "note://2"}},
+                    {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
+                ]  # fmt: skip
+                app.resource_updated("note://1")
+                assert (await stream.message())["params"] == {"uri": "note://1"}
+                stream.drop()
+
+        run(main())
+
+    def test_few_log_records_wait_for_a_stream_that_may_never_be_opened(self):
+        async def main():
+            app, log = demo(), logging.getLogger("t44.early")
+            handler = app.log_handler()
+            log.addHandler(handler)
+            try:
+                async with http_calling(app) as (caller, server):
+                    for n in range(27):
+                        log.warning("line %d", n)
+                    app.tools_changed()
+                    stream = await caller.events("GET")
+                    lines = []
+                    while (msg := await stream.message())["method"] == "notifications/message":
+                        lines.append(msg["params"]["data"])
+                    assert lines == [f"line {n}" for n in range(25)]
+                    stream.drop()
+            finally:
+                log.removeHandler(handler)
+
+        run(main())
+
+    @pytest.mark.parametrize("missed", [False, True])
+    def test_a_client_that_opens_its_stream_too_late_for_all_that_waits_learns_it(
+        self, missed, monkeypatch
+    ):
+        monkeypatch.setattr(m, "MAX_WAITING", 3)
+
+        async def main():
+            app = watched_demo()
+            async with http_calling(app) as (caller, server):
+                for n in range(4):
+                    assert await caller.status("POST", subscribing(n, f"note://{n}")) == 200
+                for n in range(3 + missed):
+                    app.resource_updated(f"note://{n}")
+                if missed:  # so it begins a new session, and knows that there was a gap
+                    assert await caller.status("GET") == 404
+                else:
+                    stream = await caller.events("GET")
+                    found = [(await stream.message())["params"]["uri"] for _ in range(3)]
+                    assert found == ["note://0", "note://1", "note://2"]
+                    stream.drop()
 
         run(main())
 
@@ -14932,6 +15035,31 @@ class TestClientOverHTTP:
 
         talk(Scripted(None, on_get=on_get), work, on_tools_changed=changed)
         assert gets[:3] == [None, "x-1", "x-1"] and gets[3] is None
+
+    @pytest.mark.parametrize("id", ["", "x-1"])
+    def test_a_stream_that_is_taken_up_nobody_knows_where_is_a_gap(self, id, monkeypatch):
+        """spec 2025-11-25: basic/transports#resumability-and-redelivery -- servers MAY give ids"""
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+
+        async def on_get(wire, head):
+            said.append(head.headers.get("last-event-id", ""))
+            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+            wire.send(STREAM + b"retry: 1\n" + sse(changed, id))
+            if len(said) == 1:
+                wire.writer.close()
+            else:
+                await wire.reader.read()
+
+        said, heard = [], []
+
+        async def work(client):
+            await until(lambda: heard.count("changed") == 2)
+
+        options = {"on_tools_changed": lambda: heard.append("changed")}
+        options["on_reconnect"] = lambda: heard.append("gap")
+        talk(Scripted(None, on_get=on_get), work, **options)
+        assert said[:2] == ["", id]
+        assert heard == (["changed", "changed"] if id else ["changed", "gap", "changed"])
 
     def test_an_abandoned_request_closes_its_connection_and_is_cancelled(self):
         async def on_call(wire, head, msg):
