@@ -7742,7 +7742,7 @@ class Server(Registrations):
             title=title, description=description, icons=icons, websiteUrl=website_url
         )
         self.info = {"name": name, "version": version, **about}
-        self.strict, self.mask_errors, self.rate_limit = strict, mask_errors, rate_limit
+        self.strict, self.mask_errors = strict, mask_errors
         self.page_size, self.max_in_flight = page_size, max_in_flight
         self.hide_forbidden = hide_forbidden
         #: by cacheable method, how long and by whom its results may be kept
@@ -11393,15 +11393,12 @@ show_options((Client.__init__,), StdioTransport)
 #           other: what one takes for a body, the other takes for the next request.
 # Rules.    1. One grammar, no lenient mode. Lines end in CRLF; whatever RFC 9112 lets a recipient
 #              repair, we refuse, save one empty line before a request.
-#           2. A body has exactly one framing. Any doubt about it is an error, and after an error
-#              nothing more is read: answer, and close.
+#           2. A body has exactly one framing. Any doubt about it is an error.
 #           3. A field that steers us may occur once. All others are joined with commas.
 #           4. Numbers go through an ASCII regex; sizes are judged before anything is kept.
-#           5. What we write must read back as exactly the fields that were meant.
-# Plan.     Whole blocks first: fields, heads, the framing of bodies, targets, values. Then the two
-#           decoders, which only cut; then the encoders.
-# Not here. What a header means to MCP: section 35. Sockets, deadlines, `Date`: section 37.
-#           Content codings, upgrades and ranges are never offered.
+# Plan.     Fields; targets; heads; the framing of bodies; values with a structure.
+# Not here. Heads and bodies in a stream of bytes: section 33. What a header means to MCP: section
+#           35. Content codings, upgrades and ranges are never offered.
 
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
@@ -11444,6 +11441,7 @@ REASONS = {
 }  # fmt: skip
 
 
+#: Facts about a head: later requests with the same head need not find them out again.
 Notes = dict[Any, Any]
 
 
@@ -11727,11 +11725,10 @@ def accepts(accept: str, *media_types: str) -> bool:
 # Pure. Uses sections 1 to 3, 26 and 32.
 #
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
-# Rules.    1. A body has exactly one framing. Any doubt about it is an error, and after an error
-#              nothing more is read: answer, and close.
+# Rules.    1. After an error nothing more is read: answer, and close.
 #           2. What we write must read back as exactly the fields that were meant.
 # Plan.     The two decoders, which only cut; then the encoders; URLs.
-# Not here. Sockets, deadlines and `Date`: the section on connections.
+# Not here. Sockets, deadlines and `Date`: section 37.
 
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
 MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
@@ -12193,6 +12190,7 @@ def encode_comment(text: str = "") -> bytes:
 # Not here. Sockets, sessions and streams: sections 37 and 39.
 
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
+MAX_JUDGED = 100  # pairs of Host and Origin, or addresses, that need not be judged again
 VISIBLE = r"[\x21-\x7e]+"
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
@@ -12248,7 +12246,7 @@ class Gate:
         if origin is not None and not self.allows(origin):
             problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
             raise ProtocolError(problem, http_status=403)
-        if len(self._seen) < MAX_FIELDS:
+        if len(self._seen) < MAX_JUDGED:
             self._seen.add(pair)
 
     def _host(self, text: str) -> bool:
@@ -12321,7 +12319,7 @@ class Proxies:
         if known is None:
             parsed = parse_address(address)
             known = parsed is not None and any(parsed in network for network in self.networks)
-            if len(self._known) < MAX_FIELDS:
+            if len(self._known) < MAX_JUDGED:
                 self._known[address] = known
         return known
 
@@ -13134,7 +13132,8 @@ class Connection:
         self.listener = listener
         self.reader = ClientReader(self)
         self.decoder = RequestDecoder(listener.max_body, listener.known_head)
-        self.address, self.waiting_for = "local", ""
+        self.address = "local"
+        self.waiting_for = ""  # a key of PATIENCE, or "" when nothing is missing
         self.response: SocketResponse | None = None
         self.deadline = listener.now + IDLE_SECONDS
         self.unsent = -1  # bytes that the client had not taken when somebody last looked
@@ -13402,8 +13401,8 @@ class Listener:
         self.connections: set[Connection] = set()
         self.addresses: dict[str, int] = {}  # how many connections from each
         self.tasks = Tasks()
-        #: whether each connection ends with its answer; whether there are to be no others
-        self.stopping = self.closed = False
+        self.stopping = False  # each connection ends with its next answer
+        self.closed = False  # there are to be no other connections
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.unfinished = 0  # bytes of bodies that are not complete
         self.known_head = functools.lru_cache(KNOWN_HEADS)(parse_request_head)
@@ -13587,7 +13586,7 @@ MAX_SESSION_BYTES = 4 * 1024 * 1024  # kept events of one session, those of runn
 MAX_SERVER_BYTES = 64 * 1024 * 1024  # ... of all sessions of an endpoint
 MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
 MAX_OWNER_SESSIONS = 1000  # ... of one principal, or of one address of another machine
-COME_BACK_SECONDS = 2  # until whom we turn away should try again: by then a balancer knows better
+COME_BACK_SECONDS = 2  # for a client that we turn away; by then a balancer sends it elsewhere
 LABEL_CHARS = 7  # of a session's id, in logs: of 22, so that nobody can guess the rest
 
 JSON_HEADERS: Mapping[str, str] = {"content-type": JSON_TYPE}
@@ -13680,11 +13679,12 @@ class KeptStream(EventStream):
         from secrets import token_hex
 
         super().__init__(session)
-        self.keeper = session
+        self.keeper = session  # `session`, as the kind of session that it is
         #: the first part of its events' ids; who knows it has read the stream
         self.name = token_hex(8)
-        self.events: deque[bytes] = deque()  # numbered up to `last`
-        self.size = self.last = self.sent = 0  # bytes in `events`; numbers of events
+        self.events: deque[bytes] = deque()  # the newest ones
+        self.size = 0  # of them all, in bytes
+        self.last = self.sent = 0  # the number of the newest event, and of the newest that was sent
         self.flushing = False
 
     async def begin(self, response: Response, first: bytes = b"") -> None:
@@ -14009,7 +14009,8 @@ class KeptSession(HTTPSession):
 
 
 class PairSession(KeptSession):
-    """A session of HTTP+SSE, the first revision's transport: all answers come on one stream."""
+    """A session of HTTP+SSE, the first revision's transport. It has a pair of URLs: all answers
+    come on the stream of the one, and the other takes POSTs."""
 
     __slots__ = ("turn",)
 
@@ -14063,15 +14064,6 @@ class KeptBytes:
         self.sizes[session] -= size
         if not self.sizes[session]:
             del self.sizes[session]
-
-
-class Door(NamedTuple):
-    """Where the head of a request leads, found out once for all requests with the same head."""
-
-    serve: Callable[..., Awaitable[None]] | None  #: None: the path does not have the method
-    cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
-    guarded: bool  #: whether a token is needed
-    headers: Mapping[str, str]  #: those that a handler sees
 
 
 class SessionTable(OrderedDict[str, KeptSession]):
@@ -14141,8 +14133,18 @@ def counted_as(caller: Caller) -> str:
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
 #           2. All that belongs to a principal is bound to a stable key of the principal, so that a
 #              token which was refreshed changes nothing.
-# Plan.     Identity; Entrance, who may come in; what a page's function gave.
+# Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives.
 # Not here. Tokens that an authorization server gives: section 50.
+
+
+class Door(NamedTuple):
+    """Where the head of a request leads, found out once for all requests with the same head."""
+
+    serve: Callable[..., Awaitable[None]] | None  #: None: the path does not have the method
+    cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
+    guarded: bool  #: whether a token is needed
+    headers: Mapping[str, str]  #: those that a handler sees
+
 
 class Identity(NamedTuple):
     """Who sent a request, as its token says."""
@@ -14395,7 +14397,7 @@ class Endpoint:
             except ProtocolError as exc:
                 exc.headers = {**exc.headers, **cors}  # a page must be able to read why
                 raise
-            # Who only asks what there is, is not asked.
+            # OPTIONS, and a method that the path does not have, need no token.
             closed = self.entrance.closed and (method, where) not in self.public
             if closed and serve is not None:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
@@ -14527,7 +14529,8 @@ class Endpoint:
         if kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        # The specification has none for here: what closes its connection is cancelled.
+        # The specification has no notification for a client to send here: to cancel a request, it
+        # closes the connection. Those of the author's own are heard.
         if msg["method"] not in METHODS:
             peer.dispatch(msg, nowhere, caller)
         return response.send(202, {})
@@ -15014,9 +15017,9 @@ class ASGIRun:
 class ASGIApp:
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount.
 
-    With `signals`, it drains when SIGINT or SIGTERM comes, before the ASGI server hears of it. That
-    tells an application of its end only when all connections have ended, and those who listen
-    would end none.
+    With `signals`, it drains when SIGINT or SIGTERM comes, before the ASGI server hears of it. An
+    ASGI server tells an application of its end only when all connections have ended; but clients
+    that listen to a stream end none.
     """
 
     def __init__(
@@ -15615,7 +15618,8 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
     made = next((each for each in found if each is not None), None)
     if auth is not None and made is None:
-        raise TypeError(f"auth={type(auth).__name__}: see section 48 for what it can be")
+        can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
+        raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
     return made or Authorizer()
 
 
@@ -15697,7 +15701,7 @@ class HTTPTransport(Transport):
 
     `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
     is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
-    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 48.
+    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 49.
     """
 
     outlives_server = links_questions = True
@@ -15861,7 +15865,7 @@ class HTTPTransport(Transport):
             return AuthError(f"{told}: {first_line(body)}")
         with contextlib.suppress(ProtocolError):
             msg = decode(body)
-            if classify(msg) is ERROR and status != 401:
+            if classify(msg) is ERROR:
                 problem = msg["error"]
                 text = problem["message"]
                 if msg.get("id") is None:  # it may come from whatever stands between
@@ -16865,7 +16869,7 @@ def ec_key(d: int) -> ECKey:
 
 # RSA. RFC 8017
 
-#: What says in a signature which hash was signed. RFC 8017 §9.2, note 1
+#: The bytes of a signature that name the hash which was signed. RFC 8017 §9.2, note 1
 DIGEST_INFO = {
     "256": "3031300d060960864801650304020105000420",
     "384": "3041300d060960864801650304020205000430",
@@ -18297,7 +18301,7 @@ MAX_CACHED_TOKENS = 10_000  # that were found right; about 1 KiB each
 CACHE_SECONDS = 60.0  # for which a token is right without a second look, even if it is revoked
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
-RETRY_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
+NO_KEYS_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
 ANY_SERVER = "(any server)"  # the audience of tokens that are for no server in particular
 NO_SCOPES: frozenset[str] = frozenset()
 RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
@@ -18377,7 +18381,7 @@ class KeySet:
         now = time.monotonic()
         old = now - self.fetched > KEYS_SECONDS
         busy = self.work is not None and not self.work.done()
-        if self.keys is None and not busy and now - self.tried < RETRY_SECONDS:
+        if self.keys is None and not busy and now - self.tried < NO_KEYS_SECONDS:
             raise not_now(AuthError(f"there were no keys of {self.issuer} a moment ago"))
         if self.keys is None or ((old or anew) and now - self.tried > REFETCH_SECONDS):
             loop = asyncio.get_running_loop()
@@ -18956,7 +18960,7 @@ class FarQuestions(Answers):
 
 
 class FarNews(Announcements):
-    """What a far server announces is passed on to the near client."""
+    """The announcements of a far server, which are passed on to the near client."""
 
     def __init__(self, far: FarEnd) -> None:
         super().__init__(far, far.catch_up)
@@ -19167,8 +19171,8 @@ class FarEnd(Client):
         except asyncio.TimeoutError:
             problem = "the client hears nothing outside of its requests"
             raise RPCError(INTERNAL_ERROR, problem) from None
-        nothing = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
-        return Context(near, nothing, near.session.facts())
+        no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
+        return Context(near, no_request, near.session.facts())
 
     def last_context(self) -> Context | None:
         """Return the near request that began last; None if none is running, or of many clients."""
@@ -19632,7 +19636,7 @@ SEPARATOR = "__"  # as of most programs that join servers
 
 
 class Names:
-    """What names and URIs become under a prefix, and what they were."""
+    """Names and URIs under a prefix: as they are here, and as they are at the mounted server."""
 
     def __init__(self, prefix: str) -> None:
         if not re.fullmatch(rf"([a-z][a-z0-9-]{{0,{MAX_PREFIX_CHARS - 1}}})?", prefix):
@@ -20302,8 +20306,6 @@ CONTROLS = (
     "|\x1b[ -/]*[0-Z^-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-SHOWN_CHARS = 200  # of one string: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list or object: enough to see what the rest is like
 PIPE_COLUMNS = 100  # where there is no screen
 LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
@@ -22326,7 +22328,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 
 RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 
-ERROR, WARNING, NOTE = "error", "warning", "note"  # a note is nobody's fault
+WARNING, NOTE = "warning", "note"  # besides ERROR (section 3); a note is nobody's fault
 PROFILES = ("claude", "openai", "gemini", "cursor", "vscode")
 
 MAX_INSTRUCTIONS_CHARS = 2048  # of which an application shows its model anything
