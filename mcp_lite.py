@@ -360,7 +360,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. The peer never sees a traceback, nor the text of an exception not raised for it.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 35 has the table.
+# Not here. HTTP status codes of errors: section 36 has the table.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -1709,7 +1709,7 @@ class Facts(NamedTuple):
 
 START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
 
-# (state, event) -> state; an event is what crosses the wire.
+# (state, event) -> state; an event crosses the wire. spec 2025-11-25: basic/lifecycle
 #   START --initialize--> OFFERED
 #   OFFERED --result--> AGREED
 #   OFFERED --error--> START
@@ -6399,7 +6399,7 @@ class LogHandler(logging.Handler):
 # Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
 #           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
 #           Registrations, the half of a server that knows what it offers.
-# Not here. The other half, which serves: section 22. The methods that list and call: section 24.
+# Not here. The other half, which serves: section 23. The methods that list and call: section 24.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
@@ -6720,6 +6720,7 @@ class Registry(dict[str, Any]):
 
             near = difflib.get_close_matches(name[:200], list(self), 1)
             suggestion = f"; did you mean {near[0]!r}?" if near else ""
+            # spec: server/tools#error-handling, server/prompts#error-handling
             raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}{suggestion}")
         return entry
 
@@ -8447,7 +8448,7 @@ async def subscribe(ctx: Context) -> Msg:
 @handles("logging/setLevel")
 async def set_level(ctx: Context) -> Msg:
     level = ctx.params["level"]
-    if level not in LOG_LEVELS:
+    if level not in LOG_LEVELS:  # spec 2025-11-25: server/utilities/logging#error-handling
         raise RPCError(INVALID_PARAMS, f"level: not one of {', '.join(LOG_LEVELS)}")
     ctx.conversation.session.log_level = level
     return {}
@@ -10492,7 +10493,7 @@ class Client:
             await self._open()
             await self._agree()
             await self.announcements.begin()
-            await self._settle_roots()
+            await self._give_roots()
             self.state = READY
         except BaseException:
             await self.close()
@@ -10633,7 +10634,7 @@ class Client:
         ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
         return strip_unknown("ClientCapabilities", ours, rev)
 
-    async def _settle_roots(self) -> None:
+    async def _give_roots(self) -> None:
         """Let a server that wants the roots at once have them, before anything else is asked.
 
         It asks when it hears that the handshake is over: by the time it answers a ping, its
@@ -17993,13 +17994,20 @@ TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
 class OAuth:
     """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
-    `client_id` and `client_secret` are for servers where somebody registered us, at `issuer`, or at
-    the first issuer that is met; `client_metadata_url` is a client ID that is a document;
-    `private_key`, a PEM text, replaces the secret. `scopes` and `resource` replace what the server
-    names; resource=None leaves it out. `redirect_uri` and `port` are for servers that compare them,
-    `extra` is added to the request. `store` keeps logins. open_browser(url) shows the page;
-    ask_for_redirect(url) returns where the browser ended up, and nothing listens. Without
-    `interactive`, AuthError is raised at once.
+    client_id, client_secret   where somebody registered us: at `issuer`, or the first that is met
+    client_metadata_url        a client ID that is a document, for servers that take such
+    client_name                our name, where we register ourselves
+    private_key                a PEM text, in place of the secret
+    scopes, resource           in place of those that the server names; resource=None names none
+    redirect_uri, port         for servers that compare them
+    extra                      more parameters of the page that the browser opens
+    store                      where logins are kept
+    open_browser(url)          shows the page
+    ask_for_redirect(url)      returns where the browser ended up; then nothing listens
+    assume_pkce                take a server that does not say whether it checks PKCE
+    allow_private              let a public server lead us into a private network
+    timeout                    seconds for a person to log in
+    interactive                False: raise AuthError where a person would have to be asked
     """
 
     person = True  # who must agree, in a browser
@@ -21167,7 +21175,8 @@ class Person:
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
 # Plan.     Arguments from words; CommandLine, with a method for each verb; what to serve; VERBS.
-# Not here. How a command line is read: section 61. How it ends: 62.
+# Not here. How a command line is read: section 61. How it ends: section 67.
+
 
 def json_argument(text: str) -> Msg:
     """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
@@ -21264,7 +21273,7 @@ def given_to(args: Any) -> tuple[Msg, Msg]:
 
 
 def header_file(path: str) -> list[str]:
-    """Return the lines `Name: value` of a file; ValueError if it cannot be read."""
+    """Return the lines `Name: value` of a file; UsageError if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
             return [line for line in map(str.strip, file) if line and line[0] != "#"]
@@ -21724,7 +21733,8 @@ OPTIONS = [
 #           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
 #              name), nothing is written.
 # Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
-# Not here. How a client uses such files.
+# Not here. How a Client is made from such a file: section 55.
+
 
 class Application(NamedTuple):
     """A program that starts MCP servers, and the file that tells it which."""
@@ -22035,7 +22045,7 @@ def list_configured(args: Any) -> None:
         for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
             entry = entry if isinstance(entry, dict) else {}
             words = [entry.get("command", ""), *entry.get("args", ())]
-            url = [entry[key] for key in ("url", "serverUrl", "httpUrl") if key in entry]
+            url = [entry[key] for key in URL_KEYS if key in entry]
             print("   ", one_line(f"{name}: {' '.join(map(str, url or words))}"))
 
 
@@ -22200,10 +22210,9 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
         args.target = [*own_command(), "serve", args.typed]
     if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
         raise UsageError(form, args.verb, "--help")
-    nothing = not (args.target or args.all or args.list)
-    if not fits(args.words, row) and not (args.list and not args.typed):
-        raise UsageError(form, args.verb, "--help")
-    if nothing or row.target.startswith("FILE") and command:
+    no_target = not (args.target or args.all or args.list)
+    no_words = not fits(args.words, row) and not (args.list and not args.typed)
+    if no_target or no_words or row.target.startswith("FILE") and command:
         raise UsageError(form, args.verb, "--help")
 
 
@@ -22789,7 +22798,7 @@ REFUSAL_SECONDS = 10.0  # for an answer to what makes no sense
 MAX_RESULT_CHARS = 50_000  # of text, that an application shows to its model
 MAX_ALIKE = 12  # findings of one rule that are shown; the others are counted
 
-#: What makes no sense: what it is, method, parameters, and the error codes that may answer it.
+#: Requests that make no sense: a name, method, parameters, and the error codes that may answer.
 NONSENSE: tuple[tuple[str, str, Msg, tuple[int, ...]], ...] = (
     ("an unknown method", "check/nothing", {}, (METHOD_NOT_FOUND,)),
     ("an unknown tool", "tools/call", {"name": "check-nothing", "arguments": {}},
@@ -22863,7 +22872,7 @@ class Checkup:
                 await self.try_tool(place, tool)
             for row in NONSENSE:
                 place = row[0]
-                await self.refuse(*row)
+                await self.ask_nonsense(*row)
             place = "over HTTP"
             if isinstance(self.c.transport, HTTPTransport):
                 await self.knock(self.c.transport)
@@ -22932,8 +22941,10 @@ class Checkup:
 
     # What the server does.
 
-    async def refuse(self, what: str, method: str, params: Msg, codes: tuple[int, ...]) -> None:
-        """Ask for what makes no sense."""
+    async def ask_nonsense(
+        self, what: str, method: str, params: Msg, codes: tuple[int, ...]
+    ) -> None:
+        """Send a request of NONSENSE, and see how it is refused."""
         row = METHODS.get(method)
         if row is not None and not declares(self.c.server_capabilities, row.capability):
             return
@@ -23208,7 +23219,7 @@ COMPLETE_SECONDS = 2.0  # for the server to complete a word; later, nobody waits
 MAX_HISTORY = 1000  # lines that are remembered for the next time
 HISTORY_VARIABLE = "MCP_LITE_HISTORY"  # the file of the history; none if it is empty
 SHELL_OPTIONS = ("--arguments", "--json", "--output", "--answer", "--yes", "--max-time")
-#: What the shell has of its own.
+#: Lines that the shell alone knows, and what they do.
 SHELL_WORDS = {
     "subscribe URI": "Show the updates of a resource as they come.",
     "unsubscribe URI": "Show them no longer.",
@@ -23216,9 +23227,9 @@ SHELL_WORDS = {
     "help": "Show this; VERB --help shows all of one verb.",
     "exit": "End the shell; Ctrl-D does so, too.",
 }
-#: What a verb names first: one of these lists.
-NAMED = {"call": "tools", "prompt": "prompts", "read": "resources", "subscribe": "resources",
-         "unsubscribe": "resources", "complete": "prompts", **{name: name for name in LISTS}}
+#: By verb, the list that has its first word.
+NAMED = {**LOOKED_UP, "subscribe": "resources", "unsubscribe": "resources",
+         **{name: name for name in LISTS}}  # fmt: skip
 
 
 def end_by_signal(number: int, frame: Any) -> None:
@@ -23555,8 +23566,8 @@ LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it ha
 MAX_WATCHED_FILES = 2000  # of a folder: more are no project, but a home
 #: Set for a process whose standard input ends with the process that started it.
 SUPERVISED = "MCP_LITE_SUPERVISED"
-#: For a process that serves a file which changes: what Python has compiled is known by the second
-#: and the size of the file, and two versions may have both in common.
+#: For a process that serves a file which changes: Python knows a compiled file by the time, in
+#: seconds, and the size of its source. Two versions may have both in common.
 FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
 RUN_IS_NOT_CALLED = (
     '%s: its run() is not called, for it is served already; put it under '
