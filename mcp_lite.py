@@ -21723,7 +21723,7 @@ OPTIONS = [
 ###############################################################################
 # 60. Applications
 ###############################################################################
-# Uses sections 1 to 3, 28, 31, 33, 44, 47, 56, 57 and 59.
+# Uses sections 1 to 3, 28, 31, 33, 44, 47, 55 to 57 and 59.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
