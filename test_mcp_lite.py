@@ -368,7 +368,7 @@ async def within(coro, seconds):
         for other in asyncio.all_tasks() - {asyncio.current_task()}:
             other.print_stack(file=stacks)
         task.cancel()
-        await asyncio.wait({task}, timeout=2)
+        await asyncio.wait({task}, timeout=10)
         pytest.fail(f"not done after {seconds} s\n{stacks.getvalue()}")
     for _ in range(10):  # the last steps of tasks that were cancelled, of transports that close
         await asyncio.sleep(0)
@@ -416,7 +416,7 @@ async def idle():
         await asyncio.sleep(0)
 
 
-async def until(condition, *, seconds=5):
+async def until(condition, *, seconds=20):
     """Let the loop run until a condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -424,16 +424,25 @@ async def until(condition, *, seconds=5):
         await asyncio.sleep(0)
 
 
-async def eventually(condition):
+async def eventually(condition, *, seconds=20):
     """Wait until something is true."""
-    for _ in range(10_000):
-        if condition():
-            return
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never became true"
         await asyncio.sleep(0.0005)
-    pytest.fail("it never became true")
 
 
-def run(coro, *, seconds=20):
+def time_machine():
+    """Return a function that sets the running loop's clock forward by so many seconds.
+
+    So deadlines can be generous, and yet pass at once: but not before what is tested has begun.
+    """
+    loop, leaps = asyncio.get_running_loop(), []
+    loop.time = lambda: time.monotonic() + sum(leaps)
+    return leaps.append
+
+
+def run(coro, *, seconds=60):
     """Run a coroutine in a loop of its own, in debug mode if that is asked for; return its result.
 
     Fails after `seconds`, and when it leaves a task, a file descriptor, a child process or a
@@ -462,7 +471,7 @@ def run(coro, *, seconds=20):
 
 def check_nothing_left(before):
     """Fail if there are descriptors, children or threads that were not there before."""
-    deadline = time.monotonic() + 2  # a reaped child and a joined thread take a moment to vanish
+    deadline = time.monotonic() + 10  # a reaped child and a joined thread take a moment to vanish
     while True:
         now = (open_descriptors(), child_processes(), lasting_threads())
         new = [{k: v for k, v in b.items() if a.get(k) != v} for a, b in zip(before, now)]
@@ -2027,7 +2036,7 @@ class TestThreads:
         if not pid:
             code = 1
             with contextlib.suppress(BaseException):
-                call = asyncio.wait_for(threads.run(lambda: 42), 5)
+                call = asyncio.wait_for(threads.run(lambda: 42), 20)
                 code = 0 if asyncio.run(call) == 42 else 2
             os._exit(code)
         assert os.waitpid(pid, 0)[1] == 0
@@ -2104,7 +2113,7 @@ class TestThreads:
             return mine
 
         for thread in run(main()):
-            thread.join(5)
+            thread.join(20)
             assert not thread.is_alive()
 
     def test_answer_for_a_loop_that_has_ended_is_dropped(self):
@@ -3424,22 +3433,23 @@ class TestPatience:
 
         async def main():
             async with Talk() as talk:
-                loop, seen = asyncio.get_running_loop(), []
+                loop, leap, seen = asyncio.get_running_loop(), time_machine(), []
 
                 def again(progress, total=None, message=None):
                     seen.append(progress)
+                    leap(4)
                     talk.put(
                         '{"jsonrpc":"2.0","method":"notifications/progress",'
                         f'"params":{{"progressToken":1,"progress":{progress + 1}}}}}'
                     )
 
                 began = loop.time()
-                asked = talk.ask(patience=0.1, longest=0.25, on_progress=again)
+                asked = talk.ask(patience=10, longest=25, on_progress=again)
                 await talk.take()
                 again(0)
                 with pytest.raises(m.RequestTimeout):
                     await asked
-                assert 0.2 < loop.time() - began and len(seen) > 2
+                assert 25 <= loop.time() - began and len(seen) > 4
 
         run(main())
 
@@ -5582,7 +5592,7 @@ class TestTemplates:
         uri = "x://" + "\U0001f600" * (m.MAX_URI_CHARS - 4)
         began = time.process_time()
         assert not any(template.match(uri) for template in templates)
-        assert time.process_time() - began < 0.1  # 14 seconds, when each looked at all of it
+        assert time.process_time() - began < 1  # 14 seconds, when each looked at all of it
 
     def test_matching_takes_linear_time(self):
         """CVE-2026-0621: a regular expression made of a template can be made to hang."""
@@ -6047,7 +6057,7 @@ class TestLines:
 
 def wait_until(condition):
     """Wait until something outside of our control has come about."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline, "it never came about"
         time.sleep(0.002)
@@ -6077,7 +6087,7 @@ def run_both_ways(main):
     loop = UnwatchedLoop()
     try:
         loop.set_debug(True)
-        loop.run_until_complete(within(main(), 20))
+        loop.run_until_complete(within(main(), 60))
     finally:
         loop.close()
     check_nothing_left(before)
@@ -6347,7 +6357,8 @@ import mcp_lite as m
 SERVER = (
     PRELUDE
     + """
-m.Transport.grace = m.GRACE_SECONDS = 0.2
+m.Transport.grace = 20
+m.GRACE_SECONDS = 20
 m.PARENT_POLL_SECONDS = 0.01
 app = m.Server("t17")
 
@@ -6421,7 +6432,7 @@ def texts(data):
 def python(code, *args, **streams):
     """Give a Python process that treats every warning as an error.
 
-    It and its children are killed in the end, or after half a minute: so no test waits for ever.
+    It and its children are killed in the end, or after a minute: so no test waits for ever.
     """
 
     def kill():
@@ -6432,7 +6443,7 @@ def python(code, *args, **streams):
     env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **streams}
     with subprocess.Popen(command, env=env, **streams) as process:
-        watchdog = threading.Timer(30, kill)
+        watchdog = threading.Timer(60, kill)
         watchdog.start()
         try:
             yield process
@@ -6477,7 +6488,7 @@ class TestServerStreams:
         requests.write_bytes(
             b"".join(call(i, "add", a=i) for i in range(300)) + call(300, "linger")
         )
-        code = RUN.replace("m.Transport.grace = m.GRACE_SECONDS = 0.2", "m.Transport.grace = 0")
+        code = RUN.replace("m.Transport.grace = 20", "m.Transport.grace = 0")
         with requests.open("rb") as stdin, answers.open("wb") as stdout:
             with python(code, stdin=stdin, stdout=stdout) as process:
                 assert (process.wait(20), process.stderr.read()) == (0, b"")
@@ -6583,7 +6594,7 @@ class TestServerStreams:
 
     def test_lines_of_ten_megabytes_work(self):
         lines = call(1, "length", text="x" * 10_000_000) + call(2, "big", size=8_000_000)
-        status, out, _ = converse(RUN.replace("= 0.2", "= 20"), lines)
+        status, out, _ = converse(RUN, lines)
         said = texts(out)
         # ... and an answer of sixteen: a result travels as text and as structured content
         assert (status, said[1], len(said[2])) == (0, "10000000", 8_000_000)
@@ -6598,10 +6609,15 @@ class TestServerEnds:
 
     @pytest.mark.parametrize("tool", ["sleep", "forever"])
     def test_end_of_input_ends_a_server_whatever_runs(self, tool):
-        status, out, err = converse(RUN, call(1, tool))
+        code = RUN.replace("m.Transport.grace = 20", "m.Transport.grace = 0.1")
+        with python(code.replace("m.GRACE_SECONDS = 20", "m.GRACE_SECONDS = 2")) as process:
+            process.stdin.write(call(1, tool))
+            process.stdin.flush()
+            assert process.stderr.readline() == b"asleep\n"
+            out, err = process.communicate(timeout=20)
         error = b'{"code":503,"message":"the server is shutting down"}'
         answer = b'{"jsonrpc":"2.0","id":1,"error":' + error + b"}\n"
-        assert (status, out, err) == (0, answer + b"afterwards\n", b"asleep\n")
+        assert (process.returncode, out, err) == (0, answer + b"afterwards\n", b"")
 
     @posix
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -6615,12 +6631,12 @@ class TestServerEnds:
             assert process.stdout.read() == b"afterwards\n"  # stdin is still open
             took = time.monotonic() - began
             assert (process.wait(20), process.stderr.read()) == (0, b"")
-            assert took < 0.5  # some 10 ms; the wide margin is for a busy machine
+            assert took < 10  # some 10 ms; the wide margin is for a busy machine
 
     @posix
     @pytest.mark.parametrize("tool", ["sleep", "forever"])
     def test_a_second_signal_ends_it_at_once(self, tool):
-        code = SERVER.replace("= 0.2", "= 600") + "app.run()"
+        code = SERVER.replace("= 20", "= 600") + "app.run()"
         with python(code) as process:
             process.stdin.write(call(1, tool))
             process.stdin.flush()
@@ -6700,14 +6716,12 @@ m.Server("t17", lifespan=lifespan).run()
     @posix
     def test_work_that_ignores_the_first_signal_is_cancelled(self):
         async def main():
-            loop, ahead = asyncio.get_running_loop(), []
             # To wait would need the watchdog to wait longer, which ends the process: this one.
-            loop.time = lambda: time.monotonic() + sum(ahead)
-            loop.call_soon(os.kill, os.getpid(), signal.SIGTERM)
-            skip = functools.partial(loop.call_soon, ahead.append, 1.5 * m.GRACE_SECONDS)
-            await m.until_signalled(asyncio.sleep(3600), skip)
+            skip = functools.partial(asyncio.get_running_loop().call_soon, time_machine(), 70)
+            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+            await m.until_signalled(asyncio.sleep(3600), skip, 60)
 
-        run(main())
+        run(main(), seconds=1000)
 
     def test_off_the_main_thread_there_are_no_signals(self):
         async def main():
@@ -6715,7 +6729,7 @@ m.Server("t17", lifespan=lifespan).run()
 
         thread = threading.Thread(target=lambda: asyncio.run(main()))
         thread.start()
-        thread.join(10)
+        thread.join(20)
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
@@ -6786,7 +6800,7 @@ class FakeServer(m.Transport):
 
 
 def client_of_fake(fake, **options):
-    return m.Client(fake, **{"revision": "2025-11-25", "timeout": 5, **options})
+    return m.Client(fake, **{"revision": "2025-11-25", "timeout": 20, **options})
 
 
 def answering(result):
@@ -6991,7 +7005,7 @@ class TestConnecting:
 
         async def main():
             with pytest.raises(m.ConnectionClosed, match="the server failed: OSError: disk full"):
-                await m.Client(Broken(), timeout=5).connect()
+                await m.Client(Broken(), timeout=20).connect()
 
         run(main())
         assert "disk full" in caplog.text
@@ -7188,11 +7202,14 @@ class TestCalls:
 
         async def main():
             fake = FakeServer({"tools/call": lambda msg: []})
-            async with client_of_fake(fake, timeout=5, max_timeout=0.02) as c:
-                with pytest.raises(m.RequestTimeout, match="within 0.02 seconds"):
-                    await c.call("t")
-                with pytest.raises(m.RequestTimeout, match="within 0.03 seconds"):
-                    await c.call("t", timeout=0.03)
+            async with client_of_fake(fake, timeout=30, max_timeout=10) as c:
+                leap = time_machine()
+                for options, seconds in (({}, 10), ({"timeout": 15}, 15)):
+                    asked = asyncio.ensure_future(c.call("t", **options))
+                    await idle()
+                    leap(seconds)
+                    with pytest.raises(m.RequestTimeout, match=f"within {seconds} seconds"):
+                        await asked
 
         run(main())
 
@@ -7285,13 +7302,17 @@ class TestHostileServers:
 
         async def main():
             fake = FakeServer()
-            async with client_of_fake(fake, timeout=0.05) as c:
+            async with client_of_fake(fake) as c:
+                leap = time_machine()
                 for answer in broken:
                     fake.answers[method] = lambda msg, answer=answer: [
                         {"jsonrpc": "2.0", "id": msg["id"], **answer}
                     ]
-                    exc = await self.survives(self.CALLS[method](c))
-                    assert isinstance(exc, m.MCPError), answer
+                    asked = asyncio.ensure_future(self.survives(self.CALLS[method](c)))
+                    await idle()
+                    if not asked.done():
+                        leap(20)
+                    assert isinstance(await asked, m.MCPError), answer
                 fake.answers[method] = {}
                 fake.answers["ping"] = {}
                 assert await c.ping() < 10
@@ -7630,7 +7651,7 @@ ECHO = (
 
 def child(code, **options):
     """Return the transport to a Python process."""
-    return m.StdioTransport([sys.executable, "-c", code], **options)
+    return m.StdioTransport([sys.executable, "-c", code], **{"exit_seconds": 20, **options})
 
 
 async def answers(transport):
@@ -7897,12 +7918,12 @@ class TestChildEnds:
 
     def test_a_child_ends_when_its_input_is_closed(self):
         code = "import os, sys\n" + self.READY + "sys.stdin.read(); exit(6)"
-        assert run(self.end(code, exit_seconds=20))[1] == "exited with status 6"
+        assert run(self.end(code))[1] == "exited with status 6"
 
     def test_a_child_that_still_writes_is_not_blocked(self):
         """What it says after its input was closed is thrown away, rather than left in the pipe."""
         code = "import os, sys\n" + self.READY + "sys.stdin.read(); print('x' * 1_000_000); exit(6)"
-        assert run(self.end(code, exit_seconds=20))[1] == "exited with status 6"
+        assert run(self.end(code))[1] == "exited with status 6"
 
     def test_a_child_that_stays_gets_sigterm(self):
         code = self.TERM + self.READY + "signal.pause()"
@@ -8178,7 +8199,8 @@ class TestConversation:
 
     @staticmethod
     def client(code=RUN, **options):
-        return m.Client([sys.executable, "-c", code], **{"stderr": "null", **options})
+        options = {"stderr": "null", "exit_seconds": 20, **options}
+        return m.Client([sys.executable, "-c", code], **options)
 
     def test_a_client_calls_a_server(self):
         async def main():
@@ -8223,11 +8245,13 @@ class TestConversation:
 
     def test_what_it_printed_is_quoted_if_it_never_answers(self):
         async def main():
-            client = self.client(
-                "import sys; print('welcome!', flush=True); sys.stdin.read()", timeout=0.2
-            )
+            code = "import sys; print('welcome!', flush=True); sys.stdin.read()"
+            client, leap = self.client(code, revision="2025-11-25", timeout=20), time_machine()
+            connecting = asyncio.ensure_future(client.connect())
+            await eventually(lambda: client.transport and client.transport.hint())
+            leap(20)
             with pytest.raises(m.RequestTimeout, match='printed to stdout: "welcome!"'):
-                await client.connect()
+                await connecting
 
         run(main())
 
@@ -9997,7 +10021,7 @@ async def scripted(serve):
     async def run_one(reader, writer):
         tasks.add(asyncio.current_task())
         try:
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            with contextlib.suppress(ConnectionError, EOFError, asyncio.CancelledError):
                 await serve(Wire(reader, writer))
         finally:
             writer.transport.abort()
@@ -10383,8 +10407,9 @@ class TestRefusingRequests:
 
         run(main())
 
-    def test_a_body_is_refused_at_its_limit_and_the_client_hears_it(self):
+    def test_a_body_is_refused_at_its_limit_and_the_client_hears_it(self, monkeypatch):
         """The rest of the body is read for a moment: closing on unread input would reset."""
+        monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
 
         async def main():
             async with listening(max_body=1000) as listener:
@@ -10415,7 +10440,9 @@ class TestRefusingRequests:
 
         run(main())
 
-    def test_who_sends_40_megabytes_too_many_still_hears_413(self):
+    def test_who_sends_40_megabytes_too_many_still_hears_413(self, monkeypatch):
+        monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
+
         async def main():
             async with listening(max_body=1000) as listener, await Wire.open(listener.root) as wire:
                 wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n")
@@ -10867,7 +10894,7 @@ class TestListeners:
                 half.send(b"GET /")
                 busy.send(GET)
                 await until(lambda: serving(listener) and len(listener.connections) == 3)
-                stopping = asyncio.ensure_future(listener.stop(5))
+                stopping = asyncio.ensure_future(listener.stop(60))
                 assert await idle.everything() == b"" and await half.everything() == b""
                 with pytest.raises(OSError):
                     await Wire.open(listener.root)
@@ -10896,9 +10923,8 @@ class TestListeners:
             async with listening(never) as listener, await Wire.open(listener.root) as wire:
                 wire.send(GET)
                 await until(lambda: serving(listener))
-                began = listener.loop.time()
                 await listener.stop(0.05)
-                assert listener.loop.time() - began < 1 and cancelled == [True]
+                assert cancelled == [True]
                 assert await wire.everything() == b""
 
         run(main())
@@ -11603,7 +11629,7 @@ class Caller:
             fields["content-type"] = "application/json"
         fields.update((name.replace("_", "-"), value) for name, value in headers.items())
         fields = {name: value for name, value in fields.items() if value is not None}
-        return await self.http.send(method, target or self.url.target, fields, body, 10)
+        return await self.http.send(method, target or self.url.target, fields, body, 30)
 
     async def ask(self, method, body=b"", target=None, **headers):
         """Send a request and return (status, headers, JSON or text of the whole answer)."""
@@ -12051,7 +12077,7 @@ class TestSessions:
                     assert (await slow)[0] == 200
                     # what was in use until a moment ago is not idle yet
                     for session in endpoint.sessions.values():
-                        session.used -= 99
+                        session.used -= 50
                     stream.drop()
                     await until(lambda: not endpoint.streams)
                     endpoint._sweep()
@@ -12344,7 +12370,7 @@ class TestStreams:
                 server.endpoint._sweep()
                 assert await stream.answer.piece() == b":\n\n"
                 server.endpoint._sweep()
-                assert ours.written > server.endpoint.loop.time() - 1
+                assert ours.written > server.endpoint.loop.time() - m.KEEP_ALIVE_SECONDS
                 stream.drop()
 
         run(main())
@@ -13709,7 +13735,8 @@ class TestAwkwardMoments:
             async with http_calling(app) as (caller, server):
                 msg = call_of(1, "wait", {"gate": "a", "say": say})
                 asking = asyncio.ensure_future(caller.post(msg))
-                await eventually(lambda: server.endpoint.waiting or server.endpoint.streams)
+                endpoint = server.endpoint
+                await eventually(lambda: endpoint.streams if say else endpoint.waiting)
                 [session] = server.endpoint.sessions.values()
                 [exchange] = session.conversation.peer.incoming.values()
                 reply, stream = exchange.send, exchange.send.stream
@@ -13774,7 +13801,7 @@ class TestRunningOverHTTP:
     def test_stopping_lets_running_requests_finish_and_ends_streams(self):
         async def main():
             app = demo()
-            async with app.http(port=0, grace=5) as server, Caller(server.url) as caller:
+            async with app.http(port=0, grace=60) as server, Caller(server.url) as caller:
                 await caller.open()
                 stream = await caller.events("GET")
                 said = await caller.events("POST", call_of(1, "wait", {"gate": "a", "say": True}))
@@ -13801,9 +13828,7 @@ class TestRunningOverHTTP:
                 async with http_calling(app, grace=0.05, **options) as (caller, server):
                     slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "never"})))
                     await until(lambda: app.log)
-                    began = time.monotonic()
                     await server.__aexit__(None, None, None)
-                    assert time.monotonic() - began < 1.5
                     with contextlib.suppress(m.ConnectionClosed):
                         await slow
                     assert app.log == ["never begins", "never cancelled"]
@@ -13857,7 +13882,7 @@ class TestRunningOverHTTP:
 
             assert run(main()) == 1
             child.send_signal(signal.SIGTERM)
-            assert child.wait(10) == 0
+            assert child.wait(20) == 0
 
     def test_tls_from_end_to_end(self, certificate):
         async def main():
@@ -14540,8 +14565,8 @@ class TestClientOverHTTP:
             async def headers(self, method, target, ask):
                 if not self.asked:
                     self.asked = self.transport.waits_for_person = True
-                    over = asyncio.get_running_loop().time() + 0.6
-                    await until(lambda: asyncio.get_running_loop().time() > over)
+                    time_machine()(20)
+                    await idle()
                     self.transport.waits_for_person = False
                 return {}
 
@@ -14553,7 +14578,7 @@ class TestClientOverHTTP:
         async def on_call(wire, head, msg):
             wire.send(http_answer(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": {}})))
 
-        talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=0.4)
+        talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=15)
 
     def test_headers_that_cannot_be_had_fail_the_request_at_once(self):
         async def on_call(wire, head, msg):
@@ -14758,18 +14783,17 @@ class TestClientOverHTTP:
         """29,523 GETs in three seconds"""
 
         async def on_get(wire, head):
-            gets.append(wire)
+            gets.append(time.monotonic())
             wire.send(framed("text/event-stream", b"retry: 0\n\n" + stream))
 
         async def on_call(wire, head, msg):
             wire.send(http_answer(json.dumps(msg)))
 
         async def work(client):
-            began = time.monotonic()
             for _ in range(100):
                 await client.ping()
-            later = time.monotonic() - began  # one more for each second of a slow machine
-            assert 1 <= len(gets) <= 1 + m.FREE_RETRIES + later
+            later = time.monotonic() - gets[0]  # one more for each second of a slow machine
+            assert 1 <= len(gets) <= 2 + m.FREE_RETRIES + later
 
         gets = []
         talk(Scripted(on_call, on_get=on_get), work)
@@ -14809,8 +14833,9 @@ class TestClientOverHTTP:
 
         talk(Scripted(on_call), work)
 
-    def test_the_wait_that_a_server_asked_for_holds_from_the_second_reconnection_on(self):
+    def test_the_wait_that_a_server_asked_for_holds_from_the_second_reconnection_on(self, monkeypatch):
         """mutants 10717"""
+        monkeypatch.setattr(m, "RETRY_MS", 3_600_000)  # our own, which is not to be waited for
 
         async def on_get(wire, head):
             gets.append(time.monotonic())
@@ -14825,7 +14850,7 @@ class TestClientOverHTTP:
         gets = []
         talk(Scripted(None, on_get=on_get), lambda client: until(lambda: len(gets) == 4))
         waits = [b - a for a, b in zip(gets, gets[1:])]
-        assert all(0.025 <= wait < 0.9 for wait in waits), waits  # not the 1 s of our own
+        assert min(waits) >= 0.025
 
     @pytest.mark.parametrize("how", ["text", "function", "async"])
     def test_a_token_is_sent_with_every_request(self, how):
@@ -14911,7 +14936,7 @@ class TestClientOverHTTP:
 
         async def main():
             async with scripted(serve) as url:
-                async with m.Client(url, revision=NEWEST_SESSION, timeout=5) as c:
+                async with m.Client(url, revision=NEWEST_SESSION, timeout=20) as c:
                     return c.revision
 
         assert run(main()) == NEWEST_SESSION
@@ -15069,8 +15094,12 @@ class TestClientOverHTTP:
         closed = []
 
         async def work(client):
+            leap = time_machine()
+            asked = asyncio.ensure_future(client.request("acme/slow", timeout=20))
+            await until(lambda: "acme/slow" in script.methods())
+            leap(20)
             with pytest.raises(m.RequestTimeout):
-                await client.request("acme/slow", timeout=0.05)
+                await asked
             await until(lambda: closed)
             await until(lambda: "notifications/cancelled" in script.methods())
             [cancelled] = [msg for _, _, msg in script.seen if msg and "cancelled" in msg["method"]]
@@ -15231,7 +15260,7 @@ class TestAfterARestart:
                 heard.clear()
                 async with app.http(port=port):
                     # Modern: one more subscription, of the callback for tools.
-                    await until(lambda: back, seconds=15)
+                    await until(lambda: back)
                     app.resource_updated("note://a")
                     app.tools_changed()
                     await until(lambda: sorted(heard) == ["note://a", "tools"])
@@ -16637,7 +16666,7 @@ class TestRedirectListener:
 
         monkeypatch.setattr(webbrowser, "open", broken)
         m.open_browser("https://a.example/")
-        assert called.wait(5)
+        assert called.wait(20)
 
 
 class TestFetching:
@@ -16978,7 +17007,7 @@ class World:
         return m.OAuth(**options)
 
     def client(self, auth=None, **options):
-        options = {"revision": NEWEST_SESSION, "timeout": 5, **options}
+        options = {"revision": NEWEST_SESSION, "timeout": 20, **options}
         return m.Client(self.root + "/mcp", auth=auth or self.oauth(), **options)
 
     def count(self, what):
@@ -17080,12 +17109,11 @@ class TestLoggingIn:
     def test_a_login_outlasts_the_timeout_of_a_request(self):
         async def work(world):
             async def slowly(url):
-                loop = asyncio.get_running_loop()
-                over = loop.time() + 1.2
-                await until(lambda: loop.time() > over)
+                time_machine()(25)
+                await idle()
                 return world.agree(url)
 
-            async with world.client(world.oauth(ask_for_redirect=slowly), timeout=1) as client:
+            async with world.client(world.oauth(ask_for_redirect=slowly)) as client:
                 await client.list_tools()
 
         play(work)
@@ -19549,10 +19577,10 @@ class TestTheFarServerEnds:
     def test_a_server_that_is_silent_is_given_up_in_time(self):
         async def main():
             silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-            proxy = m.ProxyServer(silent, timeout=0.05)
+            proxy = m.ProxyServer(silent, timeout=0.5)
             async with raw_client(proxy) as raw:
                 _, text = await raw.error("initialize", raw_hello())
-                assert text.endswith("did not answer initialize within 0.05 seconds")
+                assert text.endswith("did not answer initialize within 0.5 seconds")
 
         run(main())
 
@@ -19676,7 +19704,7 @@ class TestTheFarServerBabbles:
                 for _ in range(40):
                     method, params = dice.choice(self.REQUESTS)
                     with contextlib.suppress(m.RemoteError, m.ProtocolError):
-                        await c.request(method, params, timeout=5)
+                        await c.request(method, params, timeout=20)
                     assert c.peer.lost is None
             await babbler
 
@@ -20210,20 +20238,32 @@ class TestMergedLists:
         run(main())
 
     def test_a_slow_server_is_left_out_until_it_answers(self, monkeypatch, caplog):
-        monkeypatch.setattr(m, "MOUNT_SECONDS", 0.2)
+        monkeypatch.setattr(m, "MOUNT_SECONDS", 10)
+        listed = []
 
         async def main():
-            theirs, gate, heard = far_server(), asyncio.Event(), []
+            theirs, fast, gate, heard = far_server(), far_server(), asyncio.Event(), []
 
             @theirs.middleware
             async def slow(ctx, call_next):
                 await gate.wait()
                 return await call_next(ctx)
 
-            app = mounting((theirs, "slow", {"revision": V4}), (far_server(), "fast"))
+            @fast.middleware
+            async def prompt(ctx, call_next):
+                answer = await call_next(ctx)
+                listed.append(ctx.method)
+                return answer
+
+            app = mounting((theirs, "slow", {"revision": V4}), (fast, "fast"))
             changed = {"on_tools_changed": lambda: heard.append(1)}
             async with m.Client(app, revision=V4, **changed) as c:
-                names = [tool["name"] for tool in await c.list_tools()]
+                leap = time_machine()
+                listing = asyncio.ensure_future(c.list_tools())
+                await until(lambda: "tools/list" in listed)
+                await idle()
+                leap(10)
+                names = [tool["name"] for tool in await listing]
                 assert {"own", "fast__add"} <= {*names}
                 assert not [name for name in names if name.startswith("slow")]
                 await c.list_tools()
@@ -20237,7 +20277,7 @@ class TestMergedLists:
         told = [text for text in caplog.messages if "left out" in text]
         assert told == [
             "the server 'far' (mounted as 'slow') is left out of the lists: "
-            "no answer within 0.2 seconds"
+            "no answer within 10 seconds"
         ]
 
     def test_a_server_that_lists_nonsense_is_left_out(self, caplog):
@@ -20296,7 +20336,7 @@ class TestComingAndGoing:
                 assert await c.call("m__pid") != first
                 assert "m__pid" in [tool["name"] for tool in await c.list_tools()]
 
-        run(main(), seconds=40)  # which sees that no child is left
+        run(main())  # which sees that no child is left
 
     @pytest.mark.parametrize("far", [V4, V5])
     def test_its_death_does_not_end_what_a_listener_hears_of_the_others(self, far, tmp_path):
@@ -20327,7 +20367,7 @@ class TestComingAndGoing:
                     heard.append((await subscription.__anext__())["method"])
                 await subscription.close()
 
-        run(main(), seconds=40)
+        run(main())
 
     def test_lists_do_not_try_a_dead_server_again_and_again_but_a_call_does(self, tmp_path, caplog):
         path = tmp_path / "late.py"
@@ -21970,8 +22010,7 @@ class TestShell:
             process.terminate()
             out, err = process.communicate(timeout=20)
         assert (process.returncode, err) == (128 + signal.SIGTERM, b"")
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        assert not is_alive(pid)
 
     def with_shell(self, shop, work):
         """Run `work(shell, app)` with a shell about a server in this process."""
@@ -22035,17 +22074,20 @@ class TestShell:
     @posix
     def test_at_a_terminal_lines_are_edited_and_announcements_do_not_tear_them(self, stall, tmp_path):
         pytest.importorskip("readline")
-        path = tmp_path / "news.py"
+        path, go = tmp_path / "news.py", tmp_path / "go"
+        (tmp_path / "inputrc").write_text("set enable-bracketed-paste off\n")
         path.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport asyncio, mcp_lite\n"
-            "app = mcp_lite.Server('news')\n@app.tool\nasync def later(ctx: mcp_lite.Context) -> str:\n"
-            "    loop = asyncio.get_running_loop()\n"
-            "    loop.call_later(0.3, lambda: app.add_tool(lambda: 1, name='more'))\n    return 'ok'\n"
+            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport asyncio, mcp_lite, os\n"
+            "app, tasks = mcp_lite.Server('news'), []\nasync def more():\n"
+            f"    while not os.path.exists({str(go)!r}):\n        await asyncio.sleep(0.01)\n"
+            "    app.add_tool(lambda: 1, name='more')\n"
+            "@app.tool\nasync def later() -> str:\n    tasks.append(asyncio.ensure_future(more()))\n"
+            "    return 'ok'\n"
             "@app.tool\nasync def wait(ctx: mcp_lite.Context) -> str:\n"
             "    await ctx.info('waiting')\n    await asyncio.sleep(3600)\napp.run()\n"
         )
         env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80",
-               "MCP_LITE_HISTORY": str(tmp_path / "folder" / "history"), "INPUTRC": os.devnull}  # fmt: skip
+               "MCP_LITE_HISTORY": str(tmp_path / "folder" / "history"), "INPUTRC": str(tmp_path / "inputrc")}  # fmt: skip
         ours, theirs = os.openpty()
         command = [sys.executable, m.__file__, "shell", str(path)]
         process = subprocess.Popen(
@@ -22053,17 +22095,23 @@ class TestShell:
             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
         )  # fmt: skip
         os.close(theirs)
-        seen = b""
+        seen, done = b"", 0
 
-        def type_in(keys, wanted):
-            """Type, and wait until the screen shows what is wanted."""
-            nonlocal seen
+        def type_in(keys, wanted, again=b""):
+            """Type, and wait until the screen shows what is wanted, after all that it has shown.
+
+            If nothing comes for long, `again` is typed.
+            """
+            nonlocal seen, done
             os.write(ours, keys)
-            fresh = b""
-            while wanted not in fresh:
-                assert select.select([ours], [], [], 20)[0], (wanted, fresh)
-                fresh += os.read(ours, 4096)
-            seen += fresh
+            while wanted not in seen[done:]:
+                if not select.select([ours], [], [], 5 if again else 20)[0]:
+                    assert again, (wanted, seen[done:])
+                    os.write(ours, again)
+                    again = b""
+                    continue
+                seen += os.read(ours, 4096)
+            done = seen.index(wanted, done) + len(wanted)
 
         with process, contextlib.ExitStack() as stack:
             stack.callback(process.kill)
@@ -22071,11 +22119,15 @@ class TestShell:
             type_in(b"", b"news> ")
             type_in(b"call la\t", b"call later ")
             type_in(b"\n", b"ok\r\n")
+            type_in(b"", b"news> ")
             type_in(b"call wa", b"call wa")
+            go.touch()
             type_in(b"", b"the tools have changed\r\nnews> call wa")
             type_in(b"it\n", b"info: waiting")
             type_in(b"\x03", b"news> ")
-            type_in(b"call la\x03", b"news> ")
+            type_in(b"call la", b"call la")
+            # readline overlooks a signal that comes just before it waits for a key
+            type_in(b"\x03", b"news> ", again=b"\x03")
             type_in(b"call later\n", b"ok\r\n")
             type_in(b"", b"news> ")
             type_in(b"\x04", b"")
@@ -22113,7 +22165,7 @@ class TestLogins:
 
                 await world_work(world, verb)
 
-        run(main(), seconds=60)
+        run(main())
 
     def test_a_login_is_remembered_until_the_logout(self, monkeypatch, tmp_path, capsys):
         async def work(world, verb):
@@ -22211,8 +22263,7 @@ import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_secon
             process.send_signal(number)
             process.communicate(timeout=20)
         assert process.returncode == 128 + number
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(line.split()[-1]), 0)
+        assert not is_alive(int(line.split()[-1]))
 
     @posix
     @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
@@ -22393,6 +22444,7 @@ class TestAuthorizationExample:
                 _, _, answer = await visitor.agree(await visitor.form(), "no")
                 assert answer["error"] == "access_denied" and "code" not in answer
                 assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
+                visitor.authority.wrong["alice"] += 60  # however slow we are
                 assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
 
         run(main())
@@ -22732,7 +22784,7 @@ class TestNotes:
 
         def slow(self, *args):
             began.set()
-            assert go_on.wait(10)
+            assert go_on.wait(20)
             return change(self, *args)
 
         notes.Notes.change = slow
@@ -23651,7 +23703,7 @@ class TestChecks:
         @app.tool(annotations={"readOnlyHint": True})
         async def block() -> int:
             """Block."""
-            threading.Event().wait(0.2)
+            threading.Event().wait(1)
             return 1
 
         served = app.start_in_thread("http", port=0)
@@ -23780,7 +23832,7 @@ class TestProxyVerb:
                 run(main())
             finally:
                 process.terminate()
-            assert process.wait(timeout=10) == 0
+            assert process.wait(20) == 0
 
     @pytest.mark.parametrize(
         "argv, problem",
@@ -23967,11 +24019,14 @@ class TestReload:
     def write(self, path, *names, more=""):
         """Write a server with tools of these names, which answer with them."""
         tools = "".join(f"@app.tool\ndef {name}() -> str:\n    return word\n" for name in names)
-        path.with_name("words.py").write_text(f"word = {'+'.join(names)!r}\n")
-        path.write_text(
+        draft, words = path.with_suffix(".draft"), path.with_name("words.draft")
+        words.write_text(f"word = {'+'.join(names)!r}\n")
+        draft.write_text(
             f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom mcp_lite import Server\n"
             f"from words import word\napp = Server('changing')\n{tools}{more}\n"
         )
+        words.replace(path.with_name("words.py"))
+        draft.replace(path)
 
     @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
     def test_a_client_keeps_its_session_and_is_told(self, tmp_path, revision, caplog):
@@ -27848,12 +27903,12 @@ class TestCallsEverywhere:
 
         async def main():
             async with link.connect(app) as c:
-                for seconds in (0.02, 0.5, 5):  # on a busy machine, it may be over before it begins
-                    within = f"tools/call within {seconds} seconds"
-                    with pytest.raises(m.RequestTimeout, match=within):
-                        await c.call("wait", timeout=seconds)
-                    if states:
-                        break
+                leap = time_machine()
+                asked = asyncio.ensure_future(c.call("wait", timeout=20))
+                await eventually(lambda: states)
+                leap(20)
+                with pytest.raises(m.RequestTimeout, match="tools/call within 20 seconds"):
+                    await asked
                 await eventually(lambda: states == ["began", "cancelled"])
                 await c.ping()
 
@@ -27865,27 +27920,28 @@ class TestCallsEverywhere:
         async def main():
             fake = FakeServer({"tools/call": lambda msg: []})
 
-            async def report():
+            async def report(leap):
                 token = fake.sent[-1]["params"]["_meta"]["progressToken"]
                 for step in itertools.count():
-                    await asyncio.sleep(0.005)
+                    await idle()
+                    leap(4)
                     params = {"progressToken": token, "progress": step}
                     fake.say(
                         {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
                     )
 
-            async with client_of_fake(fake, max_timeout=0.4) as c:
-                loop = asyncio.get_running_loop()
+            async with client_of_fake(fake, max_timeout=25) as c:
+                loop, leap = asyncio.get_running_loop(), time_machine()
                 began, steps = loop.time(), []
                 call = asyncio.ensure_future(
-                    c.call("t", timeout=0.1, progress=lambda *step: steps.append(step))
+                    c.call("t", timeout=10, progress=lambda *step: steps.append(step))
                 )
                 await eventually(lambda: "tools/call" in fake.methods())
-                reporting = asyncio.ensure_future(report())
+                reporting = asyncio.ensure_future(report(leap))
                 with pytest.raises(m.RequestTimeout):
                     await call
                 reporting.cancel()
-                assert 0.35 < loop.time() - began < 3
+                assert 25 <= loop.time() - began < 50
                 assert [step[0] for step in steps[:3]] == [0, 1, 2]
 
         run(main())
@@ -28097,9 +28153,13 @@ class TestBatchEverywhere:
         async def main():
             hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
             fake = FakeServer({"initialize": hello})
-            async with client_of_fake(fake, revision="2025-03-26", timeout=0.02) as c:
+            async with client_of_fake(fake, revision="2025-03-26") as c:
+                leap = time_machine()
+                asked = asyncio.ensure_future(c.batch([("acme/a", None), ("acme/b", None)]))
+                await eventually(lambda: "acme/b" in fake.methods())
+                leap(20)
                 with pytest.raises(m.RequestTimeout):
-                    await c.batch([("acme/a", None), ("acme/b", None)])
+                    await asked
                 await eventually(lambda: fake.methods().count("notifications/cancelled") == 2)
 
         run(main())
@@ -28964,7 +29024,8 @@ class TestResults:
                     assert said(last) == "done"
                 listen = stateless(2, "subscriptions/listen", notifications={})
                 async with way.post(listen) as post:
-                    await post.take()
+                    while isinstance(await post.take(), str):
+                        pass
                     assert (await post.take()).startswith(":")
 
         run(go())
@@ -28990,7 +29051,7 @@ class TestGivingUp:
         @app.tool
         def in_a_thread(ctx: m.Context) -> str:
             app.loop.call_soon_threadsafe(app.began.set)
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 20
             while not ctx.cancelled and time.monotonic() < deadline:
                 app.released.wait(0.001)
             app.loop.call_soon_threadsafe(app.ended.set)
@@ -31433,8 +31494,8 @@ class TestTheTasksExtension:
                 assert problem(await way.ask(self.begin("work"))) == 503
                 app.jobs[first].expires = 0
                 assert "result" in await way.ask(self.begin("work"))
-                await asyncio.sleep(0)
-                assert app.log == ["ended"] and len(app.jobs) == 2
+                await eventually(lambda: app.log == ["ended"])
+                assert len(app.jobs) == 2
 
         run(go())
 
@@ -32262,31 +32323,32 @@ class TestClientOfTheModernEra:
             if msg["method"] == "tools/call":
                 return [answer_to(msg, -32020)]
             if msg["method"] == "tools/list":
-                return [answer_to(msg, {"tools": [], "nextCursor": str(next(turn))})]
+                page = next(turn)
+                if page == 5:
+                    time_machine()(20)
+                return [answer_to(msg, {"tools": [], "nextCursor": str(page)})]
             return [answer_to(msg, {})]
 
-        given, sent = run(self.use(react, lambda c: c.call_tool("x", timeout=0.05)))
+        given, sent = run(self.use(react, lambda c: c.call_tool("x", timeout=20)))
         assert isinstance(given, m.RequestTimeout)
-        assert "did not list its tools within 0.05 seconds" in str(given)
+        assert "did not list its tools within 20 seconds" in str(given)
 
     def test_rounds_without_end_take_no_longer_than_max_timeout(self):
         asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
-        clock = []
+
+        leaps = []
 
         async def roots():
-            while clock[0]() < clock[1]:
-                await asyncio.sleep(0)
+            leaps[0](20)
             return []
 
         async def work(c):
-            clock[:] = [asyncio.get_running_loop().time, asyncio.get_running_loop().time() + 0.05]
+            leaps.append(time_machine())
             await c.call_tool("x")
 
-        given, sent = run(
-            self.use(self.rounds(asked, {}), work, roots=roots, timeout=5, max_timeout=0.04)
-        )
+        given, sent = run(self.use(self.rounds(asked, {}), work, roots=roots, max_timeout=20))
         assert isinstance(given, m.RequestTimeout) and len(sent) == 2
-        assert "did not end tools/call within 0.04 seconds" in str(given)
+        assert "did not end tools/call within 20 seconds" in str(given)
 
     def test_a_task_is_not_polled_faster_than_it_is_worth(self):
         """With `pollIntervalMs: 1`: 500 requests a second."""
@@ -32300,19 +32362,26 @@ class TestClientOfTheModernEra:
         ]  # fmt: skip
 
     def test_a_task_that_never_ends_is_left_after_max_timeout(self):
+        looks, leaps = [], []
+
         def react(msg):
+            if msg["method"] == "tasks/get":
+                looks.append(1)
+                if len(looks) == 5:
+                    leaps[0](20)
             if msg["method"] == "tools/call":
                 task = {"resultType": "task", "taskId": "t", "status": "working"}
                 return [answer_to(msg, {**task, "pollIntervalMs": 1})]
             return [answer_to(msg, {"taskId": "t", "status": "working", "pollIntervalMs": 1})]
 
         async def work(c):
-            with pytest.raises(m.RequestTimeout, match="did not end tools/call within 0.2 seconds"):
+            leaps.append(time_machine())
+            with pytest.raises(m.RequestTimeout, match="did not end tools/call within 20 seconds"):
                 await c.call_tool("x")
             await eventually(lambda: c.transport.sent[-1]["method"] == "tasks/cancel")
 
-        _, sent = run(self.use(react, work, timeout=5, max_timeout=0.2))
-        assert [msg["method"] for msg in sent].count("tasks/get") <= 60
+        run(self.use(react, work, max_timeout=20))
+        assert len(looks) <= 6
 
     def test_questions_are_put_at_the_same_time(self):
         """A callback that waits for the other one would hang otherwise."""
@@ -33141,7 +33210,7 @@ class TestLogsOfOthers:
                     assert await alice.call("work") == "done"
                     app.tools_changed()
                     if everyone:
-                        await eventually(lambda: heard["bob"])
+                        await eventually(lambda: heard["bob"] and len(heard["alice"]) == 2)
                     await idle()
             return heard
 
@@ -33467,6 +33536,7 @@ import asyncio, logging, sys, time
 logging.getLogger("asyncio").setLevel("ERROR")  # its debug mode complains of a busy machine
 import mcp_lite as m
 app = m.Server("endless")
+m.BLOCKED_SECONDS = 60  # on a busy machine, a loop may seem to stand still
 
 @app.tool
 async def stubborn() -> str:
@@ -33677,7 +33747,7 @@ class TestDraining:
                         status = probe.recv(12)[-3:]
                 assert status == b"503" and process.poll() is None
                 process.send_signal(number)
-                assert process.wait(timeout=10) == 128 + number
+                assert process.wait(20) == 128 + number
         finally:
             process.kill()
             process.wait()
@@ -33687,9 +33757,8 @@ class TestDraining:
 class TestEndings:
     """A server that is told to end ends, and says what it does not finish."""
 
-    def begun(self, tool, transport="stdio"):
-        code = ENDLESS + "m.Transport.grace = m.GRACE_SECONDS = m.BLOCKED_SECONDS = 0.1\napp.run()\n"
-        command = [sys.executable, "-c", code]
+    def begun(self, tool, limits="m.Transport.grace = m.GRACE_SECONDS = m.BLOCKED_SECONDS = 0.1"):
+        command = [sys.executable, "-c", f"{ENDLESS}{limits}\napp.run()\n"]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=HERE,
@@ -33697,8 +33766,10 @@ class TestEndings:
         msg = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": tool}}
         process.stdin.write(json.dumps(msg).encode() + b"\n")
         process.stdin.flush()
-        while b"begun" not in process.stderr.readline():
-            pass
+        line = b""
+        while b"begun" not in line:
+            assert process.poll() is None, line
+            line = process.stderr.readline()
         return process
 
     @pytest.mark.parametrize("tool", ["stubborn", "blocking", "slow"])
@@ -33710,7 +33781,7 @@ class TestEndings:
                 process.stdin.close()
             else:
                 process.send_signal(signal.SIGTERM)
-            process.wait(timeout=10)
+            process.wait(20)
         finally:
             process.kill()
             process.stdin.close()
@@ -33719,13 +33790,13 @@ class TestEndings:
             process.stderr.close()
 
     def test_a_call_that_the_end_cuts_off_is_answered_on_stdio(self):
-        process = self.begun("slow")
+        process = self.begun("slow", "m.Transport.grace = 0.1")
         try:
             process.stdin.close()
             answer = json.loads(process.stdout.readline())
             assert answer["id"] == 5
             assert answer["error"]["message"] == "the server is shutting down"
-            assert process.wait(timeout=10) == 0
+            assert process.wait(20) == 0
         finally:
             process.kill()
             process.wait()
@@ -33900,13 +33971,13 @@ asyncio.run(main())""",
 
         class Wake(logging.Handler):
             def emit(self, record):
-                if "stands still" in record.getMessage():
+                if "sleepy" in record.getMessage():  # others may stand still on a busy machine
                     texts.append(record.getMessage())
                     said.set()
 
         @app.tool
         async def sleepy() -> str:
-            return "warned" if said.wait(10) else "not warned"
+            return "warned" if said.wait(20) else "not warned"
 
         async def go():
             async with m.Client(app) as c:
@@ -33919,7 +33990,7 @@ asyncio.run(main())""",
             run(go())
         finally:
             logging.getLogger("mcp_lite").removeHandler(handler)
-        assert "tools/call 'sleepy'" in texts[0] and "sleepy() in" in texts[0]
+        assert "stands still" in texts[0] and "tools/call 'sleepy'" in texts[0] and "sleepy() in" in texts[0]
 
     def test_run_in_a_running_loop_says_what_to_write_instead(self):
         async def go():
@@ -33943,7 +34014,7 @@ asyncio.run(main())""",
             assert b"python3 mcp_lite.py tools" in process.stderr.readline()
         finally:
             process.terminate()
-            process.communicate(timeout=10)
+            process.communicate(timeout=20)
             os.close(ours)
 
 
