@@ -229,7 +229,7 @@ enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
 #           3. Every limit and deadline of the file is a constant with its unit and the reason for
 #              its size. It stands at the head of the section that enforces it, and is checked
 #              before memory is spent.
-# Plan.     Imports; version; the log; aliases; the reserved keys of `_meta`.
+# Plan.     Imports; NamedTuple, which costs less here; the log; aliases; reserved keys of `_meta`.
 # Not here. Protocol revisions and methods: they are data, and stand in section 4.
 
 from __future__ import annotations
@@ -2122,9 +2122,9 @@ class Threads:
             self.local.job = job
             try:  # a job that was cancelled before its turn is not called
                 value = None if job.future.cancelled() else job.call()
-                settle = functools.partial(_settle, job.future, value, None)
+                settle = functools.partial(settle_future, job.future, value, None)
             except BaseException as exc:  # the caller decides what to do about it
-                settle = functools.partial(_settle, job.future, None, exc)
+                settle = functools.partial(settle_future, job.future, None, exc)
             stays = self._finish(job)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 job.loop.call_soon_threadsafe(settle)
@@ -2153,7 +2153,7 @@ class Threads:
     def _end_drains(self) -> None:
         for loop, future in self.drains:
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, future, None, None)
+                loop.call_soon_threadsafe(settle_future, future, None, None)
 
     @contextlib.contextmanager
     def blocked(self) -> Generator[None, None, None]:
@@ -2231,14 +2231,15 @@ def _count(counts: dict[str, int], owner: str, change: int) -> None:
         del counts[owner]
 
 
-def _settle(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
+def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
+    """Give a future its value or its exception, unless it has one or is cancelled."""
     if future.done():
         return
     if exc is None:
         future.set_result(value)
     elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
-        # A future cannot carry the first, the second would close the coroutines that wait for it
-        # instead of being raised in them, and the loop would end with the others.
+        # A future cannot carry StopIteration. GeneratorExit would close the coroutines that wait,
+        # and not be raised in them. The other two would end the loop.
         problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
         problem.__cause__ = exc
         future.set_exception(problem)
@@ -2630,7 +2631,7 @@ def _wake_all(sleepers: deque[Any]) -> None:
     while sleepers:
         with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
             loop, future = sleepers.popleft()
-            loop.call_soon_threadsafe(_settle, future, None, None)
+            loop.call_soon_threadsafe(settle_future, future, None, None)
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -2731,7 +2732,7 @@ class Asker:
         try:
             await send(msg)
         except Exception as exc:
-            _settle(waiter, None, exc)
+            settle_future(waiter, None, exc)
 
     def _expire(self, pending: Pending, send: Send) -> None:
         loop = asyncio.get_running_loop()
@@ -2744,7 +2745,7 @@ class Asker:
         waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
         hint = self.transport.hint() if self.transport else ""
         problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
-        _settle(pending.waiter, None, problem)
+        settle_future(pending.waiter, None, problem)
 
     def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
         """Tell the peer that an answer is no longer wanted."""
@@ -2771,7 +2772,7 @@ class Asker:
         try:
             for pending in list(self.outgoing.pending.values()):
                 self._abandon(pending, send, "the caller has gone")
-                _settle(pending.waiter, None, closed)
+                settle_future(pending.waiter, None, closed)
             if self.leaving:
                 await asyncio.wait(set(self.leaving), timeout=TELL_SECONDS)
         finally:
@@ -2784,11 +2785,11 @@ class Asker:
             if msg.get("id") is None:
                 logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
         elif "result" in msg:
-            _settle(pending.waiter, msg["result"], None)
+            settle_future(pending.waiter, msg["result"], None)
         else:
             problem = msg["error"]
             exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
-            _settle(pending.waiter, None, exc)
+            settle_future(pending.waiter, None, exc)
 
     def progress(self, params: Msg) -> None:
         """Report progress to whoever waits, and wait longer."""
@@ -2798,9 +2799,11 @@ class Asker:
         if len(pending.reports) >= MAX_REPORTS:
             return  # the callback is too slow, and reports may be left out
         report = (params["progress"], params.get("total"), params.get("message"))
-        self.call(pending.on_progress, *report, into=pending.reports)
+        self.call_back(pending.on_progress, *report, into=pending.reports)
 
-    def call(self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None) -> None:
+    def call_back(
+        self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None
+    ) -> None:
         """Call a user's callback, plain or async; what it raises goes to the log.
 
         Tasks of async callbacks are put `into` a set while they run.
@@ -2811,14 +2814,15 @@ class Asker:
             logger.exception("the callback %r failed", callback)
             return
         if inspect.isawaitable(outcome):
-            task = self.tasks.spawn(_await(outcome))
+            task = self.tasks.spawn(maybe_await(outcome))
             if into is not None and not task.done():
                 into.add(task)
                 task.add_done_callback(into.discard)
 
 
-async def _await(outcome: Awaitable[Any]) -> Any:
-    return await outcome
+async def maybe_await(value: Any) -> Any:
+    """Return a value, or what it becomes: callbacks are plain or async functions."""
+    return await value if inspect.isawaitable(value) else value
 
 
 ###############################################################################
@@ -3065,7 +3069,7 @@ class Peer(Asker):
         request = self.outgoing.settle(req_id)
         if request is not None:
             problem = f"{self.name} answered {request.method} with a malformed message: {exc}"
-            _settle(request.waiter, None, ProtocolError(problem))
+            settle_future(request.waiter, None, ProtocolError(problem))
         return True
 
     # Requests of the peer.
@@ -3175,11 +3179,11 @@ class Peer(Asker):
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
                 # by this a server may end a subscription of its client
-                self.call(self.on_notification, msg, send, caller)
+                self.call_back(self.on_notification, msg, send, caller)
         elif msg["method"] == "notifications/progress":
             self.progress(params)
         else:
-            self.call(self.on_notification, msg, send, caller)
+            self.call_back(self.on_notification, msg, send, caller)
 
     # The channel.
 
@@ -3219,7 +3223,7 @@ class Peer(Asker):
     def make_room(self) -> None:
         """Read on, and take on what waits, as far as there is room."""
         if self._room is not None:
-            _settle(self._room, None, None)
+            settle_future(self._room, None, None)
         if self.held:
             self._resume()
 
@@ -3232,7 +3236,7 @@ class Peer(Asker):
         """Fail a request of ours that the channel could not get answered."""
         pending = self.outgoing.settle(req_id)
         if pending is not None:
-            _settle(pending.waiter, None, exc)
+            settle_future(pending.waiter, None, exc)
 
     def lose(self, reason: ConnectionClosed) -> None:
         """Fail everything that we asked for: no answer can come any more."""
@@ -3241,7 +3245,7 @@ class Peer(Asker):
             self.on_lost()
         for pending in list(self.outgoing.pending.values()):
             self.outgoing.settle(pending.req_id)
-            _settle(pending.waiter, None, self.lost)
+            settle_future(pending.waiter, None, self.lost)
 
     async def close(self, farewell: str = "") -> None:
         """End the conversation: fail what we asked for, cancel what we serve, with an error that
@@ -6955,12 +6959,12 @@ class Life:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 value = await stack.enter_async_context(manager) if manager else None
-                _settle(self.entered, value, None)
+                settle_future(self.entered, value, None)
                 await self.leave.wait()
         except Exception as exc:
             if self.entered.done():
                 raise
-            _settle(self.entered, None, exc)  # raised by whoever waits for it
+            settle_future(self.entered, None, exc)  # raised by whoever waits for it
 
     async def close(self) -> None:
         """Leave the lifespan; what it raises meanwhile is raised here."""
@@ -7178,7 +7182,7 @@ scheme=https'
 
 def refused_record(when: float, target: str, status: int, address: str, scheme: str) -> Record:
     """Return the record of a request over HTTP that was refused before its message was read."""
-    return Record(when, target=_named(target), outcome="refused", code=status, address=address,
+    return Record(when, target=_bounded(target), outcome="refused", code=status, address=address,
                   scheme=scheme)  # fmt: skip
 
 
@@ -7196,7 +7200,8 @@ def logfmt(fields: Msg) -> str:
     )
 
 
-def _named(value: JSON, most: int = MAX_NAME_CHARS) -> str:
+def _bounded(value: JSON, most: int = MAX_NAME_CHARS) -> str:
+    """Return the beginning of a text; "" for anything else."""
     return value[:most] if isinstance(value, str) else ""
 
 
@@ -7208,7 +7213,7 @@ def target_of(params: Msg) -> str:
     """
     ref = params.get("ref")
     where = ref if isinstance(ref, dict) else params
-    return _named(where.get("name", where.get("uri", params.get("taskId"))))
+    return _bounded(where.get("name", where.get("uri", params.get("taskId"))))
 
 
 def principal_name(caller: Caller) -> str:
@@ -7222,7 +7227,7 @@ def principal_name(caller: Caller) -> str:
         subject = principal.get("sub", principal.get("subject"))
     else:
         subject = getattr(principal, "subject", principal)
-    return _named(subject) or _named(caller.owner)
+    return _bounded(subject) or _bounded(caller.owner)
 
 
 def outcome_of(exchange: Exchange, answer: Msg | None, delivered: bool) -> tuple[str, int | None]:
@@ -7244,7 +7249,7 @@ def outcome_of(exchange: Exchange, answer: Msg | None, delivered: bool) -> tuple
         return "error", answer["error"]["code"]
     kind = answer["result"].get("resultType", "complete")
     if kind != "complete":
-        return _named(kind), None
+        return _bounded(kind), None
     failed = exchange.method == "tools/call" and answer["result"].get("isError") is True
     return ("tool_error" if failed else "result"), None
 
@@ -7274,14 +7279,14 @@ class Watch:
         modern = exchange.modern
         facts = exchange.facts if modern else self.conversation.session.facts()
         client = facts.client_info if facts is not None else {}
-        about = [_named(client.get(name)) for name in ("name", "version")]
-        traceparent = _named(meta.get("traceparent"))
+        about = [_bounded(client.get(name)) for name in ("name", "version")]
+        traceparent = _bounded(meta.get("traceparent"))
         traced = re.fullmatch(TRACEPARENT, traceparent) is not None
-        more = [_named(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
+        more = [_bounded(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
         return Record(
             self.time, exchange.method[:MAX_NAME_CHARS], target_of(exchange.params), outcome, code,
             took, size or 0, principal_name(caller), self.conversation.label,
-            _named(exchange.req_id) or exchange.req_id,
+            _bounded(exchange.req_id) or exchange.req_id,
             "/".join(filter(None, about)), "modern" if modern else "legacy",
             facts.rev.name if facts is not None else "", caller.address, caller.scheme,
             traceparent if traced else "", more[0] if traced else "", more[1],
@@ -7580,7 +7585,7 @@ class Conversation:
         if self.listening and self.session.state is READY:
             self.outbox.release()
             if self.readiness is not None:
-                _settle(self.readiness, None, None)
+                settle_future(self.readiness, None, None)
 
     def _wake(self) -> None:
         self.call_on_loop(lambda: self.peer.tasks.spawn(self.outbox.deliver()))
@@ -8607,7 +8612,7 @@ class Job(Asking):
             if name in self.requests and isinstance(answer, dict):
                 waiter = self.waiters[name]
                 self._withdraw(name)
-                _settle(waiter, answer, None)
+                settle_future(waiter, answer, None)
 
     def cancel(self) -> None:
         """End the task, if it has not ended."""
@@ -8655,7 +8660,7 @@ class TaskRun(Run):
         """Become a task: the request is answered now, and questions wait in the task."""
         if self.job is None:
             self.job = self.ctx.asking = Job(self)
-            _settle(self.begun, None, None)
+            settle_future(self.begun, None, None)
 
     def end(self) -> None:
         """Say no more for the request; a task goes on."""
@@ -9541,13 +9546,9 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
             task.cancel()
 
 
-async def _maybe_await(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
-
-
 async def value_from(source: Any) -> Any:
     """Return a value as it is, or what a function, plain or async, gives when it is called."""
-    return await _maybe_await(source() if callable(source) else source)
+    return await maybe_await(source() if callable(source) else source)
 
 
 class Pace:
@@ -9700,7 +9701,7 @@ class Answers:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if not declares(session.client_capabilities, "sampling.tools"):
                 raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = await _maybe_await(sample(params))
+        answer = await maybe_await(sample(params))
         if not isinstance(answer, dict) or "content" not in answer:
             answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
         return fit_message({"role": "assistant", "model": self.model, **answer}, session.rev)
@@ -9712,11 +9713,11 @@ class Answers:
             url, schema = params.get("url"), None
             if not isinstance(url, str) or not url:
                 raise RPCError(INVALID_PARAMS, "an elicitation by URL needs a url, a string")
-            answer = await _maybe_await(self.callback("elicitation.url")(params["message"], url))
+            answer = await maybe_await(self.callback("elicitation.url")(params["message"], url))
         else:
             elicit = self.callback(f"elicitation.{params.get('mode', 'form')}")
             schema = member(params, "requestedSchema", dict, "form")
-            answer = await _maybe_await(elicit(params["message"], schema))
+            answer = await maybe_await(elicit(params["message"], schema))
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
@@ -9865,7 +9866,7 @@ class Subscription:
         """Note the kinds of updates that the server agreed to send."""
         self.agreed_to = True
         self.client.announcements.back(self)
-        _settle(self._agreed, None, None)
+        settle_future(self._agreed, None, None)
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
@@ -9878,7 +9879,7 @@ class Subscription:
         if msg["method"] in self.methods and (uri is None or f"{uri}/".startswith(tuple(known))):
             item = msg if self.whole else params
             if self.callback is not None:
-                self.client.peer.call(self.callback, item)
+                self.client.peer.call_back(self.callback, item)
             else:
                 self.updates.append(item)
                 self.news.set()
@@ -9904,7 +9905,7 @@ class Subscription:
                 await asyncio.sleep(pace.wait(None, good, clock()))
         if self._agreed.done() and not over:
             logger.warning("a subscription has ended: %s", problem)
-        _settle(self._agreed, None, problem)
+        settle_future(self._agreed, None, problem)
         self.end()
 
     async def _listen_once(self) -> tuple[MCPError, bool]:
@@ -9963,7 +9964,7 @@ class Announcements:
     def tell_listeners(self, msg: Msg) -> None:
         """Call the functions that want a notification."""
         for listener in self.listeners.get(msg["method"], ()):
-            self.client.peer.call(listener, msg.get("params", {}))
+            self.client.peer.call_back(listener, msg.get("params", {}))
 
     async def begin(self) -> None:
         """Subscribe to what there are listeners for; legacy servers announce it unasked."""
@@ -10014,7 +10015,7 @@ class Announcements:
         """Go on after a gap, in which announcements may have been missed."""
         self.client.forget_lists()
         if self.on_reconnect is not None:
-            self.client.peer.call(self.on_reconnect)
+            self.client.peer.call_back(self.on_reconnect)
 
     def lose(self, reason: MCPError | None) -> None:
         """End everything: the connection is gone for good; None if that needs no telling."""
@@ -10258,7 +10259,7 @@ class Call:
         while task.get("status") in ("working", "input_required"):
             if self.on_progress is not None and task.get("statusMessage") not in (None, told):
                 told = task["statusMessage"]
-                self.client.peer.call(self.on_progress, 0, None, told)
+                self.client.peer.call_back(self.on_progress, 0, None, told)
             asked = object_of(task, "inputRequests")
             fresh = {name: asked[name] for name in asked if name not in answered}
             if fresh:
@@ -11186,11 +11187,11 @@ class StdioTransport(LineTransport):
         else:
             # The number of a group without members may be given to another: see if it has any.
             self._signal(0)
-            _settle(exited, None, None)
+            settle_future(exited, None, None)
             # Pipes that a child of the child holds never end.
             await asyncio.sleep(DRAIN_SECONDS)
         finally:
-            _settle(exited, None, None)
+            settle_future(exited, None, None)
             self._let_go()
 
     def _drop_spare(self) -> None:
@@ -11358,7 +11359,7 @@ class ThreadedProcess:
     def _wait(self) -> None:
         self._popen.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(_settle, self._exited, None, None)
+            self._loop.call_soon_threadsafe(settle_future, self._exited, None, None)
 
     async def wait(self) -> int | None:
         """Wait until it has exited; return its status."""
@@ -12961,7 +12962,7 @@ class Response:
             self.state = state
         self.on_lost = None  # which knows the request, which knows this response
         if self._over is not None:
-            _settle(self._over, None, None)
+            settle_future(self._over, None, None)
 
     async def finished(self) -> None:
         """Wait until the answer is complete or its reader is gone."""
@@ -13092,7 +13093,7 @@ class ClientReader(asyncio.StreamReader):
 
     def _end(self) -> None:
         if self.wanted is not None:
-            _settle(self.wanted, b"", self.exception())
+            settle_future(self.wanted, b"", self.exception())
         self.connection.hear_end()
 
 
@@ -14195,7 +14196,7 @@ class Entrance:
             same = [who for known, who in self.tokens.items() if compare_digest(known, given)]
             if same:
                 return same[0]
-            principal = await _maybe_await(self.verify(token)) if self.verify else None
+            principal = await maybe_await(self.verify(token)) if self.verify else None
             if principal:  # a function that compares says False
                 return Identity(principal, owner_of(principal, self.key))
         raise ProtocolError("a valid bearer token is needed", http_status=401)
@@ -14553,7 +14554,7 @@ class Endpoint:
         finally:
             await reply.drop()
             if self.on_quiet is not None:
-                _settle(self.on_quiet, None, None)
+                settle_future(self.on_quiet, None, None)
 
     async def _serve(self, msg: Msg, reply: Reply, notes: Notes | None = None) -> None:
         """Serve a request in the task of its connection, which may be gone by the end."""
@@ -14587,7 +14588,7 @@ class Endpoint:
             if reply.stream is not None or not response.started:
                 await reply.drop()
             if self.on_quiet is not None:
-                _settle(self.on_quiet, None, None)
+                settle_future(self.on_quiet, None, None)
 
     def check_headers(self, msg: Msg, headers: Mapping[str, str], notes: Notes | None) -> Facts:
         """Check a modern request and what its headers repeat of it; return its facts."""
@@ -14689,7 +14690,7 @@ class Endpoint:
         if is_async(fn):
             value = await fn(request)
         else:
-            value = await _maybe_await(await self.pages.run(fn, request))
+            value = await maybe_await(await self.pages.run(fn, request))
         status, headers, body = read_page(value)
         await response.send(status, headers, body)
 
@@ -15655,7 +15656,7 @@ class StandaloneStream:
                 goes_on = False
             except MCPError as exc:
                 logger.info("the standalone stream failed: %s", exc)
-            _settle(opened, None, None)
+            settle_future(opened, None, None)
             if goes_on:
                 good = events is not None and events is not before and events.was_good()
                 retry_ms = events.retry_ms if events else None
@@ -15669,7 +15670,7 @@ class StandaloneStream:
         async with transport.get_stream(before.last_id if before else "", None) as answer:
             if answer.head.status != 200:
                 return before, self._may_come_back(answer.head, before)
-            _settle(opened, None, None)
+            settle_future(opened, None, None)
             if before is not None and sendable(before.last_id) is None:
                 transport.interrupted(False)  # nobody knows where it was cut
             events = EventReader(answer, before)
@@ -15743,7 +15744,7 @@ class HTTPTransport(Transport):
             await self._sleeper
         items, self.inbox = list(self.inbox), deque()
         if self._room is not None:
-            _settle(self._room, None, None)
+            settle_future(self._room, None, None)
         return items
 
     async def _deliver(self, item: Any) -> None:
@@ -15753,7 +15754,7 @@ class HTTPTransport(Transport):
             await asyncio.wait([self._room])  # several streams may wait
         self.inbox.append(item)
         if self._sleeper is not None:
-            _settle(self._sleeper, None, None)
+            settle_future(self._sleeper, None, None)
 
     async def write(self, msg: Msg | list[Msg]) -> None:
         """POST a message. What goes wrong with a request is told to `failed`, by its id."""
@@ -15798,7 +15799,7 @@ class HTTPTransport(Transport):
             for key in gone:
                 del self.questions[key]
             if self._opening is not None and is_opening(msg):
-                _settle(self._opening, None, None)
+                settle_future(self._opening, None, None)
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
@@ -15993,7 +15994,7 @@ class HTTPTransport(Transport):
             if reached:
                 self._reason = f"sent a stream that cannot be read: {exc}"
             elif isinstance(exc, AuthError):
-                _settle(found, None, exc)
+                settle_future(found, None, exc)
         finally:
             if found.done():
                 self._end()
@@ -16009,7 +16010,7 @@ class HTTPTransport(Transport):
             where = parse_url(urljoin(str(self.url), event.data))
             if where[:4] != self.url[:4]:  # it gets our messages, and our credentials
                 raise ProtocolError(f"it names an endpoint elsewhere, {where}")
-            _settle(found, where.target, None)
+            settle_future(found, where.target, None)
         elif event.event == "message" and event.data:
             await self._deliver(event.data.encode())
 
@@ -16036,7 +16037,7 @@ class HTTPTransport(Transport):
         self.closed = True
         for waiter in (self._sleeper, self._room, self._opening):
             if waiter is not None:
-                _settle(waiter, None, None)
+                settle_future(waiter, None, None)
 
     async def close(self) -> None:
         """End the session, if there is one, and all connections."""
@@ -18154,7 +18155,7 @@ class OAuth:
     async def _ask(self, url: str, door: RedirectListener) -> dict[str, str]:
         """Show the page, and return what the browser comes back with."""
         if self.ask_for_redirect is not None:
-            where = await asyncio.wait_for(_maybe_await(self.ask_for_redirect(url)), self.timeout)
+            where = await asyncio.wait_for(maybe_await(self.ask_for_redirect(url)), self.timeout)
             answer = pasted_answer(str(where), door.state)
             if answer is None:
                 raise AuthError("the redirect is not the answer to this login: state is different")
@@ -18605,7 +18606,7 @@ class Guard(Entrance):
     async def judge(self, token: str) -> Any:
         """Return the principal of a token; Refused if verify() knows none."""
         try:
-            principal = await _maybe_await(self.judge_token(token))
+            principal = await maybe_await(self.judge_token(token))
         except ProtocolError:
             raise
         except Exception as exc:  # whatever it is, nobody comes in by it
@@ -18888,7 +18889,7 @@ class Passage:
         waiter = asyncio.get_running_loop().create_future()
         self.questions[name] = ({"method": method, "params": params}, waiter)
         if self.news is not None:
-            _settle(self.news, None, None)
+            settle_future(self.news, None, None)
         try:
             answer: Msg = await waiter
             return answer
@@ -18902,7 +18903,7 @@ class Passage:
         for name, (_, waiter) in self.questions.items():
             # spec: basic/patterns/mrtr#error-handling -- the others are ignored
             if isinstance(responses.get(name), dict):
-                _settle(waiter, responses[name], None)
+                settle_future(waiter, responses[name], None)
         while not self.task.done() and not self.open_questions():
             self.news = asyncio.get_running_loop().create_future()
             try:
@@ -19832,7 +19833,7 @@ class MountedEnd(FarEnd):
 
     def end_feeds(self) -> None:
         """Hear that the connection is lost: subscriptions go on with what else they hear."""
-        _settle(self.gone, None, None)
+        settle_future(self.gone, None, None)
 
     async def items(self, method: str) -> list[Msg]:
         """Return the whole of a list; nothing if there is no such list."""
@@ -19882,7 +19883,7 @@ class Mount(Forwarder):
         """Hear that a connection is open."""
         for opening in self.openings:
             if opening.get_loop() is far.loop:
-                _settle(opening, None, None)
+                settle_future(opening, None, None)
 
     def leave(self, near: Conversation) -> None:
         """Hear that a near client has gone."""
@@ -19977,7 +19978,7 @@ class Mount(Forwarder):
                 far = self.far_ends.get(self.key_of(*who))
                 if isinstance(far, MountedEnd) and far.state is READY and not far.ended:
                     await self._watch(far, ctx, feed, ready)
-                _settle(ready, None, None)
+                settle_future(ready, None, None)
                 await opening
             finally:
                 self.openings.discard(opening)
@@ -19997,7 +19998,7 @@ class Mount(Forwarder):
                 changes = [notification(method) for method, _ in LIST_CHANGES]
                 for msg in changes if ready.done() else ():  # it was away
                     feed.put(msg, len(encode(msg)))
-                _settle(ready, None, None)
+                settle_future(ready, None, None)
                 await asyncio.shield(far.gone)
         except MCPError as exc:
             logger.warning("nothing is heard of %s for now: %s", self.label, exc)
