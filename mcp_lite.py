@@ -9461,7 +9461,7 @@ show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStd
 ###############################################################################
 # 28. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 8, 12, 13, 16, 18 and 24.
+# Uses sections 1 to 9, 12, 13, 16, 18 and 24.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
@@ -14129,7 +14129,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 40. Entrances
 ###############################################################################
-# Uses sections 1 to 3, 13, 28, 33 and 35.
+# Uses sections 1 to 3, 9, 13, 33 and 35.
 #
 # Problem.  Somebody sends a request: who is it, may they come in, and what is on the pages?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
@@ -14237,7 +14237,7 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
 ###############################################################################
 # 41. The endpoint
 ###############################################################################
-# Uses sections 1 to 9, 18, 19, 21, 23, 28, 32 and 34 to 40.
+# Uses sections 1 to 9, 18, 19, 21, 23, 32 and 34 to 40.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -17974,7 +17974,7 @@ class Login(Authorizer):
 ###############################################################################
 # 49. Ways to a token
 ###############################################################################
-# Uses sections 1, 2, 19, 28, 33, 35 and 43 to 48.
+# Uses sections 1, 2, 9, 19, 28, 33, 35 and 43 to 48.
 #
 # Problem.  A token comes from a person at a browser, from a secret of a program, or from another
 #           token; and some users bring one along.
@@ -18291,7 +18291,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 ###############################################################################
 # 50. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 16, 19, 28, 33, 35, 40 and 45 to 48.
+# Uses sections 1, 2, 9, 16, 19, 33, 35, 40 and 45 to 48.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
