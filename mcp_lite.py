@@ -908,7 +908,7 @@ V26_07 = "2026-07-28"
 
 
 class Revision(NamedTuple):
-    """What one revision of the protocol has."""
+    """One revision of the protocol: the properties that code asks for."""
 
     name: str
     #: every request carries its own metadata; no handshake, no sessions, no server requests
@@ -970,7 +970,7 @@ LEGACY = tuple(name for name in reversed(tuple(REVISIONS)) if not REVISIONS[name
 NEWEST_LEGACY = REVISIONS[LEGACY[0]]
 #: The newest of all.
 NEWEST = REVISIONS[V26_07]
-#: What an HTTP request without a version header speaks.
+#: The revision of an HTTP request without a version header.
 HEADERLESS = REVISIONS[V25_03]
 
 BOTH, CLIENT, SERVER = "both", "client", "server"
@@ -1698,7 +1698,7 @@ SUPPORTED = list(reversed(REVISIONS))
 
 
 class Facts(NamedTuple):
-    """What a request may rely on, whichever era it came from."""
+    """The facts on which a request may rely, whichever era it came from."""
 
     rev: Revision
     client_info: Msg
@@ -3289,7 +3289,7 @@ class Peer(Asker):
         return send
 
 
-#: What a channel raises for a message that cannot be sent as it is.
+#: The exceptions of a channel for a message that cannot be sent as it is.
 UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
 
 
@@ -4988,7 +4988,7 @@ MAX_URI_CHARS = 8192  # a longer resource URI, counted as it is sent, matches no
 MAX_TEMPLATE_CHARS = 1000  # one URI template; people write less than 100
 MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
-#: What may stand in a URI as it is: RFC 3986 §2, and "%", which begins an escape.
+#: Characters that may stand in a URI as they are: RFC 3986 §2, and "%", which begins an escape.
 IN_URIS = "-._~!$&'()*+,;=:@/?#[]%"
 #: Characters that no value has: the controls of ASCII and Latin-1, and Unicode's line separators.
 CONTROL_CHARS = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
@@ -5472,12 +5472,12 @@ class InputRequired(NamedTuple):
 #
 # Questions that are asked together, as by asyncio.gather(), go out in one round.
 #
-# What once() promises: a result that an earlier round recorded is not computed again. What it does
-# not promise: a client may send one round twice, as it may call any tool twice, and then the
-# function of that round runs twice. `ctx.call_id` helps here. It is the same in all rounds of one
-# call, and no client can choose it: use it as the key of the payment, the order or the row, and a
-# second attempt finds the first. Nothing in the record is secret: the client cannot change it, but
-# can read it. So a result of once() must not contain anything that the client may not see.
+# once() promises that a result which an earlier round recorded is not computed again. It promises
+# no more: a client may send one round twice, as it may call any tool twice, and then the function
+# of that round runs twice. `ctx.call_id` helps here. It is the same in all rounds of one call, and
+# no client can choose it: use it as the key of the payment, the order or the row, and a second
+# attempt finds the first. Nothing in the record is secret: the client cannot change it, but can
+# read it. So a result of once() must not contain anything that the client may not see.
 
 MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
 MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
@@ -5950,7 +5950,7 @@ class Context:
 
     @property
     def client_capabilities(self) -> Msg:
-        """What the client says it can be asked."""
+        """The capabilities that the client declared."""
         return self.facts.client_capabilities
 
     @property
@@ -5960,7 +5960,7 @@ class Context:
 
     @property
     def principal(self) -> Any:
-        """Who was authenticated, or None."""
+        """The person or program that was authenticated, or None."""
         return self.exchange.caller.principal
 
     @property
@@ -6501,7 +6501,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What messages call it: "tool 'add'"."""
+        """Its kind and name, for messages: "tool 'add'"."""
         return f"{self.what} {self.name!r}"
 
     def bind(self, given: Msg, ctx: Context) -> tuple[list[Any], Msg]:
@@ -6746,7 +6746,7 @@ async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
 
 
 class Registrations:
-    """What a server offers: tools, prompts, resources, completions, and methods of its own."""
+    """The offer of a server: tools, prompts, resources, completions, and methods of its own."""
 
     def __init__(self, capabilities: Msg | None = None) -> None:
         def changed(name: str) -> Callable[[], None]:
@@ -7129,7 +7129,7 @@ TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16}
 
 
 class Record(NamedTuple):
-    """What became of one request. The texts are "" where there is nothing to say."""
+    """One request, and how it ended. The texts are "" where there is nothing to say."""
 
     time: float  #: when it came, in seconds since 1970
     method: str = ""  #: "" for a request that was refused at the door
@@ -7421,7 +7421,7 @@ def without_news(offered: Msg) -> Msg:
 
 
 class Conversation:
-    """What the server keeps for one client: a Peer, and what was agreed."""
+    """One client, as the server knows it: a Peer, and all that was agreed."""
 
     watch_refusal = watch_refusal  # as a method: less to keep for each client than a partial()
 
@@ -7702,7 +7702,7 @@ LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.C
 #: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
 #: server, a callable to report the URL (or None) to when it is ready, and options.
 RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
-#: What Server.http(), Server.asgi and mount() make: classes that take the server and options.
+#: Classes that Server.http(), Server.asgi and mount() make; they take the server and options.
 ENGINES: dict[str, Callable[..., Any]] = {}
 
 
@@ -9473,7 +9473,7 @@ show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStd
 #              and the program hears of the gap, in which changes may have been missed.
 #           4. All that is kept for a server has a bound: questions at once, results, announcements.
 # Plan.     Parts of answers; Pace; Cache; Answers; Subscription and Announcements.
-# Not here. The requests that all this belongs to: the Client of the next section sends them.
+# Not here. The requests that all this belongs to: sections 29 and 30 send them.
 
 MAX_QUESTIONS = 100  # that a server may ask at once, in one result; people answer one at a time
 MAX_CACHED = 1000  # results that a client keeps
@@ -9928,7 +9928,7 @@ class Subscription:
 
 
 class Announcements:
-    """What a server announces: who hears it, and how it comes again after a loss."""
+    """The announcements of a server: who hears them, and how they come again after a loss."""
 
     def __init__(self, client: Client, on_reconnect: Callback) -> None:
         self.client, self.on_reconnect = client, on_reconnect
@@ -11013,7 +11013,7 @@ TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
-# What a child may see of our environment: enough to run and to find its files and the network, none
+# Variables that a child may see: enough to run and to find its files and the network, none
 # of the secrets that happen to be there (the address of a proxy goes without user and password).
 # The official SDKs pass the first line and the last two.
 INHERITED_VARIABLES = """
@@ -11455,7 +11455,7 @@ class RequestHead(NamedTuple):
     target: str
     version: tuple[int, int]
     headers: Mapping[str, str]
-    # What follows from these, found out once for all requests that begin alike:
+    # Derived from these, once for all requests that begin alike:
     path: str = ""  # percent-decoded
     query: str = ""  # as sent
     size: int = 0  # of the body in bytes, or CHUNKED
@@ -11744,7 +11744,7 @@ CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)
 
 
 class HTTPDecoder(Decoder):
-    """What the two decoders share: cutting out heads and bodies."""
+    """The part that the two decoders share: cutting out heads and bodies."""
 
     def _head(self) -> Generator[None, None, bytes]:
         """Read a head with its empty line; b"" if the input ends before it begins."""
@@ -12011,7 +12011,7 @@ def encode_chunk(data: bytes) -> bytes:
 
 
 class URL(NamedTuple):
-    """Where a request goes."""
+    """The parts of an http or https URL."""
 
     scheme: str
     #: for Host, and for comparing origins: the port only if it is not the scheme's own
@@ -12281,7 +12281,7 @@ class Gate:
 
 
 class Origin(NamedTuple):
-    """Where a request came from, as the first proxy that we trust has seen it."""
+    """The origin of a request, as the first proxy that we trust has seen it."""
 
     address: str
     scheme: str
@@ -12971,7 +12971,7 @@ class Response:
             await self._over
 
 
-#: What serves requests, in the task of the connection; a stream may go on after it has returned.
+#: A function that serves a request in the task of its connection; a stream may outlast the call.
 Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 
 
@@ -13098,7 +13098,7 @@ class ClientReader(asyncio.StreamReader):
 
 
 class ClientProtocol(asyncio.StreamReaderProtocol):
-    """What joins a connection's streams, and knows whether its client is slow to read."""
+    """Joins the streams of a connection, and knows whether its client is slow to read."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.reader, connection.begin, connection.listener.loop)
@@ -13166,7 +13166,7 @@ class Connection:
     def hear_end(self) -> None:
         """Hear that the client sends no more or, if the transport is closing, that it is gone."""
         self.ended, response = True, self.response
-        # Who reads a stream, or can cancel by closing, does not half-close.
+        # A client that reads a stream, or can cancel by closing, does not half-close.
         gone = self.transport.is_closing()
         if response is not None and (gone or response.started or response.on_lost is not None):
             response.lose()
@@ -13505,7 +13505,7 @@ class Listener:
         for connection in list(self.connections):
             if connection.response is not None:
                 connection.task.cancel()
-        # What is written may still be on its way.
+        # Written bytes may still be on their way.
         await self.tasks.drain(max(LAST_SECONDS, until - self.loop.time()))
         for connection in list(self.connections):
             connection.transport.abort()
@@ -13757,7 +13757,7 @@ class KeptStream(EventStream):
 
 
 class Reply:
-    """Where everything goes that one POST causes: JSON if that is all, else a stream."""
+    """The way back of one POST: its answer as JSON, or a stream if anything comes before that."""
 
     __slots__ = ("session", "response", "caller", "stream", "since")
 
@@ -14140,7 +14140,7 @@ def counted_as(caller: Caller) -> str:
 
 
 class Door(NamedTuple):
-    """Where the head of a request leads, found out once for all requests with the same head."""
+    """The way that the head of a request leads; requests with the same head share it."""
 
     serve: Callable[..., Awaitable[None]] | None  #: None: the path does not have the method
     cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
@@ -14149,7 +14149,7 @@ class Door(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Who sent a request, as its token says."""
+    """The sender of a request, as its token says."""
 
     principal: Any = None
     owner: str = ""  # the stable key of the principal
@@ -14159,7 +14159,7 @@ ANYBODY = Identity()
 
 
 class Entrance:
-    """Who may come in.
+    """Decides who may come in.
 
     `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
     or awaits a principal; None, False and whatever else is empty refuse. `key(principal)` is its
@@ -14383,7 +14383,7 @@ class Endpoint:
         origin = proxies.origin(request.address, request.scheme, headers)
         if origin.host:
             self.check_host(request.method, request.path.rstrip("/"), headers)
-            # Whoever else sends the same head may be no proxy.
+            # The same head may also come from a sender that is no proxy.
             request = request._replace(headers={**headers, "host": origin.host}, notes={})
         return request._replace(address=origin.address, scheme=origin.scheme)
 
@@ -15465,7 +15465,7 @@ class HTTPClient:
 
 
 class Proxy(NamedTuple):
-    """Where requests go instead, and what the proxy wants to be told."""
+    """A proxy: its URL, and the headers that it wants to see."""
 
     url: URL
     headers: dict[str, str]
@@ -15563,9 +15563,9 @@ class EventReader:
 
 
 class Authorizer:
-    """What a server wants to see in our requests before it lets them in; here, nothing.
+    """Adds to our requests what a server wants to see before it lets them in; here, nothing.
 
-    Section 48 derives from it what logs in.
+    Login (section 48) derives from it.
     """
 
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
@@ -16186,7 +16186,7 @@ def our_challenge(text: str) -> Challenge:
     return Challenge("bearer", {})
 
 
-#: What is done about a refused request: by status, `error`, and whether it carried a token. The
+#: The steps that may mend a refused request: by status, `error`, and whether it had a token. The
 #: first step of a row that is possible, and not used up for this request, is taken.
 #: spec: basic/authorization/index#error-handling
 STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
@@ -16261,7 +16261,7 @@ def is_public(address: str) -> bool:
 
     found: Any = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
-        # What these carry is where the packets go in the end.
+        # Packets for such an address go to the one inside it in the end.
         inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
         if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
             inner = ip_address(int(found) & 0xFFFFFFFF)
@@ -16306,7 +16306,7 @@ def covers(resource: URL, server: URL) -> bool:
 
 
 class ProtectedResource(NamedTuple):
-    """What is known of the server that wants a token. RFC 9728 §2"""
+    """The server that wants a token, as its metadata describe it. RFC 9728 §2"""
 
     resource: str  # the name of it that requests carry
     issuers: list[str]
@@ -17273,7 +17273,7 @@ DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 
 
 class TokenStore:
-    """Where logins are kept: JSON objects by keys, which are tuples of strings. This one forgets
+    """A place for logins: JSON objects by keys, which are tuples of strings. This one forgets
     them with the process; subclass it for a keychain or a database."""
 
     def __init__(self) -> None:
@@ -17687,7 +17687,7 @@ class TokenRefused(AuthError):
 
 
 class Login(Authorizer):
-    """What one transport knows of its login: the tokens, where they are from, how to get others."""
+    """The login of one transport: its tokens, where they are from, how to get others."""
 
     def __init__(self, transport: HTTPTransport, settings: OAuth) -> None:
         self.transport, self.settings, self.store = transport, settings, settings.store
@@ -17703,7 +17703,7 @@ class Login(Authorizer):
         self.nonces: dict[str, str] = {}  # by origin: RFC 9449 §8.2
         self.logins: deque[float] = deque(maxlen=MAX_LOGINS)
 
-    # What the transport asks.
+    # For the transport.
 
     @property
     def tokens(self) -> Msg:
@@ -18242,7 +18242,7 @@ class IdentityAssertion(ClientCredentials):
         return {"grant_type": JWT_BEARER, "assertion": grant}
 
 
-# What `auth=` can be.
+# The values of `auth=`.
 
 
 class TokenAuthorizer(Authorizer):
@@ -18317,7 +18317,7 @@ RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be
 
 
 class Principal:
-    """Who sent a request, as a token says. Equal to another by issuer, subject and client.
+    """The sender of a request, as a token says. Equal to another by issuer, subject and client.
 
     `scopes` are what its owner may do, `expires_at` is a time or None, `claims` is all the rest.
     """
@@ -18378,7 +18378,7 @@ class KeySet:
 
     def __init__(self, issuer: str, uri: str | None, ssl: Any) -> None:
         self.issuer, self.uri = issuer, uri
-        # Who configured the issuer may well have it on a private network.
+        # The author who configured the issuer may well have it on a private network.
         where = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
         self.fetcher = Fetcher(where, ssl, allow_private=True)
         self.keys: list[JSON] | None = None
@@ -19156,7 +19156,7 @@ class FarEnd(Client):
         if passage.task is not None:
             passage.task.cancel()
 
-    # What comes back.
+    # Messages that come back.
 
     def passage_of(self, question_id: JSON) -> Passage | None:
         """Return the request to which a question of a legacy server belongs; RPCError in doubt."""
@@ -19481,7 +19481,7 @@ class Forwarder:
                 answer = self.result(await far.pass_on(ctx, params))
                 return fit_result(ctx.method, answer, rev)
             except ConnectionClosed as exc:
-                # What only reads can be asked again, of a server that was started anew.
+                # A request that only reads can be sent again, to a server that was started anew.
                 reads = row is not None and row.lists.key
                 if not reads or not far.ended or "again" in ctx.state:
                     raise refusal_of(exc, rev) from exc
@@ -20327,14 +20327,14 @@ MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas withou
 MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
 
-# What the words of a schema say of a value.
+# The words of a schema, as they limit a value.
 BOUNDS = {
     "minimum": ">= {}", "exclusiveMinimum": "> {}", "maximum": "<= {}", "exclusiveMaximum": "< {}",
     "multipleOf": "a multiple of {}", "minLength": "{} characters or more",
     "maxLength": "{} characters or fewer", "pattern": "matches {}", "format": "{}",
     "minItems": "{} items or more", "maxItems": "{} items or fewer",
 }  # fmt: skip
-# What a tool's annotations say, if they are true and if they are false.
+# The hints in a tool's annotations, if they are true and if they are false.
 HINTS = {
     "readOnlyHint": ("only reads", "changes something"),
     "destructiveHint": ("may destroy", "destroys nothing"),
@@ -20419,7 +20419,7 @@ def pick(what: str, name: str, known: Mapping[str, Any], *words: str) -> Any:
 
 
 class Screen:
-    """Where text is shown: how wide it is, and whether it can be bold and in colour.
+    """A place to show text: how wide it is, and whether it can be bold and in colour.
 
     The colours are those that can be read on black and on white.
     """
@@ -20934,7 +20934,7 @@ YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
 
 
-# What a form may ask for; a string may have one of the formats.
+# The kinds of value that a form may ask for; a string may have one of the formats.
 ASKED_KINDS = {"integer": "a whole number", "number": "a number", "boolean": "a yes or a no"}
 DAY = r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])"
 FORMATS = {
@@ -21010,7 +21010,7 @@ def read_field(text: str, field: Msg) -> tuple[JSON, str]:
 
 
 class Person:
-    """Whoever sits at the terminal: sees progress and log lines, and answers questions.
+    """The person at the terminal: sees progress and log lines, and answers questions.
 
     `answers` are given for fields by their names; `yes` agrees to whatever is asked.
     """
@@ -21261,7 +21261,7 @@ def example_words(schema: Msg) -> list[str]:
 #: Lists that a server may have, and their names in the result.
 LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
          "prompts": "prompts"}  # fmt: skip
-# What a verb gives: its result as JSON, and as text for people; bytes for a binary resource.
+# The result of a verb: as JSON, and as text for people, or as bytes for a binary resource.
 Shown = tuple[Any, Union[str, bytes]]
 
 
@@ -21485,7 +21485,7 @@ class CommandLine:
         try:
             result = await self.c.call_tool(tool["name"], given)
         except (RPCError, RemoteError) as exc:
-            # What a tool asks may be refused. Only in the legacy era, it hears of that and fails.
+            # A tool's question may be refused. Only in the legacy era the tool hears of that.
             if isinstance(exc, RemoteError) and exc.code != MISSING_CAPABILITY:
                 raise
             result = {"content": blocks_of(str(exc)), "isError": True}
@@ -22345,7 +22345,7 @@ MAX_INSTRUCTIONS_CHARS = 2048  # of which an application shows its model anythin
 MAX_DESCRIPTION_CHARS = 1024  # that a provider takes for a tool
 MAX_CURSOR_NAME_CHARS = 60  # of the server's name and the tool's together
 
-#: What a tool may be called.
+#: The names that a tool may have.
 NAME_PATTERNS = {
     "claude": "[a-zA-Z0-9_-]{1,64}", "openai": "[a-zA-Z0-9_-]{1,64}",
     "gemini": "[a-zA-Z_][a-zA-Z0-9_.:-]{0,62}", "vscode": ".{1,64}",
@@ -22376,7 +22376,7 @@ class Rule(NamedTuple):
 RULES: dict[str, Rule] = {
     row.name: row
     for row in (
-        # What the lists say.
+        # About the lists.
         Rule("same-name", ERROR, "two have one name: only one can be reached",
              "rename one", "spec: server/tools#tool-names"),
         Rule("tool-name", WARNING, "the name of a tool has other characters, or is too long",
@@ -22431,7 +22431,7 @@ RULES: dict[str, Rule] = {
              "opentokenz/mcpx#28"),
         Rule("unseen", NOTE, "older revisions do not have it: it is left out there",
              "let the descriptions stand without it", "spec: basic/versioning"),
-        # What a server does.
+        # About a server at work.
         Rule("stdout", ERROR, "it prints to standard output, which is the protocol's",
              "print to standard error", "spec: basic/transports/stdio"),
         Rule("slow-start", WARNING, "it is slow to start: applications give up after 10 s or so",
@@ -22940,7 +22940,7 @@ class Checkup:
         except ValueError as exc:
             self.find("bad-hint", place, exc)
 
-    # What the server does.
+    # The server at work.
 
     async def ask_nonsense(
         self, what: str, method: str, params: Msg, codes: tuple[int, ...]
@@ -23173,7 +23173,7 @@ OPTIONS += [
 # Not here. How it is done: section 53.
 
 
-# What starts us gives us two seconds to end, or kills us: until then the child must be gone.
+# The program that starts us gives us two seconds, and kills us then: the child must be gone first.
 PROXY_PATIENCE = {"exit_seconds": 1.0, "term_seconds": 0.5}
 
 
@@ -23741,7 +23741,7 @@ class ReloadServer(ProxyServer):
         async for _ in changes(folder):
             for far in list(self.forwarder.far_ends.values()):
                 self.forwarder.drop(far)
-            # What the old process holds, a port perhaps, the new one will want.
+            # The new process will want what the old one holds, a port perhaps.
             await self.forwarder.tasks[asyncio.get_running_loop()].drain(3 * LEAVE_SECONDS)
             for kind in ("tools", "prompts", "resources"):
                 self.list_changed(kind)
