@@ -10,8 +10,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-START_SECONDS = 30
-STOP_SECONDS = 10
+START_SECONDS = 60
+STOP_SECONDS = 30
 
 
 class Failed(Exception):

@@ -155,7 +155,7 @@ async def test_tool_with_progress(ctx: Context) -> str:
     """Report progress; without await in a `def` tool, which runs in a thread."""
     for done in (0, 50, 100):
         await ctx.report_progress(done, 100, f"{done} of 100")
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
     return "Progress was reported."
 
 

@@ -33,7 +33,7 @@ NODE_PEERS = {
 }
 HTTP, SSE = "streamable-http", "sse"
 PATHS = {HTTP: "/mcp", SSE: "/sse"}
-PAIR_SECONDS = 90  # for one pair; most take two
+PAIR_SECONDS = 300  # for one pair; most take two
 AT_ONCE = 2  # pairs
 QUIET = {"FASTMCP_SHOW_SERVER_BANNER": "false", "FASTMCP_CHECK_FOR_UPDATES": "off"}
 

@@ -48,7 +48,7 @@ class Seen:
 
     async def hears(self, method):
         """Has this notification come, or does it in the next seconds?"""
-        for _ in range(500):
+        for _ in range(3000):
             if method in self.changed:
                 return True
             await asyncio.sleep(0.01)

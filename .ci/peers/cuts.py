@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from processes import ROOT, Failed, free_port, run, serving
 
 SDK = "mcp==2.3.0"
-SECONDS = 90  # for one conversation; most take two
+SECONDS = 300  # for one conversation; most take two
 HTTP = "streamable-http"
 
 IN_MEMORY = """

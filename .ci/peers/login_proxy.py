@@ -25,7 +25,7 @@ LOGIN = re.compile(r"https?://\S+code_challenge=\S+")
 def log_in(url):
     """Agree, and go where that leads: back to the proxy."""
     where = browse(url, "alice", "pw")
-    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=10).close()
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=60).close()
 
 
 async def use(url, environ):
@@ -59,4 +59,4 @@ async def main():
             assert await use(url, environ) == 1
 
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 240))

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[2]))
 import mcp_lite as m  # noqa: E402
 
-CALLS, AT_ONCE, EVERY = 1000, 8, 0.15  # seconds between two deaths
+CALLS, AT_ONCE, MOST = 1000, 8, 60  # calls between two deaths
 SERVER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -35,10 +35,14 @@ app.run()
 """
 
 
-async def kill_again_and_again(folder, deaths):
+async def kill_again_and_again(folder, ended, deaths):
+    """Kill the server whenever some more calls have ended, in the middle of others."""
     dice = random.Random("mortal")
     while True:
-        await asyncio.sleep(EVERY * (0.5 + dice.random()))
+        many = sum(map(len, ended)) + dice.randrange(MOST)
+        while sum(map(len, ended)) < many:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(dice.random() / 100)
         try:
             os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
             deaths.append(1)
@@ -58,14 +62,14 @@ async def main(near):
             async def work():
                 for number in numbers:
                     try:
-                        answer = await c.call_tool("note", {"number": number}, timeout=30)
+                        answer = await c.call_tool("note", {"number": number}, timeout=60)
                         assert answer["content"][0]["text"] == str(number), answer
                         answers.append(number)
                     except m.RemoteError as exc:
                         assert "mortal" in str(exc) or "server.py" in str(exc), exc
                         errors.append(number)
 
-            killer = asyncio.ensure_future(kill_again_and_again(folder, deaths))
+            killer = asyncio.ensure_future(kill_again_and_again(folder, (answers, errors), deaths))
             await asyncio.gather(*(work() for _ in range(AT_ONCE)))
             killer.cancel()
             assert (await c.call_tool("note", {"number": CALLS}))["content"][0]["text"]
@@ -77,4 +81,4 @@ async def main(near):
 
 
 for revision in ("2025-11-25", "2026-07-28"):
-    asyncio.run(asyncio.wait_for(main(revision), 80))
+    asyncio.run(asyncio.wait_for(main(revision), 240))

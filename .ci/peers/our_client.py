@@ -112,7 +112,7 @@ async def everything(client, seen):
     uri = "demo://resource/dynamic/text/1"
     await client.subscribe(uri, lambda *_: updated.set())
     await text("toggle-subscriber-updates")
-    await asyncio.wait_for(updated.wait(), 10)
+    await asyncio.wait_for(updated.wait(), 60)
     await text("toggle-subscriber-updates")
     await client.unsubscribe(uri)
     await text("toggle-simulated-logging")

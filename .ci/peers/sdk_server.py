@@ -105,7 +105,7 @@ async def test_tool_with_progress(ctx: Context) -> str:
     for step in (0, 50, 100):
         await ctx.report_progress(step, 100)
         # The TypeScript SDK's client forgets progress that comes together with the answer.
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
     return "done"
 
 

@@ -32,11 +32,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from relay import Relay
 
 CLIENTS, USERS = 3, 8  # processes, and users in each
-ASK_SECONDS = 3  # for an answer
-SESSION_SECONDS = 3  # a session whose client was killed is forgotten after so long
+ASK_SECONDS = 10  # for an answer
+SESSION_SECONDS = 10  # a session whose client was killed is forgotten after so long
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", None)
 QUIET_EVERY = 300  # seconds of load between two quiets
-QUIET_SECONDS = 30  # for everything to go away
+QUIET_SECONDS = 60  # for everything to go away
 MORE_OBJECTS, MORE_MB = 0.02, 8.0  # what may be left: a share of the objects; caches, fragments
 
 # ---- The server ----------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class User:
             url, revision = url.replace("/mcp", "/sse"), "2024-11-05"
         self.relay = await Relay(url).open()
         url = self.relay.url
-        self.client = Client(url, revision=revision, elicit=self.answer, timeout=20)
+        self.client = Client(url, revision=revision, elicit=self.answer, timeout=60)
         await self.client.connect()
 
     def answer(self, message, schema):
@@ -205,7 +205,7 @@ class User:
         number, heard = self.rng.randrange(1000), asyncio.Event()
         await self.client.subscribe(f"soak://{number}", lambda *_: heard.set())
         await self.client.call("touch", {"number": number})
-        await asyncio.wait_for(heard.wait(), 10)
+        await asyncio.wait_for(heard.wait(), 60)
         await self.client.unsubscribe(f"soak://{number}")
 
     async def cancel(self):
@@ -388,7 +388,7 @@ class Soak:
             process.wait()
         self.server.terminate()
         try:
-            self.server.wait(10)
+            self.server.wait(30)
         except subprocess.TimeoutExpired:
             self.server.kill()
             self.server.wait()

@@ -5,8 +5,8 @@ a progress token in it, the server tells how far the call is. The client can als
 Report and cancellation are notifications: they are sent, and nobody answers.
 
 mcp_lite.py does it properly in section 5 (Requests in flight) and section 10 (Peer).
-Exercise: a client that gives up on any call of which it has heard nothing for 0.2 seconds. Try it
-with `count` to 8: with a progress token, and without.
+Exercise: a client that gives up on any call of which it has heard nothing for a second. Try it
+with `count` to 40: with a progress token, and without.
 """
 
 from course import Pipe, say, teach

@@ -1,4 +1,4 @@
-"""A client that gives up on a call of which it hears nothing for 0.2 seconds."""
+"""A client that gives up on a call of which it hears nothing for a second."""
 
 import asyncio
 import pathlib
@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from course import Pipe
 
-SILENCE = 0.2  # seconds without a word of a call
+SILENCE = 1.0  # seconds without a word of a call
 
 
 async def call(pipe, req_id, params):
@@ -28,7 +28,7 @@ async def call(pipe, req_id, params):
 async def main():
     async with Pipe() as pipe:
         await pipe.shake_hands()
-        counting = {"name": "count", "arguments": {"to": 8}}  # takes longer than that
+        counting = {"name": "count", "arguments": {"to": 40}}  # takes longer than that
         reporting = {**counting, "_meta": {"progressToken": "mine"}}
         assert await call(pipe, 1, reporting) is not None
         assert await call(pipe, 2, counting) is None
