@@ -4672,7 +4672,7 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           4. An option of a wrong kind is an error where it is given.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
 #           parameters by who fills them; signature_of() puts all together. Then options of ours:
-#           check_kinds(), and show_options(), for help().
+#           what checks them, and show_options(), for help().
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -4926,6 +4926,8 @@ PLAIN_KINDS: dict[str, tuple[type, ...]] = {
 def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
 
+    No number of ours may be below 0: that is a ValueError.
+
     >>> def serve(*, port: int): ...
     >>> check_kinds(serve, {"port": "8000"})
     Traceback (most recent call last):
@@ -4939,27 +4941,118 @@ def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
         value = given[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
+        if isinstance(value, (int, float)) and not value >= 0:  # which NaN is not, either
+            raise ValueError(f"{name}={value!r}: give 0 or more")
 
 
-def show_options(fns: Iterable[Callable[..., Any]], *makers: Callable[..., Any]) -> None:
-    """Let help() show the options of functions that pass them on to these makers.
+def check_positive(**given: float) -> None:
+    """Raise ValueError for an option with which nothing would ever happen.
 
-    >>> def make(*, port=8000): ...
-    >>> def run(name, **options): ...
-    >>> show_options([run], make)
-    >>> inspect.signature(run)
-    <Signature (name, *, port=8000)>
+    >>> check_positive(threads=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: threads=0: give a number above 0
+    """
+    for name, value in given.items():
+        if not value > 0:
+            raise ValueError(f"{name}={value!r}: give a number above 0")
+
+
+def check_functions(**given: Any) -> None:
+    """Raise TypeError for an option that is no function, and not None.
+
+    >>> check_functions(verify="secret", key=None)
+    Traceback (most recent call last):
+        ...
+    TypeError: verify= is a function, not 'secret'
+    """
+    for name, value in given.items():
+        if value is not None and not callable(value):
+            raise TypeError(f"{name}= is a function, not {value!r:.100}")
+
+
+def check_texts(name: str, given: Any) -> list[str]:
+    """Return the value of an option, one text or several, as a list; TypeError for anything else.
+
+    >>> check_texts("allowed_hosts", "mcp.example.com")
+    ['mcp.example.com']
+    """
+    texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name}={given!r:.100}: give a text, or several")
+    return texts
+
+
+def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the keyword parameters of functions, by name: their options.
+
+    >>> [*keywords_of(sorted)]
+    ['key', 'reverse']
     """
     found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
-    options = {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
-    for fn in fns:
+    return {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
+
+
+def check_names(what: str, known: Iterable[str], given: Iterable[str], hint: str = "") -> None:
+    """Raise TypeError for an option that is unknown.
+
+    >>> check_names("sorted()", keywords_of(sorted), ["keys"])
+    Traceback (most recent call last):
+        ...
+    TypeError: sorted() has no option 'keys'; it can have key, reverse
+    """
+    for name in given:
+        if name not in known:
+            can = f"; it can have {', '.join(known)}" if known else ""
+            raise TypeError(f"{what} has no option {name!r}{can}{hint}")
+
+
+class AsWritten(int):
+    """A number that help() shows as its author wrote it."""
+
+    def __repr__(self) -> str:
+        return SHOWN[int(self)]
+
+
+#: Defaults that would not be recognized: a limit, and permissions.
+SHOWN = {MAX_MESSAGE_BYTES: "MAX_MESSAGE_BYTES", 0o600: "0o600"}
+
+
+def show_options(fns: Iterable[Any], where: str, *makers: Callable[..., Any]) -> None:
+    """Let help() show the options of functions, or of a class, which pass them on to these makers.
+
+    Each maker explains its options in its docstring, after `Args:`.
+
+    >>> def make(*, port=8000):
+    ...     '''Make.
+    ...
+    ...     Args:
+    ...         port: to listen on
+    ...     '''
+    >>> def run(name, **options): "Run."
+    >>> show_options([run], "on the network", make)
+    >>> inspect.signature(run)
+    <Signature (name, *, port=8000)>
+    >>> print(run.__doc__)
+    Run.
+    <BLANKLINE>
+    Options on the network:
+        port: to listen on
+    """
+    words = [(inspect.getdoc(maker) or "").partition("\nArgs:\n")[2] for maker in makers]
+    for shown in fns:
+        if shown.__doc__:  # Python can be told to keep none
+            told = "\n".join(filter(None, [f"Options {where}:", *words]))
+            shown.__doc__ = f"{inspect.getdoc(shown)}\n\n{told}"
+        fn = vars(shown)["__init__"] if isinstance(shown, type) else shown
         signature = inspect.signature(fn)
         own = signature.parameters.items()
         parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
-        for name, each in options.items():
+        for name, each in keywords_of(*makers).items():
+            if type(each.default) is int and each.default in SHOWN:
+                each = each.replace(default=AsWritten(each.default))
             parameters.setdefault(name, each)
-        shown: Any = fn
-        shown.__signature__ = signature.replace(parameters=list(parameters.values()))
+        fn.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 ###############################################################################
 # 15. URI templates
@@ -6841,8 +6934,13 @@ class Registrations:
         It may also give (status, content type, body) or (status, headers, body). `public` pages
         need no token. With `any_host`, their Host and Origin are not checked either, because
         probes call a server by its address. Plain functions run in threads of their own, and so
-        wait for no tool.
+        wait for no tool. A path has no parameters.
         """
+        if not re.fullmatch(r"/(?!\.\.?/|.*/\.\.?/)[^?#{}\\\0-\x1f]*", path):
+            problem = "a path begins with a slash, and has no parameters, dots or query"
+            raise ValueError(f"route({method!r}, {path!r}): {problem}")
+        if not re.fullmatch("[A-Za-z]+", method):
+            raise ValueError(f"route({method!r}, {path!r}): no method of HTTP")
 
         def enter(fn: Any) -> Any:
             try:
@@ -7630,7 +7728,7 @@ class Conversation:
 ###############################################################################
 # 23. Server
 ###############################################################################
-# Uses sections 1 to 5, 7, 8, 10, 16 and 18 to 22.
+# Uses sections 1 to 5, 7, 8, 10, 14, 16 and 18 to 22.
 #
 # Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
 #           loop or a thread of the author's choice.
@@ -7647,61 +7745,75 @@ SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end 
 
 
 class StdioOptions(typing.TypedDict, total=False):
-    """Options of serving on the standard streams."""
+    """Options of serving on the standard streams; ServerStdio explains them."""
 
-    watch_parent: bool  # end when the process that started us is gone
+    watch_parent: bool
     max_message_bytes: int
 
 
 class EndpointOptions(typing.TypedDict, total=False):
-    """Options of serving over HTTP, whoever listens."""
+    """Options of serving over HTTP, whoever listens; Endpoint and Engine explain them."""
 
-    path: str  # of the endpoint
-    token: Any  # a bearer token, several, or a mapping from token to principal
-    verify: Callable[[str], Any] | None  # awaits the principal of a token, or None to refuse it
-    key: Callable[[Any], Any] | None  # a stable key of a principal; see owner_of()
-    auth: Any  # a Guard: tokens that an authorization server gives
-    allowed_hosts: Iterable[str] | None
-    allowed_origins: Iterable[str]
-    local: bool  # whether only this machine can reach us
-    sessions: bool  # False keeps nothing between requests, for a server behind a balancer
+    path: str
+    token: Any
+    verify: Callable[[str], Any] | None
+    key: Callable[[Any], Any] | None
+    auth: Any
+    allowed_hosts: str | Iterable[str] | None
+    allowed_origins: str | Iterable[str]
+    trusted_proxies: str | Iterable[str]
+    sessions: bool
     session_seconds: float
-    session_prefix: str  # of the ids of sessions, by which a balancer finds the process
+    session_prefix: str
     max_sessions: int
-    trusted_proxies: str | Iterable[str]  # addresses and networks that may say who the client is
-    legacy_sse: bool  # whether the transport of the first revision is served, too
-    healthz: bool  # whether there are pages for probes: /healthz and /readyz
-    max_body: int  # bytes
-    grace: float  # seconds that running requests get when the server is to end
+    legacy_sse: bool
+    healthz: bool
+    max_body: int
+    grace: float
 
 
 class ASGIOptions(EndpointOptions, total=False):
-    """Options of serving under an ASGI server."""
+    """Options of serving under an ASGI server; ASGIApp explains its own."""
 
-    signals: bool  # drain when SIGINT or SIGTERM comes, before the ASGI server hears of it
+    signals: bool
 
 
 class HTTPOptions(EndpointOptions, total=False):
-    """Options of serving over HTTP on a port of ours."""
+    """Options of serving over HTTP on a port of ours; HTTPServer explains its own."""
 
     host: str
-    port: int  # 0 takes a free one
-    uds: str | None  # the path of a Unix socket, in place of host and port
+    port: int
+    uds: str | None
     uds_mode: int
-    ssl: Any  # an ssl.SSLContext, or (certificate file, key file)
+    ssl: Any
 
 
 class RunOptions(HTTPOptions, StdioOptions, total=False):
-    """Options of run() and start_in_thread(): those of the transport."""
+    """Options of run(): those of the transport."""
 
 
 #: While a file is loaded in order to serve what is in it: hears of a server that the file runs.
 LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
     "loader", default=None
 )
-#: Transports that Server.run() and start_in_thread() know by name: a coroutine function of the
-#: server, a callable to report the URL (or None) to when it is ready, and options.
-RUNNERS: dict[str, Callable[..., Awaitable[None]]] = {}
+class Runner(NamedTuple):
+    """A transport that Server.run() and start_in_thread() know by name."""
+
+    #: of the server, who is told the URL (or None), the options, and whether signals are the end
+    serve: Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]
+    makers: tuple[type, ...]  #: the classes that take the options
+
+    def check(self, name: str, options: Msg) -> None:
+        """Raise TypeError or ValueError for options that it lacks; TypeError names who has them."""
+        others = [f"run({name!r}, ...)" for name, each in RUNNERS.items()
+                  if options.keys() <= keywords_of(*each.makers).keys()]  # fmt: skip
+        hint = f"; there is {others[0]}" if others else ""
+        check_names(f"run({name!r})", keywords_of(*self.makers), options, hint)
+        for maker in self.makers:
+            check_kinds(maker, options)
+
+
+RUNNERS: dict[str, Runner] = {}
 #: Classes that Server.http(), Server.asgi and mount() make; they take the server and options.
 ENGINES: dict[str, Callable[..., Any]] = {}
 
@@ -7742,6 +7854,9 @@ class Server(Registrations):
         state_key: str | bytes | None = None, bus: Any = None, hide_forbidden: bool = False,
         access_log: bool | str | None = None,
     ) -> None:
+        check_kinds(Server, vars())
+        check_positive(threads=threads, max_in_flight=max_in_flight, page_size=page_size)
+        check_functions(lifespan=lifespan, call_sync=call_sync)
         super().__init__(capabilities)
         self.name, self.instructions = name, instructions
         about = without_none(
@@ -7752,13 +7867,7 @@ class Server(Registrations):
         self.page_size, self.max_in_flight = page_size, max_in_flight
         self.hide_forbidden = hide_forbidden
         #: by cacheable method, how long and by whom its results may be kept
-        self.hints: dict[str, Msg] = {}
-        for method in [row.name for row in METHODS.values() if row.cacheable]:
-            ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
-            scope = cache_scope
-            if isinstance(scope, Mapping):
-                scope = scope.get(method, "private")
-            self.hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
+        self.hints = hints_by_method(ttl_ms, cache_scope)
         if hide_forbidden and self.hints["tools/list"]["cacheScope"] == "public":
             raise ValueError("hide_forbidden=True: then tools/list is not the same for all")
         key = os.urandom(32) if state_key is None else state_key
@@ -7768,7 +7877,9 @@ class Server(Registrations):
         self.conversations: set[Conversation] = set()
         self.feeds: set[Feed] = set()
         self.jobs: dict[str, Job] = {}
-        if rate_limit is not None and not (rate_limit[0] > 0 and rate_limit[1] > 0):
+        if rate_limit is not None and not (
+            isinstance(rate_limit, tuple) and len(rate_limit) == 2 and min(rate_limit) > 0
+        ):
             raise ValueError(f"rate_limit={rate_limit}: give (requests, seconds), both above 0")
         #: what each client may still ask, and may still be told of the log
         self.request_budgets = Budgets(rate_limit) if rate_limit is not None else None
@@ -7891,14 +8002,17 @@ class Server(Registrations):
             await transport.close()
 
     async def serve_on(
-        self, transport: str | Transport, ready: Callable[[Any], None], **options: Any
-    ) -> None:
+        self, transport: str | Transport, ready: Callable[[Any], None], options: Msg,
+        signals: bool = False,
+    ) -> None:  # fmt: skip
         """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
         if isinstance(transport, Transport):
+            check_names("a transport of your own", (), options)
             ready(None)
             await self.serve(transport)
         elif transport in RUNNERS:
-            await RUNNERS[transport](self, ready, **options)
+            RUNNERS[transport].check(transport, options)
+            await RUNNERS[transport].serve(self, ready, options, signals)
         else:
             raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
 
@@ -7921,7 +8035,7 @@ class Server(Registrations):
 
         async def main() -> None:
             try:
-                await self.serve_on(transport, lambda url: None, signals=True, **options)
+                await self.serve_on(transport, lambda url: None, {**options}, signals=True)
             finally:
                 watchdog.begin(GRACE_SECONDS)
 
@@ -7956,17 +8070,35 @@ class Server(Registrations):
 
     async def serve_stdio(self, **options: Unpack[StdioOptions]) -> None:
         """Serve one client on the standard streams, inside a running loop."""
-        await self.serve_on("stdio", lambda url: None, **options)
+        await self.serve_on("stdio", lambda url: None, {**options})
 
     async def serve_http(self, **options: Unpack[HTTPOptions]) -> None:
         """Serve on a port until cancelled, inside a running loop."""
-        await self.serve_on("http", lambda url: None, **options)
+        await self.serve_on("http", lambda url: None, {**options})
 
     def start_in_thread(
-        self, transport: str | Transport = "http", **options: Unpack[RunOptions]
+        self, transport: str | Transport = "http", **options: Unpack[HTTPOptions]
     ) -> ServerThread:
         """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
         return ServerThread(self, transport, {**options})
+
+
+def hints_by_method(
+    ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
+) -> dict[str, Msg]:
+    """Return the caching hints of each cacheable method; ValueError for what cannot be one.
+
+    >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
+    {'ttlMs': 5, 'cacheScope': 'public'}
+    """
+    hints = {}
+    for method in [row.name for row in METHODS.values() if row.cacheable]:
+        ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
+        scope = cache_scope
+        if isinstance(scope, Mapping):
+            scope = scope.get(method, "private")
+        hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
+    return hints
 
 
 def check_no_loop() -> None:
@@ -8013,7 +8145,7 @@ class ServerThread:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
-        await server.serve_on(transport, self._ready.set_result, **options)
+        await server.serve_on(transport, self._ready.set_result, options)
 
     def _work(self, main: Any) -> None:
         try:
@@ -9312,6 +9444,10 @@ class ServerStdio(LineTransport):
 
     spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
     is closed or reads return end-of-file."
+
+    Args:
+        watch_parent: whether to end when the process that started us is gone
+        max_message_bytes: of a message that the client sends
     """
 
     name = "the client"
@@ -9432,7 +9568,7 @@ async def until_signalled(
 
 
 async def serve_stdio(
-    app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
+    app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
     """Serve one client on this process's standard streams; the options are ServerStdio's."""
     transport = ServerStdio(**options)
@@ -9451,8 +9587,8 @@ async def serve_stdio(
         await transport.close()
 
 
-RUNNERS["stdio"] = serve_stdio
-show_options((Server.run, Server.start_in_thread, Server.serve_stdio), ServerStdio)
+RUNNERS["stdio"] = Runner(serve_stdio, (ServerStdio,))
+show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
 
 # =============================================================================
 # Part V. A client
@@ -9811,11 +9947,15 @@ class Subscription:
         """Subscribe; returns when the server agreed."""
         if self._state is not START:
             return self
+        rev = self.client.peer.session.rev
+        if self.uris:
+            needed = FILTERS["resourceSubscriptions"][1]
+            check_capability("server", self.client.server_capabilities, needed, rev)
         self._state, self.news = READY, asyncio.Event()
         self._agreed = asyncio.get_running_loop().create_future()
         self.client.subscriptions.append(self)
         try:
-            if self.client.peer.session.rev.modern:
+            if rev.modern:
                 self.task = self.client.tasks.spawn(self._listen())
                 await self._agreed
             else:
@@ -10071,6 +10211,35 @@ def decide_era(outcome: Any) -> str:
     return "legacy"
 
 
+class Outputs:
+    """The output schemas of the tools that were listed, to check results against."""
+
+    def __init__(self) -> None:
+        #: by name of a tool: its output schema, or the function that checks by it
+        self._checks: dict[str, Any] = {}
+
+    def learn(self, tools: Iterable[Msg]) -> None:
+        """Know these tools, and no others."""
+        self._checks = {tool["name"]: tool.get("outputSchema") for tool in tools}
+
+    def check(self, name: str, out: JSON) -> None:
+        """Raise ProtocolError for an output that breaks the schema of its tool."""
+        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+        check = self._checks.get(name)
+        try:
+            if isinstance(check, dict):
+                check = self._checks[name] = checker_of(check)
+        except MCPError as exc:  # the call itself has succeeded
+            logger.warning("the output of %r is not checked: %s", name, exc)
+            self._checks[name] = None
+            return
+        try:
+            if callable(check):
+                check(out)
+        except SchemaError as exc:
+            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
+
+
 class Connector(NamedTuple):
     """A kind of target, and the Transport that reaches it."""
 
@@ -10080,12 +10249,7 @@ class Connector(NamedTuple):
 
     def check(self, options: Msg) -> None:
         """Raise TypeError for an option that this kind of target does not have."""
-        known = [p.name for p in inspect.signature(self.make).parameters.values()
-                 if p.kind is p.KEYWORD_ONLY]  # fmt: skip
-        for name in options:
-            if name not in known:
-                can = f"; it can have {', '.join(known)}" if known else ""
-                raise TypeError(f"a Client of {self.name} has no option {name!r}{can}")
+        check_names(f"a Client of {self.name}", keywords_of(self.make), options)
         check_kinds(self.make, options)
 
 
@@ -10391,7 +10555,7 @@ class Renewal:
 ###############################################################################
 # 30. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 16, 23, 24, 28 and 29.
+# Uses sections 1 to 8, 10, 13, 14, 16, 23, 24, 28 and 29.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -10413,16 +10577,24 @@ class Client:
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
-    `revision` pins a protocol revision. Callbacks are plain or async functions. Some answer the
-    server: elicit(message, schema), elicit_url(message, url), sample(params), roots (a list, or a
-    function that returns one). Others hear it: log(level, data, logger), progress(progress, total,
-    message), on_tools_changed(), on_resources_changed(), on_prompts_changed(),
-    on_resource_updated(params), and on_reconnect() when announcements come again after a gap: the
-    server was started again, say, and changes may have been missed.
+    Callbacks are plain or async functions. A request fails with RequestTimeout; see `timeout`.
 
-    A request fails with RequestTimeout when `timeout` seconds pass without an answer or progress,
-    and in any case after `max_timeout` seconds. `options` depend on the target: env, cwd, stderr
-    and others of StdioTransport; headers, token, ssl, uds and others of HTTPTransport.
+    Args:
+        name, version: of this program, which the server is told
+        revision: a protocol revision, a date, in place of the best that both know
+        elicit: answers a form: elicit(message, schema) gives a dict, or None to decline
+        elicit_url: opens a page for a person: elicit_url(message, url) gives whether it did
+        sample: asks a model: sample(params) gives a text, or a whole message
+        roots: the folders in which we work, or a function that gives them
+        log: hears the server's log: log(level, data, logger)
+        progress: hears of running requests: progress(done, total, message)
+        on_tools_changed, on_resources_changed, on_prompts_changed: hears that a list has changed
+        on_resource_updated: hears of a resource to which we subscribed: fn(params)
+        on_reconnect: hears that announcements come again after a gap, in which some may be lost
+        timeout: seconds without an answer or progress until a request fails
+        max_timeout: seconds until it fails, whatever progress there is
+        capabilities: declared besides those that follow from the callbacks
+        cache: whether results are kept for as long as the server permits
     """
 
     def __init__(
@@ -10437,6 +10609,8 @@ class Client:
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
+        check_kinds(Client, vars())
+        check_positive(timeout=timeout, max_timeout=max_timeout)
         self.target, self.options, self.pinned = target, options, revision
         self.connector = connector_of(target)
         self.connector.check(options)
@@ -10457,8 +10631,7 @@ class Client:
         self.log_level: str | None = None  # as set_log_level() was told
         self.cache = Cache(MAX_CACHED if cache else 0)
         self._extra_capabilities = capabilities or {}
-        #: by name of a tool that was listed: its output schema, or the function that checks by it
-        self._outputs: dict[str, Any] = {}
+        self.outputs = Outputs()
         self.renewal = Renewal(self)
         self.state = START  # READY when it is connected, DONE when the program has closed it
         self.transport: Any = None  # the Transport, once there is one
@@ -10656,7 +10829,7 @@ class Client:
     def forget_lists(self) -> None:
         """Forget all results and schemas that are kept: they may have changed unheard."""
         self.cache.clear()
-        self._outputs = {}
+        self.outputs.learn(())
 
     # Asking.
 
@@ -10797,7 +10970,7 @@ class Client:
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
         tools = [tool async for tool in self.tools()]
-        self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
+        self.outputs.learn(tools)
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -10854,7 +11027,7 @@ class Client:
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
         if "structuredContent" in answer and not answer.get("isError"):
-            self._check_output(name, answer["structuredContent"])
+            self.outputs.check(name, answer["structuredContent"])
         return answer
 
     async def _list_again(self, patience: float) -> None:
@@ -10864,22 +11037,6 @@ class Client:
         except asyncio.TimeoutError:
             problem = f"{self.peer.name} did not list its tools within {patience:g} seconds"
             raise RequestTimeout(problem) from None
-
-    def _check_output(self, name: str, out: JSON) -> None:
-        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
-        check = self._outputs.get(name)
-        try:
-            if isinstance(check, dict):
-                check = self._outputs[name] = checker_of(check)
-        except MCPError as exc:  # the call itself has succeeded
-            logger.warning("the output of %r is not checked: %s", name, exc)
-            self._outputs[name] = None
-            return
-        try:
-            if callable(check):
-                check(out)
-        except SchemaError as exc:
-            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource and return the result as sent: {"contents": [...]}."""
@@ -10974,7 +11131,7 @@ class Client:
         method, params = msg["method"], msg.get("params", {})
         self.cache.drop(method, params)
         if method == "notifications/tools/list_changed":
-            self._outputs = {}
+            self.outputs.learn(())
         self.announcements.hear(msg)
 
     async def _serve(self, exchange: Exchange) -> Msg:
@@ -11079,12 +11236,18 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
 class StdioTransport(LineTransport):
     """A server that we start as a child process: the client's end.
 
-    `command` is a string, a list of arguments, or the path of a .py file. The child sees `env` and
-    those variables of ours that INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without
-    their passwords. Anything else that it needs (an API key, DATABASE_URL, PYTHONPATH) is given in
-    `env`; with `env_replace` it sees `env` alone. Its stderr goes line by line to ours, to a
-    function `stderr(line)`, or nowhere ("null"), and the last lines are kept for messages;
-    "inherit" or a file hands it over instead. close() ends the child.
+    `command` is a string, a list of arguments, or the path of a .py file. Of our environment, the
+    child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without their
+    passwords. The last lines of its stderr are kept for messages. close() ends the child.
+
+    Args:
+        env: variables for it: what it needs besides PATH and HOME, an API key or PYTHONPATH say
+        env_replace: whether it sees `env` alone
+        cwd: its working directory
+        stderr: a function of each line, a file, "inherit", or "null" for nowhere; else our stderr
+        max_message_bytes: of a message that it sends
+        exit_seconds: for it to end by itself when its input is closed
+        term_seconds: ... and when it has got SIGTERM; then it is killed
     """
 
     name = "the server"
@@ -11239,7 +11402,8 @@ class StdioTransport(LineTransport):
                 return []
 
     def _is_message(self, line: Any) -> bool:
-        # The server's libraries print what it must not. And "[INFO] ready" is no batch.
+        # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is
+        # not a valid MCP message": its libraries do. And "[INFO] ready" is no batch.
         if not isinstance(line, bytes) or re.match(rb'\s*(\[\s*)?\{\s*"', line):
             return True
         if not self.garbage:
@@ -11380,7 +11544,7 @@ def is_command(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a command", is_command, StdioTransport))
-show_options((Client.__init__,), StdioTransport)
+show_options((Client,), "for a command", StdioTransport)
 
 # =============================================================================
 # Part VI. HTTP
@@ -12176,7 +12340,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 35. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 13 and 32.
+# Pure. Uses sections 1, 2, 4, 13, 14 and 32.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -12211,29 +12375,48 @@ def is_loopback(host: str) -> bool:
 class Gate:
     """Which Host and Origin are let in.
 
-    `local` says that only this machine can reach us; then loopback names are right, with any port.
+    A Host may be a loopback name, with any port, or one of `hosts`. Where None are given, it may
+    also be an IP address and, if the server is `closed` to those without a token, anything.
+    The danger is DNS rebinding: a web page binds its own name to our address, and the browser
+    takes us for the page's server. An address is no name that could be bound, and such a page has
+    no token.
 
-    >>> Gate(True).check({"host": "localhost:8000", "origin": "http://localhost:3000"})
-    >>> Gate(True).check({"host": "evil.example.com"})
+    >>> Gate().check({"host": "localhost:8000", "origin": "http://localhost:3000"})
+    >>> Gate().check({"host": "evil.example.com"})
     Traceback (most recent call last):
         ...
     mcp_lite.ProtocolError: the host 'evil.example.com' is not served here: see allowed_hosts
     """
 
     def __init__(
-        self, local: bool, hosts: str | Iterable[str] | None = None,
-        origins: str | Iterable[str] = (),
+        self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = (),
+        closed: bool = False,
     ) -> None:  # fmt: skip
-        hosts = (hosts,) if isinstance(hosts, str) else hosts
-        origins = (origins,) if isinstance(origins, str) else origins
-        self.local = local
-        self.hosts = None if hosts is None else {host.lower() for host in hosts}
-        for host in self.hosts or ():
-            if "/" in host or (host != "*" and "*" in host):
-                problem = "give names as they stand in Host, such as mcp.example.com"
-                raise ValueError(f"allowed_hosts: {host!r}: {problem}; or * for any")
-        self.origins = {origin.lower().rstrip("/") for origin in origins}
+        self.hosts = None if hosts is None else {
+            self._known_host(host.lower()) for host in check_texts("allowed_hosts", hosts)
+        }  # fmt: skip
+        self.origins = {
+            self._known_origin(origin.lower().rstrip("/"))
+            for origin in check_texts("allowed_origins", origins)
+        }
+        self.closed = closed
         self._seen: set[tuple[str | None, str | None]] = set()
+
+    def _known_host(self, host: str) -> str:
+        """Return a host of `hosts`; ValueError for one that no client would ask for."""
+        if host != "*" and (
+            not AUTHORITY.fullmatch(host) or host.endswith((".", ":443", ":80"))
+        ):
+            problem = "give names as they stand in Host, such as mcp.example.com"
+            raise ValueError(f"allowed_hosts: {host!r}: {problem}; or * for any")
+        return host
+
+    def _known_origin(self, origin: str) -> str:
+        """Return an origin of `origins`; ValueError for one that no page has."""
+        if not re.fullmatch(r"\*|null|[a-z][a-z0-9.+-]*://[^\s/]+", origin):
+            problem = "give it as a browser does, such as https://app.example.com"
+            raise ValueError(f"allowed_origins: {origin!r}: {problem}; or * for any")
+        return origin
 
     def check(self, headers: Mapping[str, str]) -> None:
         """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
@@ -12257,10 +12440,10 @@ class Gate:
             name = parse_authority(host)[0]
         except ValueError:  # which our own decoder does not let through, but others may
             return False
-        if self.local and is_loopback(name):
+        if is_loopback(name):
             return True
         if self.hosts is None:
-            return not self.local  # a public name that nobody told us
+            return self.closed or parse_address(name) is not None
         return "*" in self.hosts or host in self.hosts or name in self.hosts
 
     def allows(self, origin: str) -> bool:
@@ -12275,7 +12458,7 @@ class Gate:
             name = parse_authority(found[1])[0]
         except ValueError:
             return False
-        if self.local and is_loopback(name):
+        if is_loopback(name):
             return True
         return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
 
@@ -12304,7 +12487,7 @@ class Proxies:
     def __init__(self, trusted: str | Iterable[str]) -> None:
         from ipaddress import ip_network
 
-        names = {trusted} if isinstance(trusted, str) else {*trusted}
+        names = {*check_texts("trusted_proxies", trusted)}
         self.unix = "unix" in names
         try:
             self.networks = [ip_network(name) for name in names - {"unix"}]
@@ -12470,12 +12653,24 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 
+def sendable_token(token: Any) -> Any:
+    """Return a bearer token, or None; ValueError for what no header can carry.
+
+    >>> sendable_token("secret\\n")
+    Traceback (most recent call last):
+        ...
+    ValueError: token=: give a text of visible ASCII, without blanks or a line break
+    """
+    if token is not None and not (isinstance(token, str) and re.fullmatch(VISIBLE, token)):
+        raise ValueError("token=: give a text of visible ASCII, without blanks or a line break")
+    return token
+
+
 def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     """Return a stable key of a principal: all that belongs to the principal is bound to it.
 
     That is key(principal); else its subject, with its issuer if it has one, so that a token that
-    was refreshed changes nothing; else its whole value as JSON. Both may be members of a dict, or
-    attributes, and be called `sub` and `iss`. TypeError for an object that has none of them, and
+    was refreshed changes nothing; else its whole value as JSON. TypeError for what is no JSON, and
     for a key that is None.
 
     >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
@@ -12487,14 +12682,13 @@ def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     TypeError: a principal of type object has no stable key: give it issuer and subject, or key=
     """
     kind, value = type(principal).__name__, principal
-    names = [name for name in ("subject", "sub") if _member(principal, name) is not None]
+    subject = issuer_and_subject(principal)
     if key is not None:
         kind, value = "key", key(principal)
         if value is None:  # it would be the same for everybody
             raise TypeError(f"key= gave None for a principal of type {type(principal).__name__}")
-    elif names:
-        issuer = {"subject": "issuer", "sub": "iss"}[names[0]]
-        kind, value = "subject", [_member(principal, name) for name in (issuer, names[0])]
+    elif subject is not None:
+        kind, value = "subject", subject
     try:
         text = json.dumps(to_json(value), sort_keys=True)
     except (TypeError, ValueError):
@@ -12505,9 +12699,22 @@ def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     return f"{kind} {text}" if len(text) <= 80 else f"{kind} {sha256(text.encode()).hexdigest()}"
 
 
-def _member(principal: Any, name: str) -> Any:
+def issuer_and_subject(principal: Any) -> list[Any] | None:
+    """Return issuer and subject of a principal, None without a subject; an issuer may be missing.
+
+    They are members of a mapping, or attributes, and may be called `iss` and `sub`.
+
+    >>> issuer_and_subject({"iss": "https://a", "sub": "7"}), issuer_and_subject("alice")
+    (['https://a', '7'], None)
+    """
     known = principal.get if isinstance(principal, Mapping) else None
-    return known(name) if known else getattr(principal, name, None)
+
+    def first(*names: str) -> Any:
+        found = (known(name) if known else getattr(principal, name, None) for name in names)
+        return next((value for value in found if value not in (None, "")), None)
+
+    subject = first("subject", "sub")
+    return None if subject is None else [first("issuer", "iss"), subject]
 
 
 def parse_event_id(text: str) -> tuple[str, int]:
@@ -13428,14 +13635,14 @@ class Listener:
         self, host: str, port: int, uds: str | None, ssl: Any, uds_mode: int
     ) -> str:
         options: Msg = {"backlog": 1024}
-        if ssl:
+        if ssl is not None:
             options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
-        make, self.scheme = self._streams, "https" if ssl else "http"
+        make, self.scheme = self._streams, "http" if ssl is None else "https"
         if uds is None:
             try:
                 self._server = await self.loop.create_server(make, host, port, **options)
             except OSError as exc:
-                problem = f"cannot listen on port {port} of {host}: {exc.strerror}"
+                problem = f"cannot listen on port {port} of {host}: {exc.strerror or exc}"
                 hint = "; port=0 finds a free one" if exc.errno == errno.EADDRINUSE else ""
                 raise OSError(exc.errno, problem + hint) from None
             name, at = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()
@@ -13532,9 +13739,9 @@ def unix_socket(path: str, mode: int) -> Any:
     mask = os.umask(0o777 & ~mode)
     try:
         sock.bind(path)
-    except BaseException:
+    except OSError as exc:  # which names no path
         sock.close()
-        raise
+        raise OSError(exc.errno, f"{path}: {exc.strerror or exc}") from None
     finally:
         os.umask(mask)
     return sock
@@ -13549,7 +13756,7 @@ def server_ssl(ssl: Any) -> Any:
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
     files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
-    if not isinstance(files, (tuple, list)) or not files:
+    if not isinstance(files, (tuple, list)) or not files or not all(files):
         raise TypeError(f"ssl={ssl!r}: give an SSLContext, or (certificate file, key file)")
     for file in files[:2]:
         with open(file, "rb"):  # an error of load_cert_chain() names no file
@@ -14129,7 +14336,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 40. Entrances
 ###############################################################################
-# Uses sections 1 to 3, 9, 13, 33 and 35.
+# Uses sections 1 to 3, 13, 14, 28, 33 and 35.
 #
 # Problem.  Somebody sends a request: who is it, may they come in, and what is on the pages?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
@@ -14161,25 +14368,26 @@ ANYBODY = Identity()
 class Entrance:
     """Decides who may come in.
 
-    `token` is a bearer token, several, or a mapping from token to principal; `verify(token)` gives
-    or awaits a principal; None, False and whatever else is empty refuse. `key(principal)` is its
-    stable key, see owner_of(). A Guard (section 50) is an entrance that knows who gives tokens out.
+    `token`, `verify` and `key` are explained at Endpoint; whatever is empty refuses, and owner_of()
+    says what a stable key is. A Guard (section 50) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
         self, token: Any = None, verify: Callable[[str], Any] | None = None,
         key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
-        for name, fn in (("verify", verify), ("key", key)):
-            if fn is not None and not callable(fn):
-                raise TypeError(f"{name}= is a function, not {fn!r:.100}")
+        check_functions(verify=verify, key=key)
         self.verify, self.key = verify, key
         self.url = ""  # of the endpoint, as clients know it
-        tokens = [token] if isinstance(token, str) else token
-        if tokens is not None and not isinstance(tokens, dict):
-            tokens = {item: f"bearer-{number}" for number, item in enumerate(tokens, 1)}
+        self.warned = False
+        tokens = token
+        if tokens is not None and not isinstance(tokens, Mapping):
+            given = check_texts("token", token)
+            tokens = {item: f"bearer-{number}" for number, item in enumerate(given, 1)}
         if not all(isinstance(item, str) and re.fullmatch(VISIBLE, item) for item in tokens or ()):
             raise ValueError("token=: each is a text of visible ASCII, without blanks")
+        if tokens is not None and not tokens:
+            raise ValueError("token= is empty: nobody could come in")
         # A principal without a stable key is an error at the start.
         self.tokens = {token.encode(): Identity(principal, owner_of(principal, key))
                        for token, principal in (tokens or {}).items()}  # fmt: skip
@@ -14198,14 +14406,33 @@ class Entrance:
                 return same[0]
             principal = await maybe_await(self.verify(token)) if self.verify else None
             if principal:  # a function that compares says False
-                return Identity(principal, owner_of(principal, self.key))
+                return self.identity_of(principal)
         raise ProtocolError("a valid bearer token is needed", http_status=401)
+
+    @property
+    def lacks_url(self) -> bool:
+        """Whether it must be told the URL by which clients know the endpoint."""
+        return False
+
+    def identity_of(self, principal: Any) -> Identity:
+        """Return a principal with its stable key; say once where that may not be stable."""
+        who = Identity(principal, owner_of(principal, self.key))
+        plain = isinstance(principal, (str, int, tuple, list, set, frozenset))
+        if not (plain or self.key or self.warned or issuer_and_subject(principal)):
+            self.warned = True
+            logger.warning(
+                "a principal is a %s without a subject: its sessions end, and its questions lead "
+                "nowhere, as soon as any of its values changes, as with a new token; pass "
+                "key=, a function from a principal to what stays the same",
+                type(principal).__name__,
+            )
+        return who
 
     def wants(self, scope: str, principal: Any) -> dict[str, str]:
         """Return the header that tells a principal of a missing scope. RFC 6750 §3.1"""
         return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
 
-    def pages(self, path: str, local: bool) -> dict[str, Callable[..., Any]]:
+    def pages(self, path: str) -> dict[str, Callable[..., Any]]:
         """Return the pages, by path, that tell everybody how to come in to the endpoint's path."""
         return {}
 
@@ -14251,44 +14478,41 @@ KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut aft
 SESSION_SECONDS = 1800.0  # for which a session may be idle
 PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
 PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
-
-
-def check_values(path: str, max_sessions: int, session_prefix: str) -> None:
-    """Raise ValueError for values of options that nobody can mean."""
-    if not path.startswith("/"):
-        raise ValueError(f"path={path!r}: it begins with a slash")
-    if max_sessions < 1:
-        raise ValueError(f"max_sessions={max_sessions}: sessions=False keeps none")
-    # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
-    if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
-        raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
+FAILED_PAGE = b"This page failed. The server's log says why.\n"
 
 
 class Endpoint:
-    """The MCP endpoint as a function of requests, for any engine.
+    """The MCP endpoint as a function of requests, for any engine, which has checked the options.
 
-    `local` says that only this machine can reach us. `token`, `verify` and `key` say who may come
-    in, see Entrance; `auth` is another one. All ids of sessions begin with `session_prefix`, by
-    which a balancer finds the process that has them. `trusted_proxies` are believed when they say
-    for whom they speak, see Proxies. `healthz` adds two pages for probes: /healthz says that we
-    live, and /readyz that we take on work.
+    Args:
+        path: of the endpoint
+        token: a bearer token, several, or a mapping from token to principal
+        verify: a function, plain or async, from a token to its principal; None or False refuses
+        key: a function from a principal to what stays the same when its token is refreshed
+        auth: a Guard, for tokens that an authorization server gives
+        allowed_hosts: names in Host to let in, besides loopback names; "*" is any
+        allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
+        trusted_proxies: addresses and networks that may say who the client is; "unix" for uds=
+        sessions: False keeps nothing between requests, for a server behind a balancer
+        session_seconds: for which a session may be idle
+        session_prefix: of the ids of sessions, by which a balancer finds the process
+        max_sessions: at once; then idle ones make room
+        legacy_sse: whether the transport of the first revision is served, at /sse and /messages
+        healthz: whether there are pages for probes, /healthz and /readyz
     """
 
     def __init__(
-        self, server: Server, *, local: bool = True, path: str = "/mcp",
-        allowed_hosts: str | Iterable[str] | None = None,
-        allowed_origins: str | Iterable[str] = (), token: Any = None,
+        self, server: Server, *, path: str = "/mcp", token: Any = None,
         verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
-        auth: Entrance | None = None, sessions: bool = True, legacy_sse: bool = True,
-        session_seconds: float = SESSION_SECONDS, max_sessions: int = MAX_SESSIONS,
-        session_prefix: str = "", trusted_proxies: str | Iterable[str] = (),
-        healthz: bool = False,
+        auth: Entrance | None = None, allowed_hosts: str | Iterable[str] | None = None,
+        allowed_origins: str | Iterable[str] = (), trusted_proxies: str | Iterable[str] = (),
+        sessions: bool = True, session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
+        max_sessions: int = MAX_SESSIONS, legacy_sse: bool = True, healthz: bool = False,
     ) -> None:  # fmt: skip
-        check_values(path, max_sessions, session_prefix)
         self.server, self.path = server, path.rstrip("/")
-        self.gate = Gate(local, allowed_hosts, allowed_origins)
-        self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
         self.entrance = auth or Entrance(token, verify, key)
+        self.gate = Gate(allowed_hosts, allowed_origins, self.entrance.closed)
+        self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
         self.stateful, self.session_seconds = sessions, session_seconds
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
@@ -14319,9 +14543,12 @@ class Endpoint:
         if healthz:
             self._add_page("GET", "/healthz", Route(self.healthz, True, True))
             self._add_page("GET", "/readyz", Route(self.readyz, True, True))
+        ours = {where: {*methods} for where, methods in self.routes.items()}
         for (method, where), route in server.routes.items():
+            if method in ours.get(where.rstrip("/"), ()):
+                raise ValueError(f"route({method!r}, {where!r}): the server has a page there")
             self._add_page(method, where.rstrip("/"), route)
-        for where, page in self.entrance.pages(self.path, local).items():
+        for where, page in self.entrance.pages(self.path).items():
             self._add_page("GET", where, Route(page, True, True))
 
     def _add_page(self, method: str, where: str, route: Route) -> None:
@@ -14687,11 +14914,15 @@ class Endpoint:
         Headers, as a dict, may stand in the place of the content type.
         """
         request = request._replace(headers=caller.headers)
-        if is_async(fn):
-            value = await fn(request)
-        else:
-            value = await maybe_await(await self.pages.run(fn, request))
-        status, headers, body = read_page(value)
+        try:
+            if is_async(fn):
+                value = await fn(request)
+            else:
+                value = await maybe_await(await self.pages.run(fn, request))
+            status, headers, body = read_page(value)
+        except Exception as exc:
+            logger.error("%s %s failed", request.method, request.path, exc_info=exc)
+            status, headers, body = 500, {"content-type": "text/plain"}, FAILED_PAGE
         await response.send(status, headers, body)
 
     async def healthz(self, request: HTTPRequest) -> Any:
@@ -14838,15 +15069,24 @@ def wants_answer(msg: JSON) -> bool:
 # Not here. What is served: section 41.
 
 
-def check_options(max_body: int, options: Msg) -> None:
-    """Raise TypeError or ValueError for options that no Endpoint takes."""
-    inspect.signature(Endpoint).bind(None, **options)
-    check_kinds(Endpoint, options)
-    Proxies(options.get("trusted_proxies", ()))
-    Entrance(*(options.get(name) for name in ("token", "verify", "key")))
-    if max_body > MAX_MESSAGE_BYTES:
-        problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
-        raise ValueError(f"{problem}; send large data in pieces, or as a link")
+def check_options(
+    path: str = "/", session_prefix: str = "", auth: Any = None, token: Any = None,
+    verify: Any = None, key: Any = None, allowed_hosts: Any = None, allowed_origins: Any = (),
+    trusted_proxies: Any = (), **others: Any,
+) -> None:  # fmt: skip
+    """Raise TypeError or ValueError for options of an Endpoint that nobody can mean."""
+    if not path.startswith("/"):
+        raise ValueError(f"path={path!r}: it begins with a slash")
+    # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
+    if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
+        raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
+    if auth is not None and not isinstance(auth, Entrance):
+        raise TypeError(f"auth={auth!r:.100}: give a Guard; a Client logs in with auth=\"oauth\"")
+    if auth is not None and not (token is verify is key is None):
+        raise ValueError("auth= says who may come in: leave out token=, verify= and key=")
+    Entrance(token, verify, key)
+    Gate(allowed_hosts, allowed_origins)
+    Proxies(trusted_proxies)
 
 
 def warn_of_open_door(host: str) -> None:
@@ -14857,33 +15097,71 @@ def warn_of_open_door(host: str) -> None:
     )  # fmt: skip
 
 
-class HTTPServer:
-    """A server on a port of ours: `async with app.http(port=0) as server: server.url`."""
+class Engine:
+    """Whoever takes requests in for an Endpoint: the options that all have in common.
+
+    Args:
+        grace: seconds that running requests get when the server is to end
+        max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
+    """
+
+    what = ""  # in errors
+
+    def __init__(
+        self, server: Server, *, grace: float = GRACE_SECONDS,
+        max_body: int = MAX_MESSAGE_BYTES, **options: Any,
+    ) -> None:  # fmt: skip
+        check_names(self.what, keywords_of(type(self), Engine, Endpoint), options)
+        check_kinds(Engine, {"grace": grace, "max_body": max_body})
+        check_kinds(Endpoint, options)
+        bounded = ("max_sessions", "session_seconds")
+        check_positive(max_body=max_body, **{k: options[k] for k in bounded if k in options})
+        check_options(**options)
+        if max_body > MAX_MESSAGE_BYTES:
+            problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
+            raise ValueError(f"{problem}; send large data in pieces, or as a link")
+        self.server, self.grace, self.max_body, self.options = server, grace, max_body, options
+
+
+class HTTPServer(Engine):
+    """A server on a port of ours: `async with app.http(port=0) as server: server.url`.
+
+    Args:
+        host: the address to listen on; 0.0.0.0 is all addresses of this machine
+        port: 0 takes a free one
+        uds: the path of a Unix socket, in place of host and port
+        uds_mode: the permissions of that socket; 0o660 lets in a group, such as nginx's
+        ssl: an ssl.SSLContext, or (certificate file, key file)
+    """
+
+    what = "a server on a port"
 
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
-        uds_mode: int = 0o600, ssl: Any = None, grace: float = GRACE_SECONDS,
-        max_body: int = MAX_MESSAGE_BYTES, **options: Any,
+        uds_mode: int = 0o600, ssl: Any = None, **options: Any,
     ) -> None:  # fmt: skip
-        check_kinds(HTTPServer, dict(host=host, port=port, uds=uds, uds_mode=uds_mode, grace=grace,
-                                     max_body=max_body))  # fmt: skip
-        check_options(max_body, options)
+        check_kinds(HTTPServer, vars())
+        super().__init__(server, **options)
         if not 0 <= port <= 65535:
             raise ValueError(f"port={port}: give 0 to 65535; 0 takes a free one")
-        self.server, self.options = server, options
+        if not host:
+            raise ValueError("host= is empty: give 0.0.0.0 for all addresses of this machine")
+        if uds == "":
+            raise ValueError("uds= is empty: give a path")
+        if uds is None and uds_mode != 0o600:
+            raise ValueError("uds_mode= are the permissions of a Unix socket: give uds=, too")
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
         self.uds_mode = uds_mode
-        self.grace, self.max_body = grace, max_body
         self.url = ""
 
     async def __aenter__(self) -> HTTPServer:
         local = self.uds is not None or is_loopback(self.host)
-        if not local and not any(self.options.get(name) for name in ("token", "verify", "auth")):
-            warn_of_open_door(self.host)
         self._stack = contextlib.AsyncExitStack()
         await self._stack.enter_async_context(self.server.lifespan_open())
         try:
-            self.endpoint = Endpoint(self.server, **{"local": local, **self.options})
+            self.endpoint = Endpoint(self.server, **self.options)
+            if self.endpoint.entrance.lacks_url and not local:
+                raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
             if self.endpoint.proxies is not None:
                 self.listener.may_be_many = self.endpoint.proxies.trusts
@@ -14893,6 +15171,8 @@ class HTTPServer:
         except BaseException:
             await self._stack.aclose()
             raise
+        if not local and not self.endpoint.entrance.closed:
+            warn_of_open_door(self.host)
         self.url = root + self.endpoint.path
         self.endpoint.entrance.url = self.endpoint.entrance.url or self.url
         return self
@@ -14910,7 +15190,7 @@ class HTTPServer:
 
 
 async def serve_http(
-    app: Server, ready: Callable[[Any], None], *, signals: bool = False, **options: Any
+    app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
     """Serve on a port until cancelled or, with `signals`, until one comes."""
     end, server = asyncio.Event(), HTTPServer(app, **options)
@@ -14928,10 +15208,10 @@ async def serve_http(
         await serving()
 
 
-RUNNERS["http"] = serve_http
+RUNNERS["http"] = Runner(serve_http, (HTTPServer, Engine, Endpoint))
 ENGINES["http"] = HTTPServer
 show_options((Server.run, Server.start_in_thread, Server.http, Server.serve_http),
-             HTTPServer, Endpoint)  # fmt: skip
+             "over HTTP", *RUNNERS["http"].makers)  # fmt: skip
 
 
 class ASGIResponse(Response):
@@ -15016,21 +15296,21 @@ class ASGIRun:
         await self.stack.aclose()
 
 
-class ASGIApp:
+class ASGIApp(Engine):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount.
 
-    With `signals`, it drains when SIGINT or SIGTERM comes, before the ASGI server hears of it. An
-    ASGI server tells an application of its end only when all connections have ended; but clients
-    that listen to a stream end none.
+    An ASGI server tells an application of its end only when all connections have ended, and those
+    who listen would end none: hence `signals`.
+
+    Args:
+        signals: whether to drain when SIGINT or SIGTERM comes, before the ASGI server hears of it
     """
 
-    def __init__(
-        self, server: Server, *, max_body: int = MAX_MESSAGE_BYTES, grace: float = GRACE_SECONDS,
-        signals: bool = False, **options: Any,
-    ) -> None:  # fmt: skip
-        check_kinds(ASGIApp, {"max_body": max_body, "grace": grace, "signals": signals})
-        check_options(max_body, options)
-        self.server, self.options, self.max_body, self.grace = server, options, max_body, grace
+    what = "an ASGI application"
+
+    def __init__(self, server: Server, *, signals: bool = False, **options: Any) -> None:
+        check_kinds(ASGIApp, {"signals": signals})
+        super().__init__(server, **options)
         self.signals = signals
         self._runs: dict[asyncio.AbstractEventLoop, ASGIRun] = {}
         self._warned = False
@@ -15090,8 +15370,14 @@ class ASGIApp:
             await run.close(self.grace)
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
-        # A mounted application is told of no lifespan.
-        endpoint, response = await self.run_here().start(), ASGIResponse(send)
+        run = self.run_here()
+        if run.starting is None and scope.get("root_path"):  # nobody tells a mount of a lifespan
+            logger.warning(
+                "the application that %s is mounted in does not begin and end it: write "
+                "FastAPI(lifespan=app.asgi.lifespan), or Starlette(...), with what is mounted",
+                self.server.name,
+            )
+        endpoint, response = await run.start(), ASGIResponse(send)
         request = self._request(scope, endpoint.path)
         self._warn(scope, endpoint)
         try:
@@ -15176,7 +15462,7 @@ class ASGIApp:
 
 
 ENGINES["asgi"] = ASGIApp
-show_options((Server.asgi_with,), ASGIApp, Endpoint)
+show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Endpoint)
 
 ###############################################################################
 # 43. HTTP client
@@ -15701,9 +15987,12 @@ class StandaloneStream:
 class HTTPTransport(Transport):
     """The client's end: every message is a POST, answers come as JSON or events.
 
-    `headers` are sent with every request; a callable, plain or async, is asked each time. `ssl`
-    is an SSLContext or the path of a CA file, `uds` the path of a Unix socket. `token`, or what it
-    returns if it is callable, is sent as a Bearer token; `auth` says how to log in: section 49.
+    Args:
+        headers: of each request; a mapping, or a function, plain or async, that gives one
+        token: a bearer token, or a function that gives one
+        ssl: an ssl.SSLContext, or the path of a file with certificates to trust
+        uds: the path of a Unix socket to connect to
+        auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
     """
 
     outlives_server = links_questions = True
@@ -15716,7 +16005,7 @@ class HTTPTransport(Transport):
         self.name = url
         self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
-        self._headers, self._token = headers, token
+        self._headers, self._token = headers, token if callable(token) else sendable_token(token)
         self.auth = authorizer_of(self, auth)
         self.session_id: str | None = None
         self.rev: Revision | None = None
@@ -15819,7 +16108,7 @@ class HTTPTransport(Transport):
         own, token = await value_from(self._headers), await value_from(self._token)
         out = {name.lower(): value for name, value in (own or {}).items()}
         if token is not None:
-            out["authorization"] = f"Bearer {token}"  # RFC 6750 §2.1
+            out["authorization"] = f"Bearer {sendable_token(token)}"  # RFC 6750 §2.1
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
         if self.rev is not None and self.rev.version_header:
             out[VERSION_HEADER] = self.rev.name
@@ -16094,7 +16383,7 @@ def is_url(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
-show_options((Client.__init__,), HTTPTransport)
+show_options((Client,), "for a URL", HTTPTransport)
 
 # =============================================================================
 # Part VII. Authorization
@@ -18593,7 +18882,7 @@ class Guard(Entrance):
     async def meet(self, authorization: str, token: str) -> Identity:
         """Return whose a new token is, and remember it; Refused if it is not right."""
         principal = await self.judge(token)
-        who = Identity(principal, owner_of(principal, self.key))
+        who = self.identity_of(principal)
         ends = getattr(principal, "expires_at", None)
         until = min(time.time() + CACHE_SECONDS, NEVER if ends is None else ends)
         name = hashed(authorization)
@@ -18629,15 +18918,18 @@ class Guard(Entrance):
         wanted = dict.fromkeys((*self.scopes, *kept, *scope.split()))
         return self.challenge("insufficient_scope", " ".join(wanted))
 
-    def pages(self, path: str, local: bool) -> dict[str, Callable[..., Any]]:
+    @property
+    def lacks_url(self) -> bool:
+        """Whether it must be told the URL by which clients know the endpoint."""
+        return bool(self.issuers) and not self.url
+
+    def pages(self, path: str) -> dict[str, Callable[..., Any]]:
         """Return the page with our metadata, at the place for the path and at the root."""
         if not self.issuers:
             return {}
-        if not self.url and not local:
-            raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
 
         async def page(request: Any) -> Any:
-            if not self.url:  # under an ASGI server: nobody told us
+            if self.lacks_url:  # under an ASGI server: nobody told us
                 return 500, "text/plain", "Guard(resource_url=) is needed here"
             return self.metadata()
 
@@ -20946,14 +21238,18 @@ BAR_COLUMNS = 20  # of the bar itself; numbers and a message stand beside it
 REDRAW_SECONDS = 0.05  # more often, nobody sees it
 
 
+#: A number as a person may write it: its sign, the digits before and after the point, the exponent.
+TYPED_NUMBER = r"(?i)(?:\+|(-))?(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(e[+-]?[0-9]+)?"
+
+
 def convert(text: str, schema: JSON) -> JSON:
     """Return the JSON value that a person means by `text` where `schema` is asked for.
 
     Text stays text where a string is allowed, and where it fits nothing, for the validator to
-    complain of. Otherwise it is JSON, or a list with commas.
+    complain of. Otherwise it is JSON, or a list with commas. A number may be .5, 1. or +1 as well.
 
-    >>> convert("1", {"type": "integer"}), convert("1", {"type": "string"}), convert("{}", {})
-    (1, '1', {})
+    >>> convert(".5", {"type": "number"}), convert("1", {"type": "string"}), convert("{}", {})
+    (0.5, '1', {})
     >>> convert("1,2", {"type": "array", "items": {"type": "number"}})
     [1, 2]
     """
@@ -20964,6 +21260,10 @@ def convert(text: str, schema: JSON) -> JSON:
         return text
     if "boolean" in kinds and text.lower() in YES_NO:
         return YES_NO[text.lower()]
+    number = re.fullmatch(TYPED_NUMBER, text)
+    if number and ("number" in kinds or "integer" in kinds):
+        sign, whole, part, power = number.groups("")
+        text = f"{sign}{whole or 0}{part and '.' + part}{power}"
     value: JSON = text
     with contextlib.suppress(ProtocolError):  # as strict as the wire: no NaN, no bottomless nesting
         value = decode(text.encode("utf-8", "replace"))
@@ -22287,7 +22587,8 @@ def advice(exc: MCPError, args: Any) -> str:
         begin = program() if args is None else args.program
         return f"{begin} {' '.join(getattr(exc, 'words', ())) or '--help'}".strip()
     if isinstance(exc, AuthError):
-        return "" if " login " in str(exc) else f"{program()} login {args.typed}"
+        known = re.search(" login |see allowed_", str(exc))  # it says what to do, or who can
+        return "" if known else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
         more = "--max-time" if args.max_time else "--timeout"
         limit = args.max_time or args.timeout

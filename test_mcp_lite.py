@@ -9647,11 +9647,11 @@ class TestGate:
     @pytest.mark.parametrize("origin", ["http://[evil", "http://a:b:c", "http://:", "http://a b"])
     def test_an_origin_that_cannot_be_parsed_is_refused(self, origin):
         with pytest.raises(m.ProtocolError, match="allowed_origins") as caught:
-            m.Gate(True).check({"host": "localhost", "origin": origin})
+            m.Gate().check({"host": "localhost", "origin": origin})
         assert caught.value.http_status == 403
 
     def test_one_name_may_be_given_as_text(self):
-        gate = m.Gate(False, "mcp.example.com", "https://app.example.com")
+        gate = m.Gate("mcp.example.com", "https://app.example.com")
         gate.check({"host": "mcp.example.com", "origin": "https://app.example.com"})
         for headers in ({"host": "m"}, {"host": "mcp.example.com", "origin": "https://a"}):
             with pytest.raises(m.ProtocolError):
@@ -9678,12 +9678,16 @@ class TestGate:
             ("localhost", 200), ("LOCALHOST:8000", 200), ("127.0.0.1:1", 200), ("127.9.9.9", 200),
             ("[::1]", 200), ("[::1]:65535", 200),
             ("evil.example", 403), ("localhost.evil.example", 403), ("127.0.0.1.nip.io", 403),
-            ("evil.example:8000", 403), ("0.0.0.0", 403), ("192.168.0.1", 403), ("", 403),
-            ("localhost, evil.example", 403), ("localhost@evil.example", 403), ("128.0.0.1", 403),
+            ("evil.example:8000", 403), ("", 403), ("localhost, evil.example", 403),
+            ("localhost@evil.example", 403), ("10.1.2.3.", 403), ("0x7f.1", 403), ("1", 403),
+            ("192.168.0.1", 200), ("[2001:db8::1]:8000", 200),
         ],
     )  # fmt: skip
-    def test_a_server_of_this_machine_serves_loopback_names_only(self, host, status):
-        assert refusal(m.Gate(True).check, {"host": host})[0] == status
+    def test_a_server_that_was_told_nothing_takes_no_name_that_a_page_could_bind(
+        self, host, status
+    ):
+        """That is DNS rebinding: but nobody binds a name to localhost, or to an address."""
+        assert refusal(m.Gate().check, {"host": host})[0] == status
 
     @pytest.mark.parametrize(
         "origin, status",
@@ -9697,12 +9701,12 @@ class TestGate:
         ],
     )  # fmt: skip
     def test_pages_of_this_machine_only_may_ask(self, origin, status):
-        assert refusal(m.Gate(True).check, {"host": "localhost", "origin": origin})[0] == status
+        assert refusal(m.Gate().check, {"host": "localhost", "origin": origin})[0] == status
 
     def test_the_refusal_names_the_setting_to_change(self):
-        _, why = refusal(m.Gate(True).check, {"host": "mcp.example.com"})
+        _, why = refusal(m.Gate().check, {"host": "mcp.example.com"})
         assert "mcp.example.com" in why and "allowed_hosts" in why
-        _, why = refusal(m.Gate(True).check, {"host": "localhost", "origin": "https://a.example"})
+        _, why = refusal(m.Gate().check, {"host": "localhost", "origin": "https://a.example"})
         assert "https://a.example" in why and "allowed_origins" in why
 
     @pytest.mark.parametrize(
@@ -9711,31 +9715,44 @@ class TestGate:
             ("mcp.example.com", None, 200), ("MCP.example.com:443", None, 200),
             ("mcp.example.com", "https://mcp.example.com", 200), ("other.example.com", None, 403),
             ("mcp.example.com", "https://app.example.com", 200),
-            ("mcp.example.com", "http://app.example.com", 403), ("localhost", None, 403),
+            ("mcp.example.com", "http://app.example.com", 403), ("localhost", None, 200),
             ("mcp.example.com", "https://evil.example", 403), ("mcp.example.com", "null", 403),
+            ("192.168.0.1", None, 403),
         ],
     )  # fmt: skip
-    def test_a_public_server_serves_what_it_was_told(self, host, origin, status):
-        gate = m.Gate(False, ["mcp.example.com"], ["https://app.example.com/"])
+    @pytest.mark.parametrize("closed", [False, True])
+    def test_a_public_server_serves_what_it_was_told(self, host, origin, status, closed):
+        gate = m.Gate(["mcp.example.com"], ["https://app.example.com/"], closed)
         headers = {"host": host, **({"origin": origin} if origin is not None else {})}
         assert refusal(gate.check, headers)[0] == status
 
-    def test_a_public_server_that_was_told_nothing_takes_any_host_but_no_page(self):
-        assert refusal(m.Gate(False).check, {"host": "anything.example"})[0] == 200
+    def test_where_a_token_is_needed_any_host_is_let_in_but_no_page(self):
+        gate = m.Gate(closed=True)
+        assert refusal(gate.check, {"host": "anything.example"})[0] == 200
         headers = {"host": "anything.example", "origin": "http://anything.example"}
-        assert refusal(m.Gate(False).check, headers)[0] == 403, "that is what rebinding looks like"
+        assert refusal(gate.check, headers)[0] == 403, "that is what rebinding looks like"
+
+    @pytest.mark.parametrize(
+        "host", ["https://a.example", "*.a.example", "a.example.", "a.example:443", "", "a b", "é.a"]
+    )
+    def test_a_host_that_no_client_would_ask_for_is_an_error_at_once(self, host):
+        with pytest.raises(ValueError, match="as they stand in Host"):
+            m.Gate([host])
+        for origin in ("app.example.com", "https://app.example.com/page", ""):
+            with pytest.raises(ValueError, match="as a browser does"):
+                m.Gate([], [origin])
 
     def test_a_star_lets_everything_in(self):
         headers = {"host": "a.example", "origin": "https://b.example"}
-        assert refusal(m.Gate(True, ["*"], ["*"]).check, headers)[0] == 200
-        assert refusal(m.Gate(True, ["*"]).check, headers)[0] == 403
+        assert refusal(m.Gate(["*"], ["*"]).check, headers)[0] == 200
+        assert refusal(m.Gate(["*"]).check, headers)[0] == 403
 
     def test_what_was_let_in_is_remembered_within_bounds(self):
-        gate = m.Gate(False)
+        gate = m.Gate(closed=True)
         for number in range(1000):
             gate.check({"host": f"h{number}"})
         assert len(gate._seen) == m.MAX_JUDGED
-        assert refusal(m.Gate(True).check, {"host": "h1"})[0] == 403
+        assert refusal(m.Gate().check, {"host": "h1"})[0] == 403
 
     def test_a_page_that_was_let_in_can_read_the_answer_and_the_session(self):
         """Browsers hide every header that is not exposed."""
@@ -12857,6 +12874,32 @@ class TestSecurity:
         assert run(main(host="0.0.0.0", token="t")) == []
         assert run(main()) == run(main(host="localhost")) == []
 
+    @pytest.mark.parametrize("method, path", [
+        ("GET", "noslash"), ("GET", ""), ("GET", "/a?b"), ("GET", "/a/{id}"), ("GET", "/a/../b"),
+        ("GET", "/a#b"), ("GET", "/a\\b"), ("GET IT", "/a"), ("", "/a"),
+    ])  # fmt: skip
+    def test_a_page_that_could_never_be_reached_is_an_error(self, method, path):
+        with pytest.raises(ValueError, match="route"):
+            m.Server().route(method, path)
+
+    @pytest.mark.parametrize("method, path", [
+        ("GET", "/mcp"), ("POST", "/mcp/"), ("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/sse"),
+    ])  # fmt: skip
+    def test_a_page_that_would_replace_the_servers_own_is_an_error_at_the_start(self, method, path):
+        async def main():
+            app = demo()
+            app.route(method, path)(lambda request: "mine")
+            with pytest.raises(ValueError, match="the server has a page there"):
+                await app.http(port=0, healthz=True).__aenter__()
+            with pytest.raises(ValueError, match="the server has a page there"):
+                async with app.asgi_with(healthz=True).lifespan():
+                    pass
+            options = {"path": "/other", "legacy_sse": False}
+            async with http_calling(app, opened=False, **options) as (caller, _):
+                assert (await caller.ask(method, b"", path.rstrip("/")))[0] == 200
+
+        run(main())
+
     def test_pages_beside_the_endpoint(self, caplog):
         app = self.app()
         values = {"text": "é", "bytes": b"\xff", "json": [1], "all": (404, "text/html", "<p>"),
@@ -12876,8 +12919,8 @@ class TestSecurity:
                     ("all", (404, "text/html", b"<p>")),
                     ("none", (200, "application/json", None)),
                     ("headers", (201, "a/b", b"")),
-                    ("split", (500, None, b"")),
-                    ("missing", (500, None, b"")),
+                    ("split", (500, "text/plain", m.FAILED_PAGE)),
+                    ("missing", (500, "text/plain", m.FAILED_PAGE)),
                 ):
                     status, fields, body = await caller.ask("GET", b"", f"/value?{query}")
                     assert (status, fields.get("content-type"), body) == wanted
@@ -12929,6 +12972,34 @@ class TestOwnersOverHTTP:
         run(main())
         assert "give it issuer and subject, or key=" in caplog.text
 
+    @pytest.mark.parametrize("principal, told", [
+        ({"user": "x", "iat": 1}, "a dict without a subject"), (Named(user="x"), None),
+        ({"iss": "a", "sub": None}, "a dict without a subject"), ({"sub": ""}, "a dict without"),
+        ({"sub": "x"}, None), (Named(iss="a", sub="x"), None), ("x", None), (("a", "x"), None), (7, None),
+    ])  # fmt: skip
+    def test_a_principal_that_may_change_with_its_token_is_warned_of_once(
+        self, principal, told, caplog
+    ):
+        async def main():
+            async with http_calling(opened=False, verify=lambda token: principal) as (caller, _):
+                for _ in range(2):
+                    await caller.post(hello(), authorization="Bearer x")
+            async with http_calling(
+                opened=False, verify=lambda token: principal, key=lambda who: "x"
+            ) as (caller, _):
+                assert (await caller.post(hello(), authorization="Bearer x"))[0] == 200
+
+        run(main())
+        assert caplog.text.count("without a subject") == bool(told)
+        assert told is None or f"{told}" in caplog.text and "pass key=" in caplog.text
+
+    @pytest.mark.parametrize("issuer", ["issuer", "iss"])
+    @pytest.mark.parametrize("subject", ["subject", "sub"])
+    def test_issuer_and_subject_have_two_names_each_in_dicts_and_objects(self, issuer, subject):
+        known = m.owner_of({issuer: "https://a", subject: "7", "iat": 1})
+        assert known == m.owner_of(Named(**{issuer: "https://a", subject: "7", "iat": 2}))
+        assert known != m.owner_of({issuer: "https://b", subject: "7"})
+
     @pytest.mark.parametrize("refusal", [None, False, "", {}, 0])
     def test_whoever_verify_refuses_does_not_come_in(self, refusal):
         """A function that compares says False; and an empty principal is nobody."""
@@ -12945,7 +13016,15 @@ class TestOwnersOverHTTP:
             ({"verify": 5}, "verify= is a function"), ({"key": "sub"}, "key= is a function"),
             ({"token": ""}, "token=: each is a text"), ({"token": ["a b"]}, "without blanks"),
             ({"token": "s\n"}, "without blanks"), ({"path": "mcp"}, "begins with a slash"),
-            ({"max_sessions": 0}, "sessions=False keeps none"),
+            ({"max_sessions": 0}, "a number above 0"), ({"max_body": 0}, "a number above 0"),
+            ({"session_seconds": 0}, "a number above 0"), ({"grace": -1}, "0 or more"),
+            ({"grace": float("nan")}, "0 or more"), ({"host": ""}, "0.0.0.0"), ({"uds": ""}, "path"),
+            ({"uds_mode": 0o660}, "give uds=, too"), ({"ssl": ()}, "give an SSLContext"),
+            ({"ssl": ""}, "give an SSLContext"), ({"auth": "oauth"}, "give a Guard"),
+            ({"auth": m.Entrance(), "token": "t"}, "leave out token="),
+            ({"token": []}, "nobody could come in"), ({"token": 5}, "token=5: give a text"),
+            ({"allowed_hosts": 5}, "allowed_hosts=5: give a text, or several"),
+            ({"trusted_proxies": 5}, "trusted_proxies=5: give a text"), ({"key": 5}, "function"),
             ({"allowed_hosts": ["https://mcp.example.com"]}, "as they stand in Host"),
             ({"allowed_hosts": "*.example.com"}, "as they stand in Host"),
         ],
@@ -13853,7 +13932,7 @@ class TestRunningOverHTTP:
             found = asyncio.get_running_loop().create_future()
             path = str(tmp_path / "s")
             serving = asyncio.ensure_future(
-                app.serve_on("http", found.set_result, uds=path, path="/x/")
+                app.serve_on("http", found.set_result, {"uds": path, "path": "/x/"})
             )
             url = await found
             assert url == "http://localhost/x"
@@ -14316,6 +14395,50 @@ class TestASGI:
 
         run(main())
 
+    def test_a_mount_whose_application_forgets_the_lifespan_is_told_the_line_to_write(self, caplog):
+        async def main():
+            asgi = demo().asgi_with(healthz=True)
+            for _ in range(2):
+                assert (await ASGI(asgi, "GET", "/ai/healthz", root="/ai").answer())[0] == 200
+            await asgi.close()
+            assert caplog.text.count("write FastAPI(lifespan=app.asgi.lifespan)") == 1
+            caplog.clear()
+            for root in ("/ai", ""):
+                async with asgi.lifespan():
+                    await ASGI(asgi, "GET", f"{root}/healthz", root=root).answer()
+            assert "FastAPI" not in caplog.text
+
+        run(main())
+
+    @pytest.mark.parametrize("options", [
+        {}, {"token": "t"}, {"allowed_hosts": ["a.example"]}, {"allowed_hosts": "*"},
+        {"token": "t", "allowed_hosts": "a.example"}, {"verify": len}, {"allowed_hosts": []},
+    ])  # fmt: skip
+    @pytest.mark.parametrize("listen", ["127.0.0.1", "0.0.0.0"])
+    def test_the_same_options_let_in_the_same_hosts_whoever_listens(self, options, listen):
+        """To loopback names; to addresses and, with a token, to all, if no names are listed."""
+        hosts = ["localhost", "127.0.0.1", "10.1.2.3", "a.example", "evil.example"]
+
+        async def main():
+            found = []
+            async with asgi_app(demo(), **options) as asgi:
+                for host in hosts:
+                    found.append((await ASGI(asgi, body=hello(), host=host).answer())[0])
+            async with demo().http(host=listen, port=0, **options) as server:
+                async with Caller(server.url.replace("0.0.0.0", "127.0.0.1")) as caller:
+                    for host, status in zip(hosts, found):
+                        assert (await caller.post(hello(), host=host))[0] == status
+            closed, listed = {"token", "verify"} & {*options}, options.get("allowed_hosts")
+            known = {"localhost", "127.0.0.1", *(listed or ())} | ({listed} & {"a.example"}
+                                                                  if isinstance(listed, str) else set())  # fmt: skip
+            if listed is None:
+                known.add("10.1.2.3")
+            everybody = listed == "*" or listed is None and closed
+            let_in = [host in known or everybody for host in hosts]
+            assert found == [(401 if closed else 200) if ok else 403 for ok in let_in]
+
+        run(main())
+
     def test_a_page_that_fails_is_a_500(self, caplog):
         async def main():
             app = demo()
@@ -14326,7 +14449,8 @@ class TestASGI:
 
             async with asgi_app(app) as asgi:
                 status, _, body = await ASGI(asgi, "GET", "/bad").answer()
-                assert (status, body) == (500, b"")
+                assert (status, body) == (500, b"This page failed. The server's log says why.\n")
+            assert "GET /bad failed" in caplog.text
 
         run(main())
 
@@ -18886,10 +19010,9 @@ class TestGuardedServer:
 
     def test_the_url_must_be_told_where_others_can_reach_us(self):
         async def main():
-            for options, why in (({"host": "0.0.0.0"}, "resource_url="), ({"local": False}, "resource")):
-                with pytest.raises(ValueError, match=why):
-                    async with guarded_app().http(port=0, auth=guard_of(), **options):
-                        pass
+            with pytest.raises(ValueError, match="resource_url="):
+                async with guarded_app().http(host="0.0.0.0", port=0, auth=guard_of()):
+                    pass
 
         run(main())
 
@@ -33868,7 +33991,7 @@ class TestOptions:
     @pytest.mark.parametrize("fn, options", [
         ("run", "RunOptions"), ("http", "HTTPOptions"), ("asgi_with", "ASGIOptions"),
         ("serve_stdio", "StdioOptions"), ("serve_http", "HTTPOptions"),
-        ("start_in_thread", "RunOptions"),
+        ("start_in_thread", "HTTPOptions"),
     ])  # fmt: skip
     def test_help_shows_each_option_with_its_kind_and_its_default(self, fn, options):
         """What a type checker knows, help() knows, too."""
@@ -33879,6 +34002,55 @@ class TestOptions:
         text = pydoc.plain(pydoc.render_doc(getattr(m.Server, fn)))
         for given in ("port: int = 8000", "healthz: bool = False"):
             assert (given in text.replace("'", "")) == (given.split(":")[0] in known)
+
+    @pytest.mark.parametrize("shown", [
+        m.Server.run, m.Server.http, m.Server.asgi_with, m.Server.start_in_thread,
+        m.Server.serve_http, m.Server.serve_stdio, m.Client,
+    ])  # fmt: skip
+    def test_help_explains_each_option_in_one_line(self, shown):
+        options = {p.name for p in inspect.signature(shown).parameters.values()
+                   if p.kind is p.KEYWORD_ONLY}  # fmt: skip
+        lines = re.findall(r"(?m)^    ([a-z_]+(?:, [a-z_]+)*): (.+)$", shown.__doc__)
+        told = [name for names, _ in lines for name in names.split(", ")]
+        assert {*told} == options and len(told) == len({*told})
+        assert all(len(line) <= 96 for line in shown.__doc__.splitlines())
+        text = pydoc.plain(pydoc.render_doc(shown))
+        assert all(f"{names}: {words}" in text for names, words in lines)
+        assert "384" not in text and "16777216" not in text
+        assert ("uds_mode: 'int' = 0o600" in text) == ("uds_mode" in options)
+
+    def test_an_option_of_the_other_transport_says_whose_it_is(self):
+        with pytest.raises(TypeError, match=r"run\('stdio'\) has no option 'port'.*run\('http', ...\)"):
+            m.Server().run(port=8000)
+        with pytest.raises(TypeError, match=r"no option 'watch_parent'.*there is run\('stdio'"):
+            m.Server().start_in_thread(watch_parent=True)
+        with pytest.raises(TypeError, match="an ASGI application has no option 'port'"):
+            m.Server().asgi_with(port=8000)
+        with pytest.raises(TypeError, match="a transport of your own has no option 'port'"):
+            m.Server().run(m.memory_transports()[0], port=8000)
+        with pytest.raises(TypeError, match="run.'http'. has no option 'signals'"):
+            m.Server().run("http", signals=True)
+
+    @pytest.mark.parametrize("options, problem", [
+        ({"threads": 0}, "threads=0: give a number above 0"), ({"threads": "5"}, "give int"),
+        ({"max_in_flight": 0}, "above 0"), ({"page_size": 0}, "above 0"), ({"name": 5}, "give str"),
+        ({"page_size": -1}, "0 or more"), ({"rate_limit": 5}, "give .requests, seconds."),
+        ({"rate_limit": (1,)}, "give .requests, seconds."), ({"lifespan": 5}, "is a function"),
+        ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
+    ])  # fmt: skip
+    def test_options_of_a_server_that_nobody_can_mean_are_errors_at_once(self, options, problem):
+        with pytest.raises((TypeError, ValueError), match=problem):
+            m.Server(**options)
+
+    @pytest.mark.parametrize("token", ["s\n", "", "a b", "é", 5])
+    def test_a_token_that_no_header_can_carry_is_named_by_the_client(self, token):
+        async def main():
+            with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
+                await m.Client("http://127.0.0.1:9/mcp", token=token).connect()
+            with pytest.raises(m.ConnectionClosed, match="token=: give a text of visible ASCII"):
+                await m.Client("http://127.0.0.1:9/mcp", token=lambda: token).connect()
+
+        run(main())
 
     def test_help_of_a_client_shows_what_belongs_to_commands_and_to_urls(self):
         shown = inspect.signature(m.Client).parameters
@@ -33891,6 +34063,8 @@ class TestOptions:
         ("ssl=('nope.pem', 'nope.key')", "one: nope.pem: No such file or directory"),
         ("ssl=(FILE, FILE)", "one: FILE and FILE: no certificate with its key, in PEM: .*"),
         ("uds=FILE", "one: FILE exists and is no socket"),
+        ("uds='nowhere/s'", "one: nowhere/s: No such file or directory"),
+        ("host='192.0.2.1'", "one: cannot listen on port 8000 of 192.0.2.1: (?!None).*"),
     ])  # fmt: skip
     def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem, tmp_path):
         file = tmp_path / "file"
