@@ -15458,7 +15458,8 @@ class ASGIApp(Engine):
     async def _watch(self, receive: Any, response: Response) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        response.lose()
+        if response.state is not FINISHING:  # after the last piece, some say it to whoever has all
+            response.lose()
 
 
 ENGINES["asgi"] = ASGIApp
