@@ -14336,7 +14336,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 40. Entrances
 ###############################################################################
-# Uses sections 1 to 3, 13, 14, 28, 33 and 35.
+# Uses sections 1 to 3, 9, 13, 14, 33 and 35.
 #
 # Problem.  Somebody sends a request: who is it, may they come in, and what is on the pages?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
