@@ -23897,16 +23897,23 @@ def show_failure(exc: Exception) -> None:
     traceback.print_exception(type(exc), exc, frames)
 
 
+def file_of(target: str) -> str:
+    """Return the path in FILE.py or FILE.py:APP; UsageError if there is no such file."""
+    stem = target.partition(".py:")[0]
+    path = stem + ".py" * (not stem.endswith(".py"))
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: no such Python file")
+    return path
+
+
 def load_app(target: str) -> Any:
     """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
     import importlib.util
 
-    stem, _, wanted = target.partition(".py:")
-    path = stem + ".py" * (not stem.endswith(".py"))
+    path, wanted = file_of(target), target.partition(".py:")[2]
     name = os.path.basename(path)[:-3]
     spec = importlib.util.spec_from_file_location(name, path)
-    if not os.path.exists(path) or spec is None or not spec.loader:
-        raise UsageError(f"{path}: no such Python file")
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(name, module)  # dataclasses look for their module there
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -23975,7 +23982,7 @@ async def changes(folder: str) -> AsyncIterator[str]:
 
 def folder_of(target: str) -> str:
     """Return the folder of FILE.py or FILE.py:APP."""
-    return os.path.dirname(os.path.abspath(target.rpartition(".py")[0]))
+    return os.path.dirname(os.path.abspath(file_of(target)))
 
 
 class ReloadRelay(Relay):
@@ -24049,13 +24056,6 @@ class ReloadServer(ProxyServer):
                 self.list_changed(kind)
             self.change.set_result(None)
             self.change = asyncio.get_running_loop().create_future()
-
-
-def check_target(target: str) -> None:
-    """Raise UsageError if there is no such file."""
-    path = target.rpartition(".py")[0] + ".py"
-    if not os.path.isfile(path):
-        raise UsageError(f"{path}: no such Python file")
 
 
 async def reload_http(args: Any) -> None:
@@ -24141,7 +24141,6 @@ def serve(args: Any) -> None:
     if not args.reload:
         serve_as_asked(load_app(args.target), args)
         return
-    check_target(args.target)
     if listening_options(args) is None:
         ReloadServer(args.target).run()
     else:

@@ -34730,6 +34730,13 @@ class TestTables:
             ours = {row.name for row in m.METHODS.values() if name in row.revisions}
             assert {method for method in ours if "tasks" not in method} == theirs
 
+    def test_lessons_name_sections_by_their_numbers(self):
+        titles = {str(part.number): part.title for part in NUMBERED}
+        lessons = [path.read_text("utf-8") for path in (HERE / "examples/lessons").glob("*.py")]
+        said = [pair for text in lessons for pair in re.findall(r"\b(\d+) \(([A-Z][^):]+)", text)]
+        wrong = [pair for pair in said if not titles[pair[0]].startswith(" ".join(pair[1].split()))]
+        assert len(said) > 10 and not wrong
+
     def test_every_row_has_its_handler(self):
         rows = [row for row in m.METHODS.values() if row.kind == "request"]
         rows = [row for row in rows if row.sender != "server"]
