@@ -1,17 +1,25 @@
-"""Servers and commands for the checks in this folder. Whatever they start is gone afterwards."""
+"""Servers and commands for the checks in this folder. Whatever they start is gone afterwards.
+
+That holds also when the check itself is killed: a process of its own, which reads a pipe from us
+until we are gone, ends the groups that are left.
+"""
 
 import contextlib
+import functools
 import os
 import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 START_SECONDS = 60
 STOP_SECONDS = 30
+TELLING = threading.Lock()
 
 
 class Failed(Exception):
@@ -22,6 +30,49 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+#: Reads the numbers of process groups: one that comes twice has ended.
+UNDERTAKER = """
+import os, signal, sys
+left = set()
+for line in sys.stdin:
+    left ^= {int(line)}
+for group in left:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+@functools.cache
+def undertaker():
+    """Return the process that ends what we leave behind."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", UNDERTAKER], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def tell_undertaker(group):
+    """Say that a process group has begun, or that it has ended."""
+    with TELLING:
+        os.write(undertaker().stdin.fileno(), b"%d\n" % group)
+
+
+@contextlib.contextmanager
+def started(command, **options):
+    """Start a process in a group of its own, which does not outlive us; yield it."""
+    process = subprocess.Popen(command, start_new_session=True, **options)
+    tell_undertaker(process.pid)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(OSError):  # mostly nobody is left in it
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        tell_undertaker(process.pid)
 
 
 def end(process, seconds):
@@ -61,24 +112,26 @@ def serving(command, port, statuses=None, **environ):
             log.seek(0)
             return log.read()
 
-        process = subprocess.Popen(
+        with started(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT,
-            env={**os.environ, **environ}, start_new_session=True,
-        )  # fmt: skip
-        try:
-            until = time.monotonic() + START_SECONDS
-            while time.monotonic() < until and process.poll() is None:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-                time.sleep(0.1)
-            else:
-                raise Failed("the server does not listen")
-            yield process
-        except Exception as exc:
-            end(process, STOP_SECONDS)
-            raise Failed(f"{said()[-3000:]}\n{exc}") from (None if isinstance(exc, Failed) else exc)
-        finally:
-            ended = process.poll() is not None or end(process, STOP_SECONDS)
+            env={**os.environ, **environ},
+        ) as process:  # fmt: skip
+            try:
+                until = time.monotonic() + START_SECONDS
+                while time.monotonic() < until and process.poll() is None:
+                    with contextlib.suppress(OSError):
+                        socket.create_connection(("127.0.0.1", port), 1).close()
+                        break
+                    time.sleep(0.1)
+                else:
+                    raise Failed("the server does not listen")
+                yield process
+            except Exception as exc:
+                end(process, STOP_SECONDS)
+                problem = None if isinstance(exc, Failed) else exc
+                raise Failed(f"{said()[-3000:]}\n{exc}") from problem
+            finally:
+                ended = process.poll() is not None or end(process, STOP_SECONDS)
         if statuses is not None:
             if not ended:
                 raise Failed(f"{said()[-3000:]}\nthe server did not end within {STOP_SECONDS} s")
@@ -88,19 +141,15 @@ def serving(command, port, statuses=None, **environ):
 
 def run(command, seconds, **environ):
     """Run a command and return what it printed; Failed if its status is not 0."""
-    process = subprocess.Popen(
+    with started(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        text=True, cwd=ROOT, env={**os.environ, **environ}, start_new_session=True,
-    )  # fmt: skip
-    try:
-        output = process.communicate(timeout=seconds)[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output = process.communicate()[0] + f"\nno end after {seconds} s"
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
+        text=True, cwd=ROOT, env={**os.environ, **environ},
+    ) as process:  # fmt: skip
+        try:
+            output = process.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output = process.communicate()[0] + f"\nno end after {seconds} s"
     if process.returncode:
         raise Failed(output[-6000:])
     return output

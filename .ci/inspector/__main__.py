@@ -28,7 +28,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from processes import ROOT, STOP_SECONDS, Failed, end, free_port, passes, serving
+from processes import ROOT, STOP_SECONDS, Failed, end, free_port, passes, serving, started
 
 HERE = pathlib.Path(__file__).resolve().parent
 EVERYTHING = ROOT / "examples/everything_server.py"
@@ -48,15 +48,15 @@ OPTIONS = """--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --dis
 @contextlib.contextmanager
 def inspector(*args):
     """Run the inspector; yield its address."""
-    process = subprocess.Popen(
+    with started(
         [sys.executable, str(INSPECTOR), "--no-browser", *args], stdout=subprocess.PIPE, text=True,
-        stdin=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield re.search(r"http\S+", process.stdout.readline())[0]
-    finally:
-        good = end(process, STOP_SECONDS)
-        process.stdout.close()
+        stdin=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            yield re.search(r"http\S+", process.stdout.readline())[0]
+        finally:
+            good = end(process, STOP_SECONDS)
+            process.stdout.close()
     if not good:
         raise Failed(f"the inspector did not end within {STOP_SECONDS} s")
 

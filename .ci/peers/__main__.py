@@ -11,6 +11,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import signal
 import sys
 import time
 
@@ -241,4 +242,5 @@ def main(words):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # at once: the threads would finish their pairs
     sys.exit(main(sys.argv[1:]))

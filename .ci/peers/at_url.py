@@ -4,18 +4,17 @@ The command serves at that port. The proxy has our standard streams; both end to
 """
 
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from processes import ROOT, end, serving  # noqa: E402
+from processes import ROOT, end, serving, started  # noqa: E402
 
 port, *words = sys.argv[1:]
 split = words.index("--")
 proxy = [sys.executable, str(ROOT / "mcp_lite.py"), "proxy", *words[split + 1 :]]
 with serving(words[:split], int(port), PORT=port):
-    with subprocess.Popen([*proxy, f"http://127.0.0.1:{port}/mcp"]) as process:
+    with started([*proxy, f"http://127.0.0.1:{port}/mcp"]) as process:
         try:
             status = process.wait()
         finally:
