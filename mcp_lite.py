@@ -17804,6 +17804,18 @@ def open_browser(url: str) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
+def has_browser() -> bool:
+    """Return whether open_browser() can show a page; one in a terminal is not for us."""
+    import webbrowser
+
+    screens = "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"
+    if sys.platform not in ("darwin", "win32") and not any(map(os.environ.get, screens)):
+        return False
+    with contextlib.suppress(webbrowser.Error):
+        return bool(webbrowser.get())
+    return False
+
+
 def pasted_answer(line: str, state: str) -> dict[str, str] | None:
     """Return the parameters of an address, or of its query, if it is the answer to our login."""
     line = line.strip().partition("#")[0]
@@ -19314,6 +19326,8 @@ class FarEnd(Client):
         self.feeds: set[Feed] = set()
         #: by legacy client and URI, "" for the lists; None while it is not agreed to
         self.followed: dict[tuple[Conversation, str], Subscription | None] = {}
+        #: by tool, as it was listed: what near clients repeat in headers
+        self.mirrors: dict[str, list[Mirror]] = {}
 
     @property
     def ended(self) -> bool:
@@ -19330,6 +19344,18 @@ class FarEnd(Client):
         for name in list(self.held):
             self.give_up(name)
         await self.close()
+
+    async def _agree(self) -> None:
+        """Agree on a revision, beginning with the era that the server spoke lately."""
+        forwarder = self.forwarder
+        if self.pinned is None and forwarder.legacy_until > time.monotonic():
+            try:
+                return await self.handshake(NEWEST_LEGACY)
+            except MCPError as exc:
+                forwarder.legacy_until = 0.0
+                if not isinstance(exc, RemoteError):
+                    raise
+        await super()._agree()
 
     def declare(self, rev: Revision) -> Msg:
         """Return the near client's capabilities: we have none of our own."""
@@ -19367,6 +19393,8 @@ class FarEnd(Client):
     async def pass_on(self, ctx: Context, params: Msg) -> Msg:
         """Return the far server's result of a request, which may be a question."""
         rev, near = self.peer.session.rev, ctx.facts.rev
+        if ctx.method == "tools/call" and near.modern and ctx.headers:
+            await self.check_headers(ctx.headers, params)
         params = {**params, "_meta": self.metadata(ctx)}
         if ctx.method == "completion/complete":
             params = strip_unknown("Complete", params, rev)
@@ -19395,17 +19423,37 @@ class FarEnd(Client):
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
             await self.list_tools()
             answer = await Passage(self, ctx).ask(params)
-        if ctx.method == "tools/list" and self.peer.session.rev.modern:
+        if ctx.method == "tools/list":
+            if "cursor" not in params:
+                self.mirrors.clear()
             answer = {**answer, "tools": list(filter(self._can_call, objects(answer, "tools")))}
         return answer
 
     def _can_call(self, tool: Msg) -> bool:
+        """Note what headers repeat of a tool's arguments; return whether it can be called so."""
+        modern = self.peer.session.rev.modern
         try:
-            self.transport.learn_tool(tool)
-        except (SchemaError, KeyError) as exc:
-            logger.warning("the tool %r is left out: %s", tool.get("name"), exc)
-            return False
+            self.mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
+            if modern:
+                self.transport.learn_tool(tool)
+        except (SchemaError, KeyError, TypeError) as exc:
+            if modern:
+                logger.warning("the tool %r is left out: %s", tool.get("name"), exc)
+            return not modern
         return True
+
+    async def tools(self) -> AsyncIterator[Msg]:
+        """Iterate over the tools, noting what headers repeat of their arguments."""
+        async for tool in super().tools():
+            if self._can_call(tool):
+                yield tool
+
+    async def check_headers(self, headers: Mapping[str, str], params: Msg) -> None:
+        """Raise RPCError unless the headers of a near call repeat what its arguments say."""
+        name = str(params.get("name"))
+        if name not in self.mirrors and any(each.startswith("mcp-param-") for each in headers):
+            await self.list_tools()
+        check_mirrors(self.mirrors.get(name, ()), headers, params.get("arguments", {}))
 
     async def want_log(self, level: str | None) -> None:
         """Ask a legacy server for the log, down to the mildest level that was wanted so far."""
@@ -19609,6 +19657,7 @@ class FarEnd(Client):
 __all__ += ["Forwarder", "ProxyServer"]
 
 MAX_FAR_ENDS = 100  # connections of one Forwarder; each may be a process
+ERA_SECONDS = 600.0  # for which a legacy server is taken for one: it may be replaced by a newer one
 
 
 class Forwarder:
@@ -19637,6 +19686,8 @@ class Forwarder:
         #: by loop, what opens and closes connections
         self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
         self.modern = False  # whether the far server is, as was last seen
+        #: so long a new connection need not ask for the far server's era: it is legacy
+        self.legacy_until = 0.0
         #: legacy clients that have heard of it
         self.attached: weakref.WeakSet[Conversation] = weakref.WeakSet()
 
@@ -19727,6 +19778,8 @@ class Forwarder:
             return refusal_of(exc, NEWEST)
         far.used = far.loop.time()
         self.modern = far.peer.session.rev.modern
+        if not self.modern and self.legacy_until < time.monotonic():
+            self.legacy_until = time.monotonic() + ERA_SECONDS
         general = (*far.key[:2], "")
         if self.modern and general not in self.far_ends and self.far_ends.get(far.key) is far:
             del self.far_ends[far.key]
@@ -21845,10 +21898,12 @@ def auth_of(args: Any, target: str, headers: Mapping[str, str]) -> Any:
         return None
     person = bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
     browser: Any = {"open_browser": lambda url: None} if args.no_browser else {}
+    if args.verb == "proxy" or given == "oauth":  # started by a program, it may have a screen
+        person = person or args.no_browser or has_browser()
     try:
         return OAuth(
             client_id=args.client_id, scopes=args.scope or None, port=args.port, **browser,
-            interactive=person or args.verb in ("login", "proxy") or given == "oauth",
+            interactive=person or args.verb == "login",
         )  # fmt: skip
     except ValueError as exc:
         raise UsageError(f"--scope: {exc}") from None

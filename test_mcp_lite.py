@@ -19928,6 +19928,49 @@ class TestManyClients:
 
         run(main())
 
+    def test_the_era_of_a_legacy_server_is_found_once_for_all_of_them(self):
+        seen, legacy = [], [True]
+
+        async def serve(wire):
+            while True:
+                head, body = await one_request(wire)
+                msg = json.loads(body) if body else {}
+                seen.append(msg.get("method"))
+                if head.method != "POST":
+                    wire.send(NOT_HERE)
+                elif "id" not in msg:
+                    wire.send(NO_BODY)
+                elif msg["method"] == "initialize" and legacy[0]:
+                    wire.send(greeting(body, ""))
+                elif msg["method"] == "server/discover" and not legacy[0]:
+                    result = {"supportedVersions": [V5], "capabilities": {}}
+                    wire.send(http_answer(body, **result))
+                else:
+                    answer = m.error(msg["id"], {"code": -32601, "message": "what?"})
+                    wire.send(framed("application/json", json.dumps(answer).encode()))
+
+        async def main():
+            async with scripted(serve) as url:
+                proxy = m.ProxyServer(url)
+
+                async def greetings():
+                    """Let another client come; return how we greet the server."""
+                    del seen[:]
+                    async with m.Client(proxy, revision=V4):
+                        known = ("initialize", "server/discover")
+                        return [method for method in seen if method in known]
+
+                assert await greetings() == ["server/discover", "initialize"]
+                assert await greetings() == ["initialize"] == await greetings()
+                proxy.forwarder.legacy_until -= m.ERA_SECONDS
+                assert await greetings() == ["server/discover", "initialize"]
+                assert await greetings() == ["initialize"]
+                legacy[0] = False  # another version of it was started
+                assert await greetings() == ["initialize", "server/discover"]
+                assert await greetings() == ["server/discover"] == await greetings()
+
+        run(main())
+
     def test_shared_it_is_one_that_asks_nobody(self):
         async def main():
             app = far_server()
@@ -23941,6 +23984,35 @@ class TestProxyVerb:
                     assert await c.call("name") == "x x"
                     with pytest.raises(m.RemoteError, match="Unknown tool"):
                         await c.call("nothing")
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "words, environ, waits",
+        [
+            ((), {}, False),
+            (("--auth", "oauth"), {}, False),
+            (("--no-browser",), {}, True),
+            ((), {"BROWSER": f"{sys.executable} -c 1 %s"}, True),
+        ],
+    )
+    def test_a_login_that_nobody_would_see_is_an_error_that_says_what_to_type(
+        self, words, environ, waits, tmp_path
+    ):
+        """Else the application would wait, and not know for what."""
+
+        async def main():
+            async with far_server().http(port=0, token="secret") as http:
+                home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+                said = []
+                options = {"env": {**home, **environ}, "stderr": said.append, "revision": V4}
+                with pytest.raises(m.RemoteError) as caught:
+                    await m.Client(self.proxy(*words, http.url), **options).connect()
+                remedy = f"wants a login: python3 mcp_lite.py login {http.url}, or give a token"
+                # Where somebody may see the page, it goes on: as far as this server lets it.
+                expected = "did not register us" if waits else remedy
+                assert expected in str(caught.value)
+                assert expected in "".join(said)
 
         run(main())
 
@@ -29382,6 +29454,36 @@ class TestMirroring:
         codes = [item["error"]["code"] if "error" in item else said(item) for item in found]
         assert codes == ["eu 0", "eu 0", -32020, -32020, "eu 0"]
         assert said(other) == "none 0"
+
+    @pytest.mark.parametrize("listed", [True, False], ids=["listed", "unlisted"])
+    @pytest.mark.parametrize("far", [SESSIONS, STATELESS])
+    @pytest.mark.parametrize("mounted", [False, True], ids=["proxy", "mount"])
+    def test_what_is_passed_on_is_refused_as_the_server_itself_would(self, mounted, far, listed):
+        """streamable-http#server-behavior-for-custom-headers: whoever "processes the message body"
+
+        Who does not repeat what was never listed here misleads nobody.
+        """
+        near = m.Server("near") if mounted else m.ProxyServer(small_app(), revision=far)
+        name = "far__where" if mounted else "where"
+        if mounted:
+            near.mount(small_app(), "far", revision=far)
+
+        async def go():
+            async with Web(near) as way:
+                if listed:
+                    await way.ask(stateless(1, "tools/list", ANYTHING))
+                found = []
+                for said_in_head in (None, "us", "eu", None, "=?base64?ZXU=?="):
+                    head = {"mcp-param-region": said_in_head} if said_in_head else {}
+                    answer = await way.ask(calling(2, name, {"region": "eu"}), head)
+                    code = answer["error"]["code"] if "error" in answer else said(answer)
+                    found.append((code, way.status))
+                answer = await way.ask(calling(3, name, {}), {"mcp-name": "add"})
+                return [*found, (answer["error"]["code"], way.status)]
+
+        refused = -32020, 400
+        fine = "eu 0", 200
+        assert run(go()) == [refused if listed else fine, refused, fine, refused, fine, refused]
 
     def test_legacy_requests_need_no_mirrors(self):
         async def go():
