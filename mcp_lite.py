@@ -19077,7 +19077,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 ###############################################################################
 # 52. The far end
 ###############################################################################
-# Uses sections 1 to 8, 16 to 18, 22, 24, 28 to 30 and 51.
+# Uses sections 1 to 8, 16 to 18, 22, 24, 28 to 30, 36 and 51.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
