@@ -7821,24 +7821,23 @@ ENGINES: dict[str, Callable[..., Any]] = {}
 class Server(Registrations):
     """An MCP server: register functions with its decorators, then run() it.
 
-    Clients are told `name`, `version`, `title`, `description`, `icons`, `website_url` and
-    `instructions`. The other options:
-
-    lifespan(server)   an async context manager around the serving; it yields `ctx.lifespan`
-    strict             refuse requests that come before the handshake
-    mask_errors        hide the text of exceptions that are not ToolError
-    page_size          items of one page of a list
-    call_sync(fn)      await the result of fn(), where a host wants plain functions to run
-    threads            worker threads for plain functions, where call_sync is not given
-    rate_limit         (requests, seconds) for each client
-    max_in_flight      requests of one client that are served at once
-    capabilities       declared besides those that follow from what is registered
-    ttl_ms             how long results may be kept; a number, or a mapping from method to number
-    cache_scope        by whom: "private" or "public", or a mapping
-    state_key          signs what travels between the rounds of a request; replicas share it
-    bus                carries announcements to the other processes of a server; see Bus
-    hide_forbidden     lists show only what a client's token may call
-    access_log         True, "json", None or False; see AccessLog
+    Args:
+        name, version, title, description, icons, website_url, instructions: for its clients
+        lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
+        strict: whether requests that come before the handshake are refused
+        mask_errors: whether the text of exceptions that are not ToolError is hidden
+        page_size: items of one page of a list
+        call_sync: awaits the result of a plain function where a host wants that to run
+        rate_limit: (requests, seconds) for each client
+        max_in_flight: requests of one client that are served at once
+        threads: for plain functions, unless call_sync is given
+        capabilities: declared besides those that follow from what is registered
+        ttl_ms: how long results may be kept; a number, or a mapping from method to number
+        cache_scope: by whom: "private" or "public", or a mapping
+        state_key: signs the record that travels between rounds of a call; replicas share it
+        bus: carries announcements to the other processes of a server; see Bus
+        hide_forbidden: whether lists show only what a client's token may call
+        access_log: True, "json", None or False; see AccessLog
     """
 
     def __init__(
@@ -18297,20 +18296,22 @@ TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
 class OAuth:
     """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
-    client_id, client_secret   where somebody registered us: at `issuer`, or the first that is met
-    client_metadata_url        a client ID that is a document, for servers that take such
-    client_name                our name, where we register ourselves
-    private_key                a PEM text, in place of the secret
-    scopes, resource           in place of those that the server names; resource=None names none
-    redirect_uri, port         for servers that compare them
-    extra                      more parameters of the page that the browser opens
-    store                      where logins are kept
-    open_browser(url)          shows the page
-    ask_for_redirect(url)      returns where the browser ended up; then nothing listens
-    assume_pkce                take a server that does not say whether it checks PKCE
-    allow_private              let a public server lead us into a private network
-    timeout                    seconds for a person to log in
-    interactive                False: raise AuthError where a person would have to be asked
+    Args:
+        client_id, client_secret: where somebody registered us
+        issuer: the one that they are for; by default the first that is met
+        client_metadata_url: a client ID that is a document, for servers that take such
+        client_name: of this program, where we register ourselves
+        scopes, resource: in place of those that the server names; resource=None names none
+        redirect_uri, port: for servers that compare them
+        store: where logins are kept
+        open_browser: open_browser(url) shows the page
+        ask_for_redirect: returns where the browser ended up; then nothing listens
+        extra: more parameters for the page
+        private_key: a PEM text, in place of the secret
+        assume_pkce: whether to take a server that does not say that it checks PKCE
+        allow_private: whether a public server may lead us into a private network
+        timeout: seconds for a person to log in
+        interactive: False raises AuthError where a person would have to be asked
     """
 
     person = True  # who must agree, in a browser
@@ -18822,10 +18823,15 @@ def hashed(authorization: str) -> bytes:
 class Guard(Entrance):
     """Lets requests in: `app.run("http", auth=Guard(...))`, or the same for ASGI.
 
-    `resource_url` is our URL as clients know it, behind whatever proxies; it may be left out where
-    only this machine can reach us. `issuers` give the tokens, which verify(token) judges: plain or
-    async, it gives a Principal, or None. `scopes` are those that every request needs; `offered` are
-    those to name besides. expand(scopes) gives all that some scopes imply.
+    Args:
+        verify: judges a token, plain or async: verify(token) gives a Principal, or None
+        issuers: of the tokens: authorization servers, as URLs
+        resource_url: our URL as clients know it; not needed where only this machine can reach us
+        scopes: needed by every request
+        offered: scopes to name besides
+        expand: gives all scopes that some scopes imply
+        documentation: the URL of a page for people
+        key: a function from a principal to what stays the same when its token is refreshed
     """
 
     def __init__(

@@ -34740,6 +34740,17 @@ class TestWords:
         assert [name for name in m.__all__ if not getattr(vars(m)[name], "__doc__", None)] == []
         assert len(set(m.__all__)) == len(m.__all__)
 
+    def test_a_class_explains_the_options_that_it_has(self):
+        classes = filter(inspect.isclass, vars(m).values())
+        explained = [cls for cls in classes if re.search("(?m)^ *Args:$", cls.__doc__ or "")]
+        assert {m.Server, m.Client, m.OAuth, m.Guard} <= {*explained}
+        for cls in explained:
+            text = inspect.cleandoc(cls.__doc__).partition("\nArgs:\n")[2]
+            told = {*re.findall(r"\w+", " ".join(re.findall(r"^    ([\w, ]+):", text, re.M)))}
+            known = inspect.signature(cls).parameters
+            options = {name for name, each in known.items() if each.kind is each.KEYWORD_ONLY}
+            assert options <= told <= {*known}, cls
+
     def test_doctests_pass(self):
         ran = doctest.testmod(m)
         assert ran.attempted > 50 and not ran.failed
