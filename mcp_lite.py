@@ -7796,6 +7796,8 @@ class RunOptions(HTTPOptions, StdioOptions, total=False):
 LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
     "loader", default=None
 )
+
+
 class Runner(NamedTuple):
     """A transport that Server.run() and start_in_thread() know by name."""
 
@@ -21323,7 +21325,7 @@ def convert(text: str, schema: JSON) -> JSON:
     number = re.fullmatch(TYPED_NUMBER, text)
     if number and ("number" in kinds or "integer" in kinds):
         sign, whole, part, power = number.groups("")
-        text = f"{sign}{whole or 0}{part and '.' + part}{power}"
+        text = f"{sign}{whole.lstrip('0') or 0}{part and '.' + part}{power}"
     value: JSON = text
     with contextlib.suppress(ProtocolError):  # as strict as the wire: no NaN, no bottomless nesting
         value = decode(text.encode("utf-8", "replace"))

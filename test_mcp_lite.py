@@ -21596,6 +21596,11 @@ class TestValuesFromWords:
             ("1", {"type": "string"}, "1"),
             ("1", {"type": ["integer", "string"]}, "1"),
             ("1.5", {"type": "number"}, 1.5),
+            (".2", {"type": "number"}, 0.2), ("-.5e1", {"type": "number"}, -5.0),
+            ("+1", {"type": "integer"}, 1), ("1.", {"type": ["integer", "null"]}, 1),
+            ("007", {"type": "integer"}, 7), ("0", {"type": "number"}, 0), ("+1", {}, "+1"),
+            (".", {"type": "number"}, "."), ("+-1", {"type": "number"}, "+-1"),
+            ("1.2.3", {"type": "number"}, "1.2.3"), ("+1", {"type": "string"}, "+1"),
             ("x", {"type": "integer"}, "x"),
             ("true", {"type": "boolean"}, True),
             ("True", {"type": "boolean"}, True),
@@ -22337,6 +22342,16 @@ class TestLogins:
                 await world_work(world, verb)
 
         run(main())
+
+    def test_a_refusal_that_no_login_would_mend_advises_none(self, capsys):
+        thread = m.Server().start_in_thread(port=0)
+        try:
+            origin = ("--header", "Origin: https://evil.example")
+            assert m.main(["tools", thread.url, *origin]) == 3
+        finally:
+            thread.stop()
+        told = capsys.readouterr().err
+        assert "see allowed_origins" in told and "login" not in told
 
     def test_a_login_is_remembered_until_the_logout(self, monkeypatch, tmp_path, capsys):
         async def work(world, verb):
@@ -31303,6 +31318,17 @@ class TestListening:
         assert run(go()) == [] and len(opened) == 4
         assert "will not tell of toolsListChanged" in caplog.text
         assert "a subscription has ended: never again" in caplog.text
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    def test_what_a_server_without_subscriptions_cannot_tell_is_an_error_at_once(self, revision):
+        async def main():
+            async with m.Client(m.Server(), revision=revision) as c:
+                for wanted in (c.subscribe("x://a", print), c.listen(uris=["x://a"], tools=True)):
+                    with pytest.raises(m.CapabilityMissing, match="resources.subscribe"):
+                        await wanted
+                assert c.subscriptions == []
+
+        run(main())
 
     @pytest.mark.parametrize("how", ["a result", "a cancellation", "an error", "another result"])
     def test_client_hears_that_a_server_ends_it(self, how, caplog):

@@ -25,15 +25,16 @@ SERVERS = {
     "hypercorn": "hypercorn --graceful-timeout 3 --bind 127.0.0.1:PORT",
     "granian": "granian --interface asgi --log-level warning --host 127.0.0.1 --port PORT",
 }
-#: What pass a signal on to the process of the application; hypercorn does not.
-SIGNALLED = [name for name in SERVERS if name != "hypercorn"]
+#: What makes the process that is signalled that of the application, where it would be another.
+SIGNALLED = {"hypercorn": ["--workers", "0"]}
 ENDED = {0, -15}  # uvicorn ends itself by the signal that it was sent
 
 
-def serve(server, app, folder):
+def serve(server, app, folder, more=()):
     """Return a context: the server, serving an application on a port."""
     port = free_port()
-    command = [sys.executable, "-m", *SERVERS[server].replace("PORT", str(port)).split(), app]
+    words = SERVERS[server].replace("PORT", str(port)).split()
+    command = [sys.executable, "-m", *words, *more, app]
     return port, serving(command, port, ENDED, PYTHONPATH=str(folder))
 
 
@@ -69,9 +70,7 @@ def checks(server):
 
 def draining(server):
     """A client that listens does not keep the server from its end."""
-    if server not in SIGNALLED:
-        return ""
-    port, running = serve(server, "app:draining", HERE)
+    port, running = serve(server, "app:draining", HERE, SIGNALLED.get(server, ()))
     began = 0.0
     with running as process, socket.create_connection(("127.0.0.1", port), 30) as client:
         client.sendall(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")

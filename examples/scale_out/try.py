@@ -2,8 +2,9 @@
 
     python3 examples/scale_out/try.py
 
-Needs uvicorn in this Python, nginx and redis-server on the PATH. Everything runs on free ports of
-loopback, in a folder of its own, and is stopped again, by process id.
+Needs a clone of the repository, uvicorn in this Python, and nginx on the PATH; without
+redis-server, what needs Redis is left out. Everything runs on free ports of loopback, in a folder
+of its own, and is stopped again, by process id.
 
 With sessions: many at once check that each stays with its worker; that every report of a running
 call arrives exactly once although connections are cut; that questions and announcements find their
@@ -33,10 +34,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
-from redis_bus import Push, RedisError, read_value
-from relay import Relay
+try:
+    from redis_bus import Push, RedisError, read_value
+    from relay import Relay
 
-from mcp_lite import Client
+    from mcp_lite import Client
+except ModuleNotFoundError as exc:
+    raise SystemExit(f"{exc}: run this in a clone of the repository") from None
 
 HERE = Path(__file__).resolve().parent
 WORKERS = "abc"
@@ -49,11 +53,8 @@ COUNT_TO = 30
 PATIENCE = 60  # seconds for anything
 
 
-def find_program(name, package):
-    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
-    if found is None:
-        raise SystemExit(f"there is no {name} on the PATH: install the package {package}")
-    return found
+def find_program(name):
+    return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
 
 
 def free_ports(number):
@@ -87,7 +88,7 @@ class Site:
 
     def start_worker(self, name):
         port = self.ports[name]
-        options = ["--port", str(port), "--no-access-log", "--timeout-graceful-shutdown", "3"]
+        options = ["--port", str(port), "--no-access-log"]
         python = [sys.executable, "-W", "default::ResourceWarning"]  # nothing may be left open
         self.spawn(name, [*python, "-m", "uvicorn", *options, "server:asgi"],
                    WORKER=name, **self.environ)  # fmt: skip
@@ -110,9 +111,8 @@ class Site:
             f"events {{ worker_connections 4096; }}\n"
             f"http {{\naccess_log off;\n{paths}{text}}}\n"
         )
-        nginx = find_program("nginx", "nginx")
-        command = [nginx, "-p", str(self.folder), "-c", str(whole), "-g", "daemon off;"]
-        self.spawn("nginx", command)
+        where = ["-p", str(self.folder), "-c", str(whole)]
+        self.spawn("nginx", [find_program("nginx"), *where, "-g", "daemon off;"])
         self.wait_for("nginx", self.port)
 
     def start_redis(self):
@@ -120,7 +120,7 @@ class Site:
         options = {"port": str(self.redis_port), "bind": "127.0.0.1", "dir": str(self.folder),
                    "save": "", "appendonly": "no", "daemonize": "no"}  # fmt: skip
         options = [word for name, value in options.items() for word in (f"--{name}", value)]
-        self.spawn("redis", [find_program("redis-server", "redis-server"), *options])
+        self.spawn("redis", [find_program("redis-server"), *options])
         self.wait_for("redis", self.redis_port)
 
     def health(self, name):
@@ -457,11 +457,15 @@ def run(site, driving, limit):
 def main():
     seed = random.randrange(10**6)
     random.seed(seed)
-    find_program("nginx", "nginx")
-    find_program("redis-server", "redis-server")
+    if find_program("nginx") is None:
+        raise SystemExit("there is no nginx on the PATH: install the package nginx")
+    parts = [(drive, False), (drive_shared, True)]
+    if find_program("redis-server") is None:
+        print("there is no redis-server on the PATH: what needs Redis is left out")
+        del parts[1]
     try:
         asyncio.run(check_parser())
-        for driving, shared in ((drive, False), (drive_shared, True)):
+        for driving, shared in parts:
             with tempfile.TemporaryDirectory() as folder:
                 run(Site(Path(folder), shared), driving, 300)
     except BaseException:
