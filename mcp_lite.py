@@ -10502,16 +10502,6 @@ async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
         return exc
 
 
-#: The notifications that Client() takes callbacks for, and the arguments of each callback; in the
-#: order in which Client.__init__() hands the callbacks over.
-HEARD: dict[str, Callable[[Msg], Iterable[Any]]] = {
-    "notifications/message": lambda params: map(params.get, ("level", "data", "logger")),
-    "notifications/resources/updated": lambda params: (params,),
-    "notifications/resources/list_changed": lambda params: (),
-    "notifications/tools/list_changed": lambda params: (),
-    "notifications/prompts/list_changed": lambda params: (),
-}
-
 class Renewal:
     """A legacy session is begun anew, when the server knows the old one no longer."""
 
@@ -10621,10 +10611,16 @@ class Client:
         self.answers = Answers(name, roots, callbacks)
         self.announcements = Announcements(self, on_reconnect)
         self.subscriptions = self.announcements.subscriptions
-        changed = on_resources_changed, on_tools_changed, on_prompts_changed
-        for (method, pick), fn in zip(HEARD.items(), (log, on_resource_updated, *changed)):
+        for method, fn, keys in (
+            ("notifications/message", log, ("level", "data", "logger")),
+            ("notifications/tools/list_changed", on_tools_changed, ()),
+            ("notifications/prompts/list_changed", on_prompts_changed, ()),
+            ("notifications/resources/list_changed", on_resources_changed, ()),
+        ):
             if fn is not None:
-                self.on(method)(lambda params, fn=fn, pick=pick: fn(*pick(params)))
+                self.on(method)(lambda params, fn=fn, keys=keys: fn(*map(params.get, keys)))
+        if on_resource_updated is not None:
+            self.on("notifications/resources/updated")(on_resource_updated)
         #: from the answer to initialize or server/discover
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
