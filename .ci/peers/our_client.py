@@ -187,4 +187,4 @@ async def main(what, *target):
     print(f"   and one call in each of {', '.join(OLDER)}")
 
 
-asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 80))
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 240))

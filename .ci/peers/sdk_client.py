@@ -138,4 +138,4 @@ async def main(transport, *target):
             print(f"   found revision {client.session.protocol_version} by itself")
 
 
-asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 60))
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 240))

@@ -123,4 +123,4 @@ async def main(node, *args):
         print(f"   found revision {client.found} by itself")
 
 
-asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 60))
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 240))

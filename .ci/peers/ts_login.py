@@ -26,4 +26,4 @@ async def main(node, folder, package):
     print("   logged in, stepped up, wrote and read", said["notes"])
 
 
-asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 60))
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 240))
