@@ -4999,17 +4999,24 @@ def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
 
 
-def check_names(what: str, known: Iterable[str], given: Iterable[str], hint: str = "") -> None:
-    """Raise TypeError for an option that is unknown.
+def check_names(
+    what: str, known: Iterable[str], given: Iterable[str], hint: str = "",
+    others: Iterable[str] = (),
+) -> None:  # fmt: skip
+    """Raise TypeError for an option that is unknown; `others` may have been meant, too.
 
     >>> check_names("sorted()", keywords_of(sorted), ["keys"])
     Traceback (most recent call last):
         ...
-    TypeError: sorted() has no option 'keys'; it can have key, reverse
+    TypeError: sorted() has no option 'keys'; did you mean key?
     """
     for name in given:
         if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, [*known, *others], 1)
             can = f"; it can have {', '.join(known)}" if known else ""
+            can = f"; did you mean {near[0]}?" if near else can
             raise TypeError(f"{what} has no option {name!r}{can}{hint}")
 
 
@@ -5337,7 +5344,8 @@ class Message(dict[str, Any]):
 
     def __init__(self, content: Any, role: str = "user") -> None:
         if role not in ("user", "assistant"):
-            raise ValueError('the role of a message is "user" or "assistant"')
+            problem = f'the role is "user" or "assistant", not {role!r:.40}'
+            raise ValueError(f"Message(content, role): {problem}")
         super().__init__(role=role, content=blocks_of(content))
 
 
@@ -7849,6 +7857,8 @@ class Server(Registrations):
         access_log: True, "json", None or False; see AccessLog
     """
 
+    target = ""  # the words that name it on a command line, if it was loaded by one
+
     def __init__(
         self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
         description: str | None = None, icons: Sequence[Msg] | None = None,
@@ -8038,7 +8048,7 @@ class Server(Registrations):
             loader(self)
         check_no_loop()
         if transport == "stdio":
-            hint_for_a_terminal(self.name)
+            hint_for_a_terminal(self.name, self.target or sys.argv[0])
         watchdog = Watchdog()
 
         async def main() -> None:
@@ -8121,15 +8131,14 @@ def check_no_loop() -> None:
     )
 
 
-def hint_for_a_terminal(name: str) -> None:
+def hint_for_a_terminal(name: str, target: str) -> None:
     """Tell a person who has started a server by hand what it waits for, and what to type."""
     if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
         return
     library = os.path.relpath(__file__) if "__file__" in globals() else "mcp_lite.py"
-    served = __name__ == "__main__" or not sys.argv[0]  # by the verb `serve`, from another file
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-        f"Try it with: python3 {library} tools {'SERVER.py' if served else sys.argv[0]}\n"
+        f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
         "End it with Ctrl-D.", file=sys.stderr,
     )  # fmt: skip
 
@@ -10255,9 +10264,9 @@ class Connector(NamedTuple):
     takes: Callable[[Any], Any]  # is a target of this kind?
     make: Callable[..., Any]  # a Transport or a Server, from the target and keyword options
 
-    def check(self, options: Msg) -> None:
-        """Raise TypeError for an option that this kind of target does not have."""
-        check_names(f"a Client of {self.name}", keywords_of(self.make), options)
+    def check(self, options: Msg, others: Iterable[str]) -> None:
+        """Raise TypeError for an option that neither this kind of target has, nor any Client."""
+        check_names(f"a Client of {self.name}", keywords_of(self.make), options, others=others)
         check_kinds(self.make, options)
 
 
@@ -10611,7 +10620,7 @@ class Client:
         check_positive(timeout=timeout, max_timeout=max_timeout)
         self.target, self.options, self.pinned = target, options, revision
         self.connector = connector_of(target)
-        self.connector.check(options)
+        self.connector.check(options, inspect.signature(type(self)).parameters)
         self.info = {"name": name, "version": version}
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
         callbacks = {"sampling": sample, "elicitation.form": elicit, "elicitation.url": elicit_url}
@@ -11172,6 +11181,7 @@ MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
 EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
 TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
+WITHOUT_A_WORD = " without a word"
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # Variables that a child may see: enough to run and to find its files and the network, none
@@ -11186,6 +11196,18 @@ INHERITED_VARIABLES = """
 """.split()
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+#: Makes the command that serves FILE.py:APP; section 66 has one.
+APP_COMMANDS: list[Callable[[str], list[str]]] = []
+
+
+def app_in(word: str) -> tuple[str, str]:
+    """Return the file and the variable in FILE.py:APP; two empty strings if it is none.
+
+    >>> app_in("my server.py:app"), app_in("server.py")
+    (('my server.py', 'app'), ('', ''))
+    """
+    found = re.fullmatch(r"(.*\.py):(\w+)", word)
+    return (found[1], found[2]) if found else ("", "")
 
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
@@ -11204,17 +11226,23 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def names_file(word: str, cwd: str | None) -> bool:
+    """Return whether a word names a file that is there, or one with an app in it."""
+    return os.path.isfile(os.path.join(cwd or "", app_in(word)[0] or word))
+
+
 def command_line(command: Command, cwd: str | None, path: str | None) -> list[str]:
     """Return the arguments that start `command`, with the program as it was found on `path`.
 
-    A string is split as a shell would, unless it is a file's name. Python runs what ends in .py.
+    A string is split as a shell would, unless it names a file. Python runs what ends in .py, and
+    FILE.py:APP is served by another process of this module.
     """
     import shlex
     import shutil
 
     if not isinstance(command, (str, os.PathLike)):
         argv = [os.fspath(part) for part in command]
-    elif os.path.isfile(os.path.join(cwd or "", command)) or isinstance(command, os.PathLike):
+    elif isinstance(command, os.PathLike) or names_file(command, cwd):
         argv = [os.fspath(command)]
     elif os.name == "nt":  # where a backslash is no escape
         argv = [part.strip('"') for part in shlex.split(command, posix=False)]
@@ -11222,6 +11250,10 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
         argv = shlex.split(command)
     if not argv:
         raise ValueError("the command is empty")
+    if app_in(argv[0])[0]:
+        if not APP_COMMANDS:
+            raise ConnectionClosed(f"{argv[0]!r} needs the command line, which is cut off here")
+        return [*APP_COMMANDS[0](argv[0]), *argv[1:]]
     if argv[0].endswith(".py"):
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
@@ -11229,7 +11261,7 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
     if os.name == "nt" or not os.path.dirname(argv[0]):
         found = shutil.which(argv[0], path=path)
         if found is None:
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is not on the PATH, {path}")
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is not on the PATH, {path:.100}")
         argv[0] = found
     if argv[0].lower().endswith((".bat", ".cmd")) and set('&|<>^%!"\r\n') & set("".join(argv[1:])):
         # cmd.exe runs those, and takes its arguments apart by rules of its own.
@@ -11264,9 +11296,11 @@ class StdioTransport(LineTransport):
     ) -> None:  # fmt: skip
         super().__init__(max_message_bytes)
         parts: Any = command.split() if isinstance(command, str) else command
-        parts = [command] if isinstance(command, os.PathLike) else parts
+        if isinstance(command, os.PathLike) or names_file(str(command), None):
+            parts = [command]
         words = [os.path.basename(part) for part in parts] or [""]
-        self.name = f"the server {next((w for w in words if w.endswith('.py')), words[0])!r}"
+        files = [word for word in words if word.endswith(".py") or app_in(word)[0]]
+        self.name = f"the server {(files or words)[0]!r}"
         ours = {} if env_replace else inherited(os.environ)
         self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
         self.cwd = None if cwd is None else os.fspath(cwd)
@@ -11437,13 +11471,16 @@ class StdioTransport(LineTransport):
         else:
             how = f"exited with status {status}"
             if status == 0 and not self.heard and ".py'" in self.name:
-                how += " without a word: it should call app.run() at its end"
-                how += " (or give the command line FILE.py:APP, which needs no run())"
+                how += f"{WITHOUT_A_WORD}: it should call app.run() at its end"
+                how += " (FILE.py:APP needs no run(), and `mcp_lite.py serve FILE.py` no app)"
         words = "\n".join(self.last_words)
         said = f'its last words: "{words}"' if words and self.repeats else ""
+        missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
         if "No module named 'mcp_lite'" in words:
-            how += ": mcp_lite.py is to stand beside it"
-            how += " (or give the command line FILE.py:APP, which brings its own)"
+            how += ": mcp_lite.py is to stand beside it (FILE.py:APP brings its own)"
+        elif missing is not None and missing[1] not in self.env:
+            name = missing[1]
+            how += f": it sees {name} only with env={{{name!r}: ...}}, or --env {name}=..."
         return "; ".join(filter(None, (how, said, self.hint())))
 
     def hint(self) -> str:
@@ -13646,9 +13683,10 @@ class Listener:
             try:
                 self._server = await self.loop.create_server(make, host, port, **options)
             except OSError as exc:
-                problem = f"cannot listen on port {port} of {host}: {exc.strerror or exc}"
-                hint = "; port=0 finds a free one" if exc.errno == errno.EADDRINUSE else ""
-                raise OSError(exc.errno, problem + hint) from None
+                taken = exc.errno == errno.EADDRINUSE
+                why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
+                problem = f"cannot listen on port {port} of {host}: {why}"
+                raise OSError(exc.errno, problem) from None
             name, at = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()
             root = f"{self.scheme}://{name}:{at[1]}"
         else:
@@ -20709,12 +20747,16 @@ DESCRIBED = ("name", "title", "description", "inputSchema", "outputSchema", "ann
 class UsageError(MCPError):
     """The command line asks for what is not there; the message says what is.
 
-    `words` are a command line, less the target, that shows it.
+    `words` are a command line, less the target, that helps; the help of a verb has no target.
     """
 
     def __init__(self, message: str, *words: str) -> None:
         super().__init__(message)
         self.words = words
+
+
+class NotServed(UsageError, ConnectionClosed):
+    """What was to be served cannot be: a port is taken, say. That is no wrong command line."""
 
 
 def plain(text: object) -> str:
@@ -21375,13 +21417,10 @@ def read_field(text: str, field: Msg) -> tuple[JSON, str]:
 
 
 class Person:
-    """The person at the terminal: sees progress and log lines, and answers questions.
-
-    `answers` are given for fields by their names; `yes` agrees to whatever is asked.
-    """
+    """The person at the terminal: sees progress and log lines, and answers questions."""
 
     def __init__(self, answers: Mapping[str, str], yes: bool = False, err: Any = None) -> None:
-        self.answers, self.yes = answers, yes
+        self.prepare(answers, yes)
         self.err = sys.stderr if err is None else err
         self.screen = Screen(self.err)
         self.bar, self.drawn, self.tenths = "", 0.0, -1
@@ -21444,6 +21483,21 @@ class Person:
 
     # The person answers.
 
+    def prepare(self, answers: Mapping[str, str], yes: bool) -> None:
+        """Take what is answered in advance: fields by their names; `yes` agrees, with defaults."""
+        self.answers, self.yes = answers, yes
+        self.asked: Msg = {}  # the fields of all forms
+        self.misfit = ""  # an answer, and why it cannot be one
+
+    def check_answers(self) -> None:
+        """Raise UsageError if an answer that was given in advance was of no use."""
+        if self.misfit:
+            raise UsageError(self.misfit)
+        for name in self.answers if self.asked else ():
+            pick("question", name, self.asked)
+        if self.answers and not self.asked:
+            self.line("nothing was asked: --answer was not needed")
+
     def is_there(self) -> bool:
         """Return whether there is a person to answer."""
         return self.there and sys.stdin is not None and sys.stdin.isatty()
@@ -21467,46 +21521,78 @@ class Person:
         self.finish()
         hint = "  (Ctrl-D declines)" * self.is_there()
         self.line(f"The server asks: {message}{hint}", self.screen.BOLD)
-        fields, content = schema.get("properties") or {}, {}
-        if not fields:
-            agreed = await self.fill_in("Agree", {"type": "boolean"}, True)
-            return {} if agreed == [True] else None
+        fields = schema.get("properties") or {}
+        if fields:
+            return await self.fill(fields, schema.get("required") or ())
+        agreed = await self.fill({"Agree": {"type": "boolean"}}, ["Agree"])
+        return {} if agreed == {"Agree": True} else None
+
+    async def fill(self, fields: Msg, required: Sequence[str]) -> Msg | None:
+        """Return the content of a form; None declines.
+
+        Where any of it is answered in advance, what is not required is not asked.
+        """
+        self.asked.update(fields)
+        ahead = self.yes or not self.answers.keys().isdisjoint(fields)
+        needed = [name for name in fields if name in required and "default" not in fields[name]]
+        content, missing = {}, []
         for name, field in fields.items():
-            needed = name in schema.get("required", ()) and "default" not in field
-            values = await self.fill_in(name, field, needed)
-            if values is None:
+            values = self.said(name, field)
+            if self.misfit:
                 return None
-            if values:
+            if values is None and ahead and name not in needed:
+                values = []  # its default is filled in for us
+            elif values is None and self.is_there():
+                values = await self.fill_in(name, field, name in needed)
+                if values is None:
+                    self.line("  declined")
+                    return None
+            if values is None:
+                missing.append(name)
+            elif values:
                 content[name] = values[0]
-        return content
+        if not missing:
+            return content
+        wanted = [name for name in missing if name in needed] or missing
+        sure = all(name not in needed or fields[name].get("type") == "boolean" for name in wanted)
+        words = " ".join(f"--answer {name}=..." for name in wanted)
+        self.line(f"  declined; to answer: {words}{' or --yes' * sure}")
+        return None
+
+    def said(self, name: str, field: Msg) -> list[JSON] | None:
+        """Return the value that was given in advance for a field, in a list; None: none was."""
+        if name in self.answers:
+            value, problem = read_field(self.answers[name], field)
+            self.misfit = f"--answer {name}: {problem}" * bool(problem)
+            return [value]
+        is_yes_no = field.get("type") == "boolean" and "default" not in field
+        return [True] if self.yes and is_yes_no else None
 
     async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
-        """Return the value of a field, in a list; [] leaves it out, None declines."""
-        said = self.answers.get(name)
-        is_yes_no = field.get("type") == "boolean"
-        if said is None and self.yes and (is_yes_no or not needed):
-            return [True] if is_yes_no else []  # a default is filled in for us
+        """Return what a person types for a field, in a list; [] leaves it out, None declines."""
         while True:
-            text = await self.ask(self.label(name, field)) if said is None else said
+            text = await self.ask(self.label(name, field))
             if text is None:
-                self.line(f"  declined; to answer: --answer {name}=..." + " or --yes" * is_yes_no)
                 return None
-            if not text and (is_yes_no or not needed):
-                return [] if not needed else [False]
+            if not text and not needed:
+                return []
+            if not text and field.get("type") == "boolean":
+                return [False]
             value, problem = read_field(text, field)
-            if not problem:
+            if text and not problem:
                 return [value]
-            self.line(f"  {problem}", self.screen.RED)
-            said = None
+            self.line(f"  {problem or 'it is needed'}", self.screen.RED)
 
     def label(self, name: str, field: Msg) -> str:
         """Return what to ask about a field."""
         title = field.get("title") or ("" if name == "value" else name)
         about = f"({field['description']})" if "description" in field else ""
-        lines = [f"    {i}  {one_line(title)}\n"
-                 for i, title in enumerate(titles_of(field).values(), 1)]  # fmt: skip
+        titles = titles_of(field)
+        lines = [f"    {i}  {one_line(each)}\n" for i, each in enumerate(titles.values(), 1)]
         kind = "" if field.get("type") in (None, "string") else type_words(field)
-        given = as_json(field["default"]) if "default" in field else ""
+        usual = field.get("default", [])
+        given = ", ".join(str(titles.get(part, part)) if isinstance(part, str) else as_json(part)
+                          for part in (usual if isinstance(usual, list) else [usual]))  # fmt: skip
         if field.get("type") == "boolean":
             kind, given = "", "Y/n" if field.get("default") else "y/N"
         elif lines:
@@ -21553,7 +21639,9 @@ def json_argument(text: str) -> Msg:
             with open(text[1:], encoding="utf-8") as file:
                 text = file.read()
         value = decode(text.encode("utf-8", "replace"))
-    except (OSError, ProtocolError) as exc:
+    except OSError as exc:
+        raise ValueError(f"{text[1:]}: {exc.strerror}") from None
+    except ProtocolError as exc:
         raise ValueError(str(exc)) from None
     if not isinstance(value, dict):
         raise ValueError("it must be an object: {...}")
@@ -21574,7 +21662,9 @@ def read_arguments(
         if not equals:
             raise UsageError(f"{word!r} is not KEY=VALUE; as in {usage}")
         if key in given:
-            raise UsageError(f"{key!r} is given twice; several values are {key}=1,2 or --json")
+            many = isinstance(convert("1,2", fields.get(key)), list)
+            several = f"; several values are {key}=1,2 or --json" * many
+            raise UsageError(f"{key!r} is given twice{several}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick(f"argument of {usage}", key, fields)
         given[key] = convert(text, fields.get(key))
@@ -21598,11 +21688,16 @@ def program() -> str:
     return f"python3 {shlex.quote(name)}" if here else "python3 mcp_lite.py"
 
 
-def typed(args: Any, *words: str) -> str:
-    """Return a command line about the target of this one."""
+def quoted(words: Iterable[str]) -> str:
+    """Return words as a shell takes them."""
     import shlex
 
-    return f"{args.program} {' '.join(map(shlex.quote, words))} {args.typed}".strip()
+    return " ".join(map(shlex.quote, words))
+
+
+def typed(args: Any, *words: str) -> str:
+    """Return a command line about the target of this one."""
+    return f"{args.program} {quoted(words)} {args.typed}".strip()
 
 
 def example_words(schema: Msg) -> list[str]:
@@ -21645,6 +21740,15 @@ def header_file(path: str) -> list[str]:
             return [line for line in map(str.strip, file) if line and line[0] != "#"]
     except (OSError, UnicodeError) as exc:
         raise UsageError(str(exc)) from None
+
+
+def file_to_write(path: str) -> str:
+    """Return the path of a file; UsageError if there can be none, before anything is done."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        problem = "is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"
+        raise UsageError(f"{path!r}: {problem}")
+    return path
 
 
 def target_options(args: Any, stderr: Any = None) -> Msg:
@@ -21715,6 +21819,11 @@ class CommandLine:
             raise UsageError(str(exc)) from exc
         except RemoteError as exc:
             raise ProtocolError(f"{self.c.peer.name} did not take our handshake: {exc}") from exc
+        except ConnectionClosed as exc:
+            child = getattr(self.c.transport, "process", None)
+            if self.args.served and not self.args.json and child and child.returncode == 2:
+                raise UsageError("") from exc  # the child, one of us, has told what is wrong
+            raise
         if self.args.log is not None:
             await self.c.set_log_level(self.args.log)
 
@@ -21731,17 +21840,23 @@ class CommandLine:
             self.person.line(f"error: {text}")
         else:
             self.show(json.dumps(result, indent=2) if self.args.json else text)
+        self.person.check_answers()
         return int(failed)
 
     def shown(self, blocks: Sequence[Msg]) -> str | bytes:
-        """Return content as text. What is binary goes into a pipe, or the file of -o, as it is."""
+        """Return content as text; the one thing that is binary, if it goes into a pipe or a file.
+
+        With -o FILE, other binary pieces go into files beside that one, and text to stderr.
+        """
         binary = [data for data in map(binary_of, blocks) if data is not None]
-        if not binary or self.args.json:
+        into, alone = self.args.output, len(blocks) == 1 and not self.out.terminal
+        if not binary or self.args.json or not (into or alone):
+            if binary and not self.args.json:
+                self.person.line("-o FILE saves what is binary")
             return self.out.safe("\n".join(map(content_text, blocks)))
-        if not self.args.output:
-            alone = len(blocks) == 1 and not self.out.terminal
-            return binary[0] if alone else self.out.safe("\n".join(map(content_text, blocks)))
-        stem, end = os.path.splitext(self.args.output)
+        if into == "-" and len(binary) > 1:
+            raise UsageError(f"-o - takes one binary piece, and there are {len(binary)}: -o FILE")
+        stem, end = os.path.splitext(into or "")
         for number, data in enumerate(binary[1:], 2):
             self.write_file(f"{stem}-{number}{end}", data)
         for block in blocks:
@@ -21755,12 +21870,12 @@ class CommandLine:
             with open(path, "wb") as file:
                 file.write(data)
         except OSError as exc:
-            raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
+            raise ConnectionClosed(f"cannot write {path!r}: {exc.strerror}") from exc
         self.person.line(f"{path}: {len(data):,} bytes")
 
     def show(self, text: str | bytes) -> None:
         """Write the answer; ConnectionClosed if nobody takes it."""
-        if self.args.output:
+        if self.args.output not in (None, "-"):
             data = text if isinstance(text, bytes) else f"{text}\n".encode("utf-8", "replace")
             self.write_file(self.args.output, data)
             return
@@ -21939,11 +22054,13 @@ def listening_options(args: Any) -> Msg | None:
         return {**known, "uds": args.uds}
     if args.http is None:
         if known.keys() - {"token"}:
-            raise UsageError("--hosts, --origins and --tls are for --http and --uds")
+            problem = "--hosts, --origins and --tls are for --http and --uds"
+            raise UsageError(problem, args.verb, "--help")
         return None
     host, _, port = args.http.rpartition(":")
-    if not re.fullmatch("[0-9]{1,5}", port):
-        raise UsageError(f"--http {args.http}: it takes PORT, or HOST:PORT")
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+        problem = f"--http {args.http}: it takes PORT, or HOST:PORT, of ports up to 65535"
+        raise UsageError(problem, args.verb, "--help")
     return {**known, "host": host.strip("[]") or "127.0.0.1", "port": int(port)}
 
 
@@ -21955,8 +22072,11 @@ def serve_as_asked(app: Any, args: Any) -> None:
         return
     try:
         app.run("http", **options)
-    except (SystemExit, OverflowError, ValueError) as exc:
-        raise ConnectionClosed(f"cannot serve on {args.uds or args.http}: {exc}") from exc
+    except (SystemExit, ValueError) as exc:
+        hint = "; port=0 finds a free one"
+        words = (args.verb, "--http", f"{options['host']}:0") if hint in str(exc) else ()
+        problem = str(exc).replace(hint, "")
+        raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
 
 
 def some(text: str) -> list[str]:
@@ -22050,7 +22170,8 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 OPTIONS = [
     Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
-    Option("--output", "FILE", "call read prompt", "write the answer there; -o is the same"),
+    Option("--output", "FILE", "call read prompt",
+           "write the answer there; -o is the same; - is standard output", file_to_write),
     Option("--answer", "KEY=VALUE", "call read prompt complete",
            "what to answer when the server asks for KEY", pair, []),
     Option("--yes", "", "call read prompt complete", "agree to what the server asks"),
@@ -22202,10 +22323,11 @@ def absolute(word: str) -> str:
 
     A mere word, without a slash, is the name of a file here, but never that of a folder.
     """
-    path, colon, app = word.rpartition(":") if re.search(r"\.py:\w+$", word) else (word, "", "")
+    path, app = app_in(word)
+    path, app = path or word, app and f":{app}"
     slash = os.path.dirname(path) or path in (".", "..")
     if os.path.isfile(path) or (slash and os.path.exists(path)):
-        return os.path.abspath(path) + colon + app
+        return os.path.abspath(path) + app
     return word
 
 
@@ -22216,7 +22338,7 @@ def own_command() -> list[str]:
         return [sys.executable, path]
     folder, name = os.path.split(path)  # inside a zip archive, from which Python imports
     if not os.path.isfile(folder):
-        raise UsageError("FILE.py:APP needs mcp_lite.py as a file: give `-- COMMAND ...` instead")
+        raise ValueError("FILE.py:APP needs mcp_lite.py as a file: give a command instead")
     code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
     return [sys.executable, "-c", code]
 
@@ -22232,7 +22354,7 @@ def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
         if headers:
             entry["http_headers" if app.key == "mcp_servers" else "headers"] = headers
         return entry
-    if isinstance(target, str) and not os.path.isfile(target):
+    if isinstance(target, str) and not names_file(target, None):
         raise UsageError(f"{target}: no such file; give a command after `--`")
     try:
         words = [target] if isinstance(target, str) else [*target]
@@ -22377,6 +22499,26 @@ def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
 # The verb.
 
 
+def missing_import(target: Any) -> str:
+    """Return what to do about a file that will not find this module when it is started; "" if ok.
+
+    A file that changes sys.path may find it.
+    """
+    from importlib.machinery import PathFinder
+
+    if not (isinstance(target, str) and target.endswith(".py")):
+        return ""
+    with open(target, "rb") as file:
+        found = re.search(rb"(?m)^(?:from|import) mcp_lite\b|^(.*sys\.path)", file.read())
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = [folder for folder in sys.path[1:] if folder not in given]
+    there = PathFinder.find_spec("mcp_lite", [os.path.dirname(target) or ".", *folders])
+    if found is None or found[1] is not None or there is not None:
+        return ""
+    copy = "copy mcp_lite.py beside it, or give FILE.py:APP"
+    return f"warning: {target} will not find mcp_lite when it is started: {copy}\n"
+
+
 def settings_in(path: str) -> Msg:
     """Return what a file of settings says; OSError, ValueError or ProtocolError if it cannot be."""
     with open(path, encoding="utf-8-sig") as file:
@@ -22425,6 +22567,7 @@ def configure(args: Any) -> None:
     if args.configured is not None:
         raise UsageError("config takes a server, and not another configuration")
     name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
+    sys.stderr.write(plain(missing_import(args.target)))
     paths = [app.project] if args.project else files_of(app)
     if not paths or not paths[0]:
         raise UsageError(f"{app.title} has no such file here")
@@ -22464,7 +22607,7 @@ OPTIONS += [
 ###############################################################################
 # 61. Options
 ###############################################################################
-# Uses sections 1, 2, 16, 44, 55, 56, 59 and 60.
+# Uses sections 1, 2, 16, 31, 44, 55, 56, 59 and 60.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -22496,6 +22639,15 @@ def spell_out(argv: Sequence[str]) -> list[str]:
 
 def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
     """Return the words that are no options, and the values of the options by their names."""
+    try:
+        return sort_words(words)
+    except UsageError as exc:
+        verb = [word for word in words if word in VERBS][:1]
+        raise UsageError(str(exc), *verb, "--help") from None
+
+
+def sort_words(words: Sequence[str]) -> tuple[list[str], Msg]:
+    """Do the work of read_options()."""
     known = {row.name: row for row in OPTIONS}
     known.update({name: Option(name, "", "*", "") for name in ("--help", "--version")})
     others: list[str] = []
@@ -22546,7 +22698,7 @@ def parse_command_line(argv: Sequence[str]) -> Any:
         print(help_text(words[0] if words else "", Screen(out)), file=out)
         raise SystemExit(0 if "--help" in given else 2)
     verb, *words = words
-    row = pick("verb", verb, VERBS)
+    row = pick("verb", verb, VERBS, "--help")
     takes = options_of(verb)
     for name in given.keys() - {option.name for option in takes}:
         raise UsageError(f"{verb} does not take {name}", verb, "--help")
@@ -22563,19 +22715,16 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     form = f"as in: mcp_lite {args.verb} {row.form + ' ' * bool(row.form)}{row.target}"
     args.configured = None  # options that a configuration gives
     if command:
-        import shlex
-
-        args.typed = f"-- {' '.join(map(shlex.quote, command))}"
-        args.target = command
+        args.target, args.typed = command, f"-- {quoted(command)}"
     else:
-        args.typed = args.config or take_target(args.words) or ""
-        args.target = args.typed
-    if args.config or row.target != "FILE.py[:APP]" and re.match(CONFIGURATION, args.typed):
+        args.target = args.config or take_target(args.words, PAIRS in row.form) or ""
+        args.typed = quoted([args.target]) if args.target else ""
+    named = not command and row.target != "FILE.py[:APP]" and re.match(CONFIGURATION, args.target)
+    if args.config or named:
         find_server(args, command)
     elif args.server:
         raise UsageError("--server NAME belongs to a configuration", args.verb, "--help")
-    if row.target == "TARGET" and re.search(r"\.py:\w+$", args.typed):
-        args.target = [*own_command(), "serve", args.typed]
+    args.served = isinstance(args.target, str) and bool(app_in(args.target)[0])
     if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
         raise UsageError(form, args.verb, "--help")
     no_target = not (args.target or args.all or args.list)
@@ -22592,11 +22741,11 @@ def fits(words: Sequence[str], row: Verb) -> bool:
 
 def find_server(args: Any, command: list[str]) -> None:
     """Set the target to a server in a configuration, or to all of them; UsageError for none."""
-    path, _, name = args.typed.rpartition("#") if "#" in args.typed else (args.typed, "", "")
-    name = args.server or name
-    args.typed = path + f"#{name}" * bool(name)
     if command:
         raise UsageError("give -c FILE or -- COMMAND, not both", args.verb, "--help")
+    path, _, name = args.target.rpartition("#") if "#" in args.target else (args.target, "", "")
+    name = args.server or name
+    args.typed = quoted([path + f"#{name}" * bool(name)])
     try:
         servers = servers_of(settings_in(path))
         if name or len(servers) == 1:
@@ -22605,14 +22754,21 @@ def find_server(args: Any, command: list[str]) -> None:
         else:
             args.target, args.configured = {SERVER_KEYS[0]: servers}, {}
     except (OSError, ValueError, ProtocolError) as exc:
-        raise UsageError(f"{path}: {exc}") from None
+        problem = exc.strerror if isinstance(exc, OSError) else exc
+        raise UsageError(f"{path}: {problem}") from None
 
 
-def take_target(words: list[str]) -> str | None:
-    """Take the target out of the words: the last, or the first if only that looks like one."""
+def take_target(words: list[str], pairs: bool = False) -> str | None:
+    """Take the target out of the words: the last, or the first if only that looks like one.
+
+    `pairs` says that all between a name and the target are KEY=VALUE.
+    """
     if not words:
         return None
     looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}")
+    early = list(filter(looks.match, words[1:-1])) if pairs else []
+    if early:
+        raise UsageError(f"{early[0]!r} is no KEY=VALUE, and a target stands last")
     return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
 
 
@@ -22625,7 +22781,8 @@ STATUSES = ("Exit status: 0 done; 1 the tool failed; 2 wrong command line; "
 
 def help_text(verb: str, screen: Screen) -> str:
     """Return the help of a verb, or of all if it is ""."""
-    row = pick("verb", verb, VERBS) if verb else Verb(None, "... [options]", ABOUT, "", "TARGET")
+    row = Verb(None, "... [options]", ABOUT, "", "TARGET")
+    row = pick("verb", verb, VERBS, "--help") if verb else row
     usage = f"{program()} {verb or 'VERB'} {row.form} {'[options] ' * bool(verb)}{row.target}"
     lines = [*screen.wrap(row.about), "", f"usage: {' '.join(usage.split())}"]
 
@@ -22646,36 +22803,44 @@ def help_text(verb: str, screen: Screen) -> str:
 
 #: By verb, the list in which to look up what a server does not know.
 LOOKED_UP = {"call": "tools", "read": "resources", "prompt": "prompts", "complete": "prompts"}
+#: What a server answers to what it does not know.
+UNKNOWN = (INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
 
 def advice(exc: MCPError, args: Any) -> str:
-    """Return the command to type after an error; "" where its message has one."""
-    if args is None or isinstance(exc, UsageError) and exc.words[1:] == ("--help",):
-        begin = program() if args is None else args.program
-        return f"{begin} {' '.join(getattr(exc, 'words', ())) or '--help'}".strip()
+    """Return the command to type after an error; "" where none helps, or its message has one."""
+    words = exc.words if isinstance(exc, UsageError) else ()
+    if words[-1:] == ("--help",):
+        return f"{program() if args is None else args.program} {' '.join(words)}".strip()
+    if isinstance(exc, UsageError):
+        return typed(args, *words) if words else ""
     if isinstance(exc, AuthError):
         known = re.search(" login |see allowed_", str(exc))  # it says what to do, or who can
-        return "" if known else f"{program()} login {args.typed}"
+        given = known or args.token or os.environ.get(TOKEN_VARIABLE)
+        return "" if given else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
         more = "--max-time" if args.max_time else "--timeout"
         limit = args.max_time or args.timeout
         return typed(args, args.verb, *args.words, more, f"{10 * limit:g}")
-    if isinstance(exc, RemoteError) and args.verb in LOOKED_UP:
-        return typed(args, LOOKED_UP[args.verb])
-    if isinstance(exc, ConnectionClosed) and args.typed.endswith(".py"):
-        import shlex
-
-        return f"python3 {shlex.quote(args.typed)}"  # it tells by itself what is wrong with it
-    if isinstance(exc, UsageError):
-        words = exc.words or (args.verb, "--help")
-        return typed(args, *words) if exc.words else f"{args.program} {' '.join(words)}".strip()
+    if isinstance(exc, RemoteError):
+        named = args.words[: args.verb in ("call", "prompt")]
+        known = args.verb in LOOKED_UP and exc.code in UNKNOWN
+        return typed(args, LOOKED_UP[args.verb], *named) if known else ""
+    if isinstance(exc, ConnectionClosed):
+        lacks_run = WITHOUT_A_WORD in str(exc) and args.program
+        command = f"{args.program} {quoted([args.verb, *args.words])}"
+        return f"{command} -- {args.program} serve {args.typed}" if lacks_run else ""
+    if isinstance(exc, LimitExceeded):
+        return ""
     return typed(args, args.verb, *args.words, *["--trace"] * bool(args.program))
 
 
 def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     """Write what went wrong, in one line, and what to type next; return the exit status."""
-    status = 2 if isinstance(exc, UsageError) else 3
+    status = 3 if isinstance(exc, NotServed) or not isinstance(exc, UsageError) else 2
     message, step = one_line(exc), one_line(advice(exc, args))
+    if not message:  # whoever reads this has it already
+        return status
     if as_json:
         kind = type(exc).__name__
         code = exc.code if isinstance(exc, (RemoteError, ProtocolError, RPCError)) else None
@@ -23701,8 +23866,6 @@ class Shell:
             args = self.parse(words)
             return int(self.wait(self.do(args))) if args.verb else 0
         except MCPError as exc:
-            if isinstance(exc, UsageError) and args is None:
-                args = types.SimpleNamespace(program="", typed="", verb="help", max_time=None)
             return tell(exc, args or self.args, bool(getattr(args, "json", None)))
 
     def parse(self, words: Sequence[str]) -> Any:
@@ -23918,7 +24081,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 66. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 53, 56, 59 and 60.
+# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 31, 53, 56, 59 and 60.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
@@ -23996,11 +24159,15 @@ def load_app(target: str) -> Any:
     # By its name: another copy of this file, beside the program, has a Server class of its own.
     found = {key: value for key, value in vars(module).items() if type(value).__name__ == "Server"}
     if found and (wanted in found or not wanted and len(set(map(id, found.values()))) == 1):
-        return found.get(wanted) or [*found.values()][0]
+        key = wanted or [*found][0]
+        found[key].target = quoted([f"{path}:{key}"])
+        return found[key]
     if found or wanted:
         there = ", ".join(f"{path}:{key}" for key in found) or "none"
-        raise UsageError(f"which server? There is: {there}")
+        more = "" if found else f"; `serve {path}` makes tools of its functions"
+        raise UsageError(f"which server? There is: {there}{more}")
     app = Server(name, instructions=inspect.getdoc(module))
+    app.target = f"-- {quoted([*own_command(), 'serve', path])}"
     for key, value in vars(module).items():
         public = inspect.isfunction(value) and not key.startswith("_")
         if public and value.__module__ == name and value.__annotations__:
@@ -24213,6 +24380,7 @@ def serve(args: Any) -> None:
         asyncio.run(reload_http(args))
 
 
+APP_COMMANDS.append(lambda target: [*own_command(), "serve", target])
 VERBS["serve"] = Verb(
     serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
     f"serve {FILE}\nserve {FILE}:app --http 8000\nserve --reload {FILE}\n"

@@ -6910,9 +6910,12 @@ class TestConnecting:
             ]:  # fmt: skip
                 with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
                     m.Client(target, **{option: None})
+            for wrong, near in (("elcit", "elicit"), ("timout", "timeout"), ("evn", "env")):
+                with pytest.raises(TypeError, match=f"has no option '{wrong}'; did you mean {near}\\?"):
+                    m.Client("server.py", **{wrong: None})
             m.Client("server.py", cwd="/", env_replace=True)
             m.Client("http://localhost/mcp", token="x", headers={})
-            with pytest.raises(TypeError, match="it can have headers, token"):
+            with pytest.raises(TypeError, match="has no option 'tokn'; did you mean token"):
                 m.Client("http://localhost/mcp", tokn="x")
 
         run(main())
@@ -7768,7 +7771,7 @@ class TestChild:
     def test_a_child_that_misses_this_file_is_told_where_to_put_it(self):
         code = "import sys; sys.path[:] = []; import mcp_lite"
         text = run(explanation(code, stderr="null"))[1]
-        assert text.startswith("exited with status 1: mcp_lite.py is to stand beside it (or give")
+        assert text.startswith("exited with status 1: mcp_lite.py is to stand beside it (FILE")
 
     def test_only_the_last_words_are_kept(self):
         code = "import sys\nfor i in range(1000): print(i, file=sys.stderr)"
@@ -8079,6 +8082,25 @@ class TestCommandLine:
         with pytest.raises(m.ConnectionClosed, match="cannot start 'tool': it is not on the PATH"):
             m.command_line("tool", None, "/nowhere")
 
+    def test_an_app_in_a_file_is_served_by_a_process_of_ours(self, tmp_path, monkeypatch):
+        (tmp_path / "my server.py").touch()
+        monkeypatch.setattr(m, "APP_COMMANDS", [lambda target: ["us", "serve", target]])
+        for command, word in (("x.py:app", "x.py:app"), (["a/x.py:app"], "a/x.py:app"),
+                              ("my server.py:app", "my server.py:app")):  # fmt: skip
+            made = m.command_line(command, str(tmp_path), os.defpath)
+            assert made == ["us", "serve", word]
+            assert m.StdioTransport(command).name == f"the server {os.path.basename(word).split(' ')[-1]!r}"
+        monkeypatch.setattr(m, "APP_COMMANDS", [])
+        with pytest.raises(m.ConnectionClosed, match="'x.py:app' needs the command line, which is cut"):
+            m.command_line("x.py:app", None, os.defpath)
+
+    def test_a_variable_that_a_child_does_not_see_is_named_with_the_remedy(self):
+        for env, told in (({}, True), ({"DATABASE_URL": "x"}, False)):
+            transport = m.StdioTransport("server.py", env=env)
+            transport.last_words.extend(["Traceback", "KeyError: 'DATABASE_URL'"])
+            remedy = "it sees DATABASE_URL only with env={'DATABASE_URL': ...}, or --env DATABASE_URL=..."
+            assert (remedy in transport.explain()) == told
+
     def test_an_empty_command_is_refused(self):
         for empty in ("", "  ", [], ()):
             with pytest.raises(ValueError, match="empty"):
@@ -8186,12 +8208,12 @@ class TestCommandLine:
         for target in ("python x.py", ["python"], ("a", "b"), pathlib.PurePath("x.py")):
             connector = m.connector_of(target)
             assert connector.name == "a command"
-            connector.check({"cwd": "/"})
+            connector.check({"cwd": "/"}, ())
             assert connector.make(target, cwd="/").command == target
         for target in ("http://localhost/mcp", "https://x", 5, None, [1], object(), b"x"):
             assert not m.is_command(target)
         with pytest.raises(TypeError, match="a Client of a command has no option 'no_such_option'"):
-            m.connector_of("python x.py").check({"no_such_option": 1})
+            m.connector_of("python x.py").check({"no_such_option": 1}, ())
 
 
 class TestConversation:
@@ -21141,21 +21163,71 @@ class TestPerson:
         schema = {"properties": fields, "required": ["b"]}
         assert self.ask(screen, schema, b"\n\n", monkeypatch=monkeypatch) == {}
         assert self.ask(screen, schema, b"\n\x04", monkeypatch=monkeypatch) is None
-        assert "  a >   b integer [3] > " in screen.rows
+        assert "  a >   b integer [3] > " in screen.rows and "  declined" in screen.rows
+
+    @posix
+    def test_what_is_required_is_asked_again_and_defaults_are_shown_as_they_are_typed(
+        self, screen, monkeypatch
+    ):
+        sizes = [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]
+        fields = {"a": {"type": "string"}, "b": {"enum": ["x"], "default": "x"},
+                  "c": {"oneOf": sizes, "default": "s"},
+                  "d": {"type": "array", "items": {"enum": ["1", "2"]}, "default": ["1", "2"]},
+                  "e": {"type": "boolean", "default": True}}  # fmt: skip
+        schema = {"properties": fields, "required": ["a"]}
+        assert self.ask(screen, schema, b"\nme\n\n\n\n\n", monkeypatch=monkeypatch) == {"a": "me"}
+        for row in ("  a >   it is needed", "  a >     1  x", "  b one of these [x] >     1  Small",
+                    "  c one of these [Small] >     1  1", "  d which of these [1, 2] >   e [Y/n] > "):  # fmt: skip
+            assert row in screen.rows
 
     def test_answers_are_given_in_advance_where_nobody_is_there(self, screen):
         one = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
         assert self.ask(screen, one) is None
         assert screen.rows == ["The server asks: Well?", "  declined; to answer: --answer n=...", ""]
-        assert self.ask(screen, one, answers={"n": "7", "m": "8"}) == {"n": 7}
-        assert self.ask(screen, one, answers={"n": "x"}) is None
-        assert "  'x' is not a whole number" in screen.rows
+        assert self.ask(screen, one, answers={"n": "7"}) == {"n": 7}
         assert self.ask(screen, one, yes=True) is None
         sure = {"properties": {"ok": {"type": "boolean"}, "why": {"type": "string"}}, "required": ["ok"]}
         assert self.ask(screen, sure, yes=True) == {"ok": True}
         assert self.ask(screen, sure, yes=True, answers={"ok": "no", "why": "x"}) == {"ok": False, "why": "x"}
+        assert self.ask(screen, sure, answers={"why": "x"}) is None
+        assert screen.rows[-2] == "  declined; to answer: --answer ok=... or --yes"
         assert self.ask(screen, {"properties": {}}, yes=True) == {}
         assert self.ask(screen, {"properties": {}}) is None
+
+    def test_what_is_not_required_takes_its_default_where_any_answer_is_given(self, screen):
+        fields = {"name": {"type": "string"}, "age": {"type": "integer", "default": 3},
+                  "ok": {"type": "boolean", "default": False}, "city": {"type": "string"},
+                  "w": {"type": "number"}}  # fmt: skip
+        form = {"properties": fields, "required": ["name", "age", "city"]}
+        assert self.ask(screen, form) is None
+        assert screen.rows[-2] == "  declined; to answer: --answer name=... --answer city=..."
+        told = {"name": "Bob", "city": "Rome"}
+        assert self.ask(screen, form, answers=told) == told
+        assert self.ask(screen, form, answers=told, yes=True) == told, "a yes takes the default"
+        assert m.answer_of(told, form)["content"] == {**told, "age": 3, "ok": False}
+        assert self.ask(screen, form, answers={**told, "age": "4"}) == {**told, "age": 4}
+        free = {"properties": fields}
+        assert self.ask(screen, free, yes=True) == {}
+        assert self.ask(screen, free) is None
+        assert screen.rows[-2].endswith(" --answer ok=... --answer city=... --answer w=... or --yes")
+
+    def test_an_answer_that_is_of_no_use_is_told_with_the_names_that_exist(self, screen):
+        form = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        for answers, asks, problem in (
+            ({"n": "x"}, 1, "--answer n: 'x' is not a whole number"),
+            ({"n": "7", "city": "Rome"}, 1, "no question 'city'; there is: n"),
+            ({"n": "7"}, 1, ""), ({"n": "7"}, 0, ""),
+        ):  # fmt: skip
+            person = m.Person(answers, False, screen)
+            for _ in range(asks):
+                run(person.elicit("Well?", {"type": "object", **form}))
+            try:
+                person.check_answers()
+                told = ""
+            except m.UsageError as exc:
+                told = str(exc)
+            assert told == problem
+        assert screen.rows[-2] == "nothing was asked: --answer was not needed"
 
 
 class TestDetails:
@@ -21689,7 +21761,9 @@ class TestVerbs:
         for words in (["a=1", "--json", '{"a": 5}'], ["a=1", "a=2"]):
             status, out, err = cli("call", "add", *words, stall)
             assert (status, out) == (2, "")
-            assert "error: 'a' is given twice; several values are a=1,2 or --json" in err
+            assert "error: 'a' is given twice. Try: " in err
+        err = cli("call", "describe", "tags=a", "tags=b", stall)[2]
+        assert "error: 'tags' is given twice; several values are tags=1,2 or --json. Try: " in err
 
     @pytest.mark.parametrize(
         "text, problem",
@@ -21760,7 +21834,7 @@ class TestVerbs:
         status, out, err = cli("complete", "offer", "ton=x", stall)
         assert status == 2 and "error: no argument of offer 'ton'; did you mean tone?" in err
         status, out, err = cli("complete", "shop://item/{id}", "name=x", stall)
-        assert status == 2 and "there is: id." in err
+        assert status == 2 and err.endswith("there is: id\n")
         status, out, err = cli("complete", "ofer", "tone=x", stall)
         assert status == 2 and err.endswith(f"did you mean offer? Try: {m.program()} prompts {stall}\n")
 
@@ -21777,14 +21851,30 @@ class TestVerbs:
         assert path.read_bytes() == b"four" and (tmp_path / "logo-2.png").read_bytes() == b"two"
         assert cli("call", "add", "a=1", "-o", str(path), stall)[:2] == (0, "")
         assert path.read_bytes() == b"1\n"
-        status, out, err = cli("call", "add", "a=1", "-o", str(tmp_path), stall)
-        assert status == 3 and "error: cannot write the answer: " in err
         status, out, err = cli("call", "pictures", stall)
         assert out == "[image image/png, 4 bytes]\ntwo of them\n[image image/png, 3 bytes]\n"
+        assert err == "-o FILE saves what is binary\n"
+
+    def test_a_file_that_cannot_be_written_is_told_before_anything_is_called(self, cli, tmp_path):
+        for path, problem in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "there is no folder")):
+            status, out, err = cli("call", "add", "a=1", "-o", str(path), "http://127.0.0.1:1/mcp")
+            assert status == 2 and f"error: --output: '{path}': {problem}" in err
+
+    def test_a_minus_as_the_file_is_standard_output(self, stall):
+        assert shell("read", "shop://logo", "-o", "-", stall).stdout == b"\x89PNG\r\n"
+        assert shell("call", "add", "a=1", "-o", "-", stall).stdout == b"1\n"
+        done = shell("call", "pictures", "-o", "-", stall)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert b"takes one binary piece, and there are 2" in done.stderr
 
     def test_questions_are_answered_by_options(self, cli, stall):
         assert cli("call", "ask", "--answer", "value=42", stall)[:2] == (0, "accept 42\n")
         assert cli("call", "visit", "--yes", stall)[:2] == (0, "accept\n")
+        status, out, err = cli("call", "ask", "--answer", "valu=42", "--json", stall)
+        assert status == 2 and json.loads(out)["structuredContent"] == {"result": "decline None"}
+        assert json.loads(err.splitlines()[-1])["error"] == {
+            "kind": "UsageError", "message": "no question 'valu'; did you mean value?", "status": 2, "next": ""
+        }
 
     def test_server_that_asks_nobody_is_declined(self, cli, stall, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.StringIO("42\n"))
@@ -21990,6 +22080,47 @@ class TestTargets:
         assert status in (0, 3)
         assert "Traceback" not in err
 
+    def test_what_to_type_next_has_the_target_as_a_shell_takes_it(self):
+        for target in ("my dir/a b.py:app", "my dir/a.json#x", "my dir/a b.py"):
+            with contextlib.suppress(m.UsageError):  # there is no such configuration
+                args = m.parse_command_line(["call", "ad", target])
+                assert m.typed(args, "tools") == f"{m.program()} tools '{target}'"
+        command = ["server", "a b", "x.json"]
+        args = m.parse_command_line(["tools", "--", *command])
+        assert (args.target, m.typed(args, "tools")) == (command, f"{m.program()} tools -- server 'a b' x.json")
+
+    @pytest.mark.parametrize(
+        "error, argv, step",
+        [
+            (m.RemoteError(m.INTERNAL_ERROR, "Internal error"), "prompt p a=1 x.py", ""),
+            (m.RemoteError(m.INVALID_PARAMS, "Unknown"), "prompt p a=1 x.py", "PROGRAM prompts p x.py"),
+            (m.RemoteError(m.RESOURCE_NOT_FOUND, "Gone"), "read a://b x.py", "PROGRAM resources x.py"),
+            (m.RemoteError(m.INVALID_PARAMS, "Wrong"), "call t x.py", "PROGRAM tools t x.py"),
+            (m.RemoteError(m.INVALID_PARAMS, "Wrong"), "ping x.py", ""),
+            (m.ConnectionClosed("cannot start x.py: there is no file"), "tools x.py", ""),
+            (m.ConnectionClosed("exited with status 0 without a word: ..."), "call t a=1 x.py",
+             "PROGRAM call t a=1 -- PROGRAM serve x.py"),
+            (m.LimitExceeded("too much"), "tools x.py", ""),
+            (m.ProtocolError("odd"), "tools x.py", "PROGRAM tools --trace x.py"),
+            (m.RequestTimeout("late"), "tools --timeout 2 x.py", "PROGRAM tools --timeout 20 x.py"),
+            (m.AuthError("401"), "tools http://x/mcp", "PROGRAM login http://x/mcp"),
+            (m.AuthError("401"), "tools --token t http://x/mcp", ""),
+        ],
+    )  # fmt: skip
+    def test_what_to_type_next_is_what_helps_or_nothing(self, error, argv, step, monkeypatch):
+        monkeypatch.delenv(m.TOKEN_VARIABLE, raising=False)
+        args = m.parse_command_line(argv.split())
+        assert m.advice(error, args) == step.replace("PROGRAM", m.program())
+
+    def test_a_file_that_is_served_by_a_process_of_ours_tells_its_error_once(self, tmp_path):
+        path = tmp_path / "functions.py"
+        path.write_text("def add(a: int) -> int:\n    return a\n")
+        done = shell("tools", f"{path}:app")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.decode() == (
+            f"error: which server? There is: none; `serve {path}` makes tools of its functions\n"
+        )
+
     def test_version_and_help_are_status_0(self, cli):
         assert cli("--version") == (0, f"mcp_lite {m.__version__}\n", "")
         status, out, err = cli("--help")
@@ -22005,19 +22136,23 @@ class TestCommandLineOptions:
         [
             (["cal", "x.py"], "no verb 'cal'; did you mean call? Try: PROGRAM --help"),
             (["--help", "cal"], "no verb 'cal'; did you mean call? Try: PROGRAM --help"),
-            (["tools", "--jsn", "x.py"], "no option '--jsn'; did you mean --json? Try: PROGRAM --help"),
+            (["tools", "--jsn", "x.py"], "no option '--jsn'; did you mean --json? Try: PROGRAM tools --help"),
             (["tools", "--all", "x.py"], "tools does not take --all. Try: PROGRAM tools --help"),
             (["serve", "--cwd=x", "x.py"], "serve does not take --cwd. Try: PROGRAM serve --help"),
-            (["tools", "--cwd"], "--cwd FOLDER: the value is missing. Try: PROGRAM --help"),
-            (["tools", "--cwd", "--trace", "x.py"], "--cwd FOLDER: the value is missing. Try: PROGRAM --help"),
-            (["ping", "--cwd", "a", "--cwd=b", "x.py"], "--cwd is given twice. Try: PROGRAM --help"),
-            (["ping", "--timeout", "soon", "x.py"], "--timeout: 'soon' is no SECONDS. Try: PROGRAM --help"),
-            (["ping", "--timeout=0", "x.py"], "--timeout: '0' is no SECONDS. Try: PROGRAM --help"),
-            (["ping", "--max-time", "nan", "x.py"], "--max-time: 'nan' is no SECONDS. Try: PROGRAM --help"),
-            (["ping", "--log", "loud", "x.py"], "--log: 'loud' is not one of debug, info, notice, warning, error, critical, alert, emergency. Try: PROGRAM --help"),
+            (["tools", "--cwd"], "--cwd FOLDER: the value is missing. Try: PROGRAM tools --help"),
+            (["tools", "--cwd", "--trace", "x.py"], "--cwd FOLDER: the value is missing. Try: PROGRAM tools --help"),
+            (["ping", "--cwd", "a", "--cwd=b", "x.py"], "--cwd is given twice. Try: PROGRAM ping --help"),
+            (["ping", "--timeout", "soon", "x.py"], "--timeout: 'soon' is no SECONDS. Try: PROGRAM ping --help"),
+            (["ping", "--timeout=0", "x.py"], "--timeout: '0' is no SECONDS. Try: PROGRAM ping --help"),
+            (["ping", "--max-time", "nan", "x.py"], "--max-time: 'nan' is no SECONDS. Try: PROGRAM ping --help"),
+            (["ping", "--log", "loud", "x.py"], "--log: 'loud' is not one of debug, info, notice, warning, error, critical, alert, emergency. Try: PROGRAM ping --help"),
             (["ping", "a", "x.py"], "as in: mcp_lite ping TARGET. Try: PROGRAM ping --help"),
             (["serve", "--http", "1", "--", "x"], "as in: mcp_lite serve FILE.py[:APP]. Try: PROGRAM serve --help"),
-            (["call", "--json", "@/nowhere/at/all", "x.py"], "--json: [Errno 2] No such file or directory: '/nowhere/at/all'. Try: PROGRAM --help"),
+            (["call", "--json", "@/nowhere/at/all", "x.py"], "--json: /nowhere/at/all: No such file or directory. Try: PROGRAM call --help"),
+            (["--tmeout", "3", "x.py"], "no option '--tmeout'; did you mean --timeout? Try: PROGRAM --help"),
+            (["proxy", "--http", "65536", "http://127.0.0.1:1/mcp"], "--http 65536: it takes PORT, or HOST:PORT, of ports up to 65535. Try: PROGRAM proxy --help"),
+            (["call", "slow", "x.py", "n=1", "extra"], "'x.py' is no KEY=VALUE, and a target stands last"),
+            (["tools", "/nowhere/mcp.json"], "/nowhere/mcp.json: No such file or directory"),
         ],
         ids=str,
     )  # fmt: skip
@@ -22032,7 +22167,7 @@ class TestCommandLineOptions:
             (["tools", "--json"], {"kind": "UsageError", "status": 2}),
             (["tools", "--json", "--", "no-such-program-anywhere"],
              {"kind": "ConnectionClosed", "status": 3,
-              "next": "PROGRAM tools --trace -- no-such-program-anywhere"}),
+              "next": ""}),
             (["cal", "--json", "x.py"],
              {"message": "no verb 'cal'; did you mean call?", "next": "PROGRAM --help"}),
         ],
@@ -23304,6 +23439,15 @@ class TestConfig:
         assert str(home) in err and "--write" in err
         assert not home.exists(), "nothing is written"
 
+    def test_a_file_that_will_not_find_this_one_is_told(self, cli, home, monkeypatch):
+        monkeypatch.setattr(sys, "path", ["", *(path for path in sys.path if path != str(HERE))])
+        pathlib.Path("srv.py").write_text("import os\nfrom mcp_lite import Server\n")
+        problem = "srv.py will not find mcp_lite when it is started: copy mcp_lite.py beside it"
+        assert problem in cli("config", "cursor", "srv.py")[2]
+        assert problem not in cli("config", "cursor", "srv.py:app")[2]
+        pathlib.Path("mcp_lite.py").write_text("")
+        assert problem not in cli("config", "cursor", "srv.py")[2]
+
     def test_it_offers_the_command_of_the_application(self, cli, server):
         status, out, err = cli("config", "claude-code", "shop.py")
         words = shlex.split(err.partition("; or: ")[2])
@@ -24094,7 +24238,22 @@ class TestServe:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             done = shell("serve", shop, "--http", f"localhost:{taken.getsockname()[1]}")
         assert done.returncode == 3
-        assert done.stderr.decode().startswith("error: cannot serve on localhost:")
+        told = done.stderr.decode()
+        assert told.startswith("error: cannot serve on localhost:") and "it is in use" in told
+        assert f" serve --http localhost:0 {shop}\n" in told
+
+    def test_at_a_terminal_it_says_how_the_file_can_be_tried(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.setattr(sys, "stdin", Terminal())
+        for name, text in (("an app.py", "from mcp_lite import Server\nthing = Server()\n"),
+                           ("some.py", "def add(a: int) -> int: return a\n")):  # fmt: skip
+            path = tmp_path / name
+            path.write_text(text)
+            app = m.load_app(str(path))
+            m.hint_for_a_terminal(app.name, app.target)
+            line = capsys.readouterr().err.splitlines()[1]
+            args = m.parse_command_line(shlex.split(line.partition(".py ")[2]))
+            served = [*m.own_command(), "serve", str(path)]
+            assert args.target == (f"{path}:thing" if " " in name else served)
 
     def test_served_file_shares_this_very_module(self, cli, tmp_path):
         path = tmp_path / "plain_app.py"
@@ -24148,7 +24307,7 @@ class TestServe:
         path.write_text("import nothing_of_this_name\n")
         status, out, err = cli("tools", str(path))
         assert (status, out, err.count("Traceback")) == (3, "", 1)
-        assert "error: the server 'broken.py' exited with status 1. Try: " in err
+        assert err.endswith("error: the server 'broken.py' exited with status 1\n")
         status, out, err = cli("tools", "--json", str(path))
         assert "No module named" in json.loads(err.splitlines()[-1])["error"]["message"]
 
@@ -25901,6 +26060,8 @@ class TestServerTools:
             (lambda: m.Image(), "either data or path"),
             (lambda: m.Resource("x://"), "either text or data"),
             (lambda: m.Message("x", "system"), '"user" or "assistant"'),
+            (lambda: m.Message("user", "hi"), "Message\\(content, role\\): .*not 'hi'"),
+            (lambda: app.run(port=8000), "there is run\\('http', ...\\)"),
         ]:
             with pytest.raises((TypeError, ValueError), match=problem):
                 wrong()
