@@ -22815,8 +22815,8 @@ def advice(exc: MCPError, args: Any) -> str:
     if isinstance(exc, UsageError):
         return typed(args, *words) if words else ""
     if isinstance(exc, AuthError):
-        known = re.search(" login |see allowed_", str(exc))  # it says what to do, or who can
-        given = known or args.token or os.environ.get(TOKEN_VARIABLE)
+        said = re.search(" login |see allowed_", str(exc))  # it says what to do, or who can
+        given = said or args.token or os.environ.get(TOKEN_VARIABLE)
         return "" if given else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
         more = "--max-time" if args.max_time else "--timeout"
