@@ -2846,8 +2846,8 @@ async def maybe_await(value: Any) -> Any:
 #           4. When the channel ends, what we asked fails at once, saying why; what we serve has a
 #              period of grace.
 #           5. Whatever a handler raises is the answer to its request, and harms nothing else.
-# Plan.     Peer: a message arrives; requests of the peer; the channel. Then answers that cannot be
-#           sent as they are.
+# Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel. Then
+#           answers that cannot be sent as they are.
 # Not here. What requests mean: Conversation (section 22) and Client (30) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
@@ -2921,40 +2921,6 @@ class Peer(Asker):
                 self.refuse(exc, send)
         else:
             self.tasks.spawn(self.reply_batch(msg, send, caller))
-
-    # A server that is full still hears cancellations, pings and answers. New requests wait.
-
-    def _depends_on_the_peer(self) -> bool:
-        """Return whether all that is served waits for answers of the peer.
-
-        The peer may be waiting for its next request in turn, so that one must not wait too.
-        """
-        return len(self.outgoing.pending) >= len(self.incoming)
-
-    def _hold(self, data: bytes, msg: JSON, send: Send, caller: Caller) -> None:
-        """Keep a message until there is room for it; refuse it if too many wait already."""
-        key = object() if type(msg) is list else msg["id"]
-        if key in self.held or key in self.incoming:
-            problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
-            self.refuse(problem, send, msg, caller)
-        elif not self.held.put(key, data, send, caller):
-            problem = RPCError(TOO_BUSY, "too many requests wait for their turn")
-            self.refuse(problem, send, msg, caller)
-
-    def _resume(self) -> None:
-        """Take on what waits, oldest first, as far as there is room."""
-        if self.resuming:  # a request that ends at once comes here from the loop below
-            return
-        self.resuming = True
-        try:
-            while self.held and (self._has_room() or self._depends_on_the_peer()):
-                data, send, caller = self.held.take()
-                self._take(decode(data), send, caller)
-        finally:
-            self.resuming = False
-
-    def _has_room(self) -> bool:
-        return len(self.incoming) < self.max_in_flight and not self._crowded()
 
     def show(self, direction: str, msg: Any) -> None:
         """Show a message to the trace, if there is one."""
@@ -3077,6 +3043,40 @@ class Peer(Asker):
             problem = f"{self.name} answered {request.method} with a malformed message: {exc}"
             settle_future(request.waiter, None, ProtocolError(problem))
         return True
+
+    # A server that is full.
+
+    def _depends_on_the_peer(self) -> bool:
+        """Return whether all that is served waits for answers of the peer.
+
+        The peer may be waiting for its next request in turn, so that one must not wait too.
+        """
+        return len(self.outgoing.pending) >= len(self.incoming)
+
+    def _hold(self, data: bytes, msg: JSON, send: Send, caller: Caller) -> None:
+        """Keep a message until there is room for it; refuse it if too many wait already."""
+        key = object() if type(msg) is list else msg["id"]
+        if key in self.held or key in self.incoming:
+            problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
+            self.refuse(problem, send, msg, caller)
+        elif not self.held.put(key, data, send, caller):
+            problem = RPCError(TOO_BUSY, "too many requests wait for their turn")
+            self.refuse(problem, send, msg, caller)
+
+    def _resume(self) -> None:
+        """Take on what waits, oldest first, as far as there is room."""
+        if self.resuming:  # a request that ends at once comes here from the loop below
+            return
+        self.resuming = True
+        try:
+            while self.held and (self._has_room() or self._depends_on_the_peer()):
+                data, send, caller = self.held.take()
+                self._take(decode(data), send, caller)
+        finally:
+            self.resuming = False
+
+    def _has_room(self) -> bool:
+        return len(self.incoming) < self.max_in_flight and not self._crowded()
 
     # Requests of the peer.
 
@@ -7481,6 +7481,10 @@ class Observers:
 #           3. Announcements may come from any thread. A reader who is too slow for them is let go.
 # Plan.     HANDLERS; whole results; Conversation, what the server keeps for one client.
 # Not here. The server itself: section 23. Answers, method by method: section 24.
+#
+# Four names sound alike. A Peer (10) knows which requests are in flight. A Session (6) knows what a
+# legacy handshake agreed on. A Conversation has both, and all else that the server keeps for one
+# client. An HTTPSession (39) has a Conversation, and knows where its answers go over HTTP.
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
@@ -14385,7 +14389,8 @@ def counted_as(caller: Caller) -> str:
 #           2. All that belongs to a principal is bound to a stable key of the principal, so that a
 #              token which was refreshed changes nothing.
 # Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives.
-# Not here. Tokens that an authorization server gives: section 50.
+# Not here. Host and Origin: Gate, section 35. Tokens that an authorization server gives: Guard, a
+#           kind of Entrance, section 50.
 
 
 class Door(NamedTuple):
