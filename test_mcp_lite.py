@@ -11117,7 +11117,7 @@ class TestClientConnections:
                 else:
                     client.idle[0] = idle._replace(since=idle.since - 2)  # long enough to be looked at again
                     connection.transport.abort()
-                    await asyncio.sleep(0)
+                    await until(lambda: not m.is_quiet(idle.stream[0]))
                 assert (await fetch(client, "/", "POST", b"once"))[0] == 200
                 assert [request.body for request in listener.seen] == [b"", b"once"]
                 assert connection not in listener.connections or how == "too old"
@@ -32219,14 +32219,15 @@ class TestTheTasksExtension:
                 looked.set() if ctx.method == "tasks/get" else None
                 return await call_next(ctx)
 
-            options = {"max_timeout": 0.05} if why == "timeout" else {}
-            options["timeout"] = 0.05 if why == "timeout" else 60
-            async with m.Client(app, elicit=fail, **options) as c:
+            async with m.Client(app, elicit=fail, timeout=20, max_timeout=20) as c:
+                leap = time_machine()
                 call = asyncio.ensure_future(c.call("asks" if why == "callback" else "work"))
                 await looked.wait()  # until then, the client knows of no task
                 (job,) = app.jobs.values()
                 if why == "cancelled":
                     call.cancel()
+                elif why == "timeout":
+                    leap(20)
                 errors = {"cancelled": asyncio.CancelledError, "timeout": m.RequestTimeout,
                           "callback": ZeroDivisionError}  # fmt: skip
                 with pytest.raises(errors[why]):
