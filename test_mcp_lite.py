@@ -23948,7 +23948,7 @@ class TestChecks:
         assert [row[:2] for row in found] == [("death", "an unknown method")]
 
     def test_a_server_that_answers_nothing_to_nonsense(self, monkeypatch):
-        monkeypatch.setattr(m, "REFUSAL_SECONDS", 0.01)
+        monkeypatch.setattr(m, "REFUSAL_SECONDS", 0.5)
         found = self.found(self.fake(**{"prompts/get": lambda msg: []}))
         assert [row[:2] for row in found] == [("silence", "an unknown prompt")]
 
