@@ -13599,7 +13599,8 @@ class TestRecordsOverHTTP:
         app.observe(records.append)
 
         async def main():
-            async with http_calling(app, opened=False, token="good") as (caller, _):
+            options = {"opened": False, "token": "good", "allowed_hosts": ["mcp.example.com"]}
+            async with http_calling(app, **options) as (caller, _):
                 assert await caller.status("POST", b"{}", authorization="Bearer bad") == 401
                 assert await caller.status("GET", target="/nowhere") == 404
                 assert await caller.status("POST", b"{}", host="evil.example.com") == 403
