@@ -21618,7 +21618,7 @@ class Person:
                 self.line(f"{message['role']}: {content_text(block)}")
         text = await self.ask("The server asks a model; you answer for it (Ctrl-D declines): ")
         if text is None:
-            # spec: client/sampling#error-handling
+            # spec 2025-11-25: client/sampling#error-handling
             raise RPCError(-1, "User rejected sampling request")
         return text
 
