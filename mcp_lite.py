@@ -728,7 +728,7 @@ def decode(data: bytes) -> JSON:
         if end < len(text):
             raise ValueError(f"something follows the value, at {end}")
         # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
-        if b"\\" in data and _SURROGATE_ESCAPE.search(data):
+        if "\\" in text and _SURROGATE_ESCAPE.search(data):
             _to_json(value).encode("utf-8")
     except StopIteration:
         raise ProtocolError("not JSON: no value", code=PARSE_ERROR) from None
@@ -1143,6 +1143,10 @@ METHODS: dict[str, Method] = {
     )
 }  # fmt: skip
 
+#: The parameters of each method: name, type, and whether it must be there.
+PARAMS = {row.name: [(name, kind, name in row.required)
+                     for name, kind in {**row.required, **row.optional}.items()]
+          for row in METHODS.values()}  # fmt: skip
 #: The fields that objects of each kind gained after the first revision: field -> the first
 #: revision that knows it.
 FIELDS: dict[str, dict[str, str]] = {
@@ -1184,16 +1188,15 @@ def check_params(row: Method, params: Msg) -> None:
         ...
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
-    for fields in (row.required, row.optional):
-        for name, kind in fields.items():
-            value = params.get(name)
-            if type(value) is kind or (name not in params and fields is row.optional):
-                continue
-            if kind is int and type(value) is float and value.is_integer():
-                continue  # 100.0 is an integer, to JSON Schema as to JavaScript
-            problem = f"expected {kind_of(kind())}, got {kind_of(params.get(name))}"
-            problem = problem if name in params else "is missing"
-            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
+    for name, kind, needed in PARAMS[row.name]:
+        value = params.get(name)
+        if type(value) is kind or (name not in params and not needed):
+            continue
+        if kind is int and type(value) is float and value.is_integer():
+            continue  # 100.0 is an integer, to JSON Schema as to JavaScript
+        problem = f"expected {kind_of(kind())}, got {kind_of(value)}"
+        problem = problem if name in params else "is missing"
+        raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
 
 
 def declares(capabilities: Msg, path: str) -> bool:
@@ -4169,7 +4172,7 @@ class Validator:
         self.schema = schema
         self._check = SchemaDocument(schema).check
         self._plain = _plain_members(schema)
-        self._required = tuple(schema.get("required", ())) if self._plain else ()
+        self._required = frozenset(schema.get("required", ()) if self._plain else ())
 
     def failures(self, value: JSON, run: CheckRun | None = None) -> list[Failure]:
         """Return what errors() reports, as data; validations may share the budget of one run."""
@@ -4185,8 +4188,7 @@ class Validator:
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
         # The arguments of most tools need no more than this: 1 us, where the walk takes 6 to 12.
-        given = value.__contains__ if self._plain and type(value) is dict else None
-        if given is not None and all(map(given, self._required)):
+        if self._plain and type(value) is dict and self._required <= value.keys():
             for name, member in value.items():
                 if type(member) not in self._plain.get(name, ()):
                     break
@@ -4849,6 +4851,7 @@ class Signature(NamedTuple):
     description: str  #: the docstring, without its parameters
     converters: Readers  #: of parameters whose JSON is not yet their value
     whole: str | None  #: the parameter that takes all arguments as one dict, if one does
+    as_they_are: bool  #: whether arguments that are valid are what the function takes
 
     def bind(self, arguments: Schema) -> Schema:
         """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
@@ -4863,6 +4866,8 @@ class Signature(NamedTuple):
 
     def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
         """Return what to call the function with, as fn(*args, **kwargs)."""
+        if self.as_they_are:
+            return [], arguments
         return self.parameters.call_args(self.bind(arguments), context)
 
 
@@ -4917,9 +4922,11 @@ def signature_of(
     for name, words in described.items():
         if words:
             own["properties"].get(name, {}).setdefault("description", words)
+    odd = converters or whole or parameters.context or parameters.positional or parameters.bound
     return Signature(
-        parameters, own if schema is None else schema, returns, description, converters, whole
-    )
+        parameters, own if schema is None else schema, returns, description, converters, whole,
+        not odd,
+    )  # fmt: skip
 
 
 #: Annotations of options that can be checked, and what may be given.
@@ -7427,6 +7434,8 @@ class AccessLog:
         if style not in (None, False, True, "json"):
             raise ValueError(f'access_log={style!r}: give True, False, "json" or None')
         self.style = style
+        #: the log that decides whether a line is written, if it may be written at all
+        self.asked = access_logger if style else logger if style is None else None
         if style:
             if access_logger.level == logging.NOTSET:
                 access_logger.setLevel(logging.INFO)
@@ -7435,9 +7444,7 @@ class AccessLog:
 
     def wanted(self) -> bool:
         """Return whether anybody would read a line now."""
-        if self.style:
-            return access_logger.isEnabledFor(logging.INFO)
-        return self.style is None and logger.isEnabledFor(logging.INFO)
+        return self.asked is not None and self.asked.isEnabledFor(logging.INFO)
 
     def write(self, record: Record) -> None:
         """Write a record."""
@@ -8360,7 +8367,7 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
         raise RPCError(INTERNAL_ERROR, problem) from exc
     except Exception as exc:
         return failure_of(tool, ctx, unsayable(tool, value, exc))
-    if rev.rich_content:
+    if rev.rich_content or type(value) is tool.plain:  # a plain value is text, which all know
         return answer
     return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
 
@@ -13121,13 +13128,15 @@ class Response:
     `on_lost` is called when the client goes away before it has all. An engine supplies _put().
     """
 
-    headers: Mapping[str, str] = {}  # for every answer: CORS
-    status = 0
-    state = UNSENT
-    on_lost: Callable[[], None] | None = None
-    #: the task in which it is made, where that is known: to ask asyncio takes 1 us before 3.12
-    task: asyncio.Task[Any] | None = None
-    _over: asyncio.Future[Any] | None = None
+    __slots__ = ("headers", "status", "state", "on_lost", "task", "_over")
+
+    def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
+        self.headers: Mapping[str, str] | None = None  # for every answer: CORS
+        self.status, self.state = 0, UNSENT
+        self.on_lost: Callable[[], None] | None = None
+        #: the task in which it is made, where that is known: to ask asyncio takes 1 us before 3.12
+        self.task = task
+        self._over: asyncio.Future[Any] | None = None
 
     @property
     def started(self) -> bool:
@@ -13236,10 +13245,16 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
 class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
+    __slots__ = ("connection", "head", "keep")
+
     def __init__(self, connection: Connection, head: RequestHead) -> None:
-        self.connection, self.head, self.task = connection, head, connection.task
-        self.keep = head.keep_alive
-        self.chunked = head.version >= (1, 1)
+        super().__init__(connection.task)
+        self.connection, self.head, self.keep = connection, head, head.keep_alive
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the client knows chunks, in which a stream can end before the connection."""
+        return self.head.version >= (1, 1)
 
     def _put(
         self, status: int, headers: Mapping[str, str], data: bytes, more: bool
@@ -13259,16 +13274,12 @@ class SocketResponse(Response):
         if not self.keep:
             fields += (("connection", "close"),)
         if more and self.chunked:
-            fields += (("transfer-encoding", "chunked"),)
-            length, data = b"", encode_chunk(data)
-        elif more or status in (204, 304):
-            length = b""
-        else:
-            length = b"content-length: %d\r\n" % len(data)
-        if self.head.method == "HEAD":
-            data = b""
+            fields, data = (*fields, ("transfer-encoding", "chunked")), encode_chunk(data)
+        head, body = response_head(status, fields), b"" if self.head.method == "HEAD" else data
         # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
-        return b"%b%b%b\r\n%b" % (response_head(status, fields), listener.date, length, data)
+        if more or status in (204, 304):
+            return b"%b%b\r\n%b" % (head, listener.date, body)
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (head, listener.date, len(data), body)
 
     async def room(self) -> None:
         """Wait while the reader is slow."""
@@ -13310,20 +13321,20 @@ class ClientReader(asyncio.StreamReader):
         self.kept = 0  # bytes that came while nobody waited for them
         self.wanted: asyncio.Future[bytes] | None = None
 
-    async def piece(self) -> bytes:
-        """Return what comes next, b"" at the end.
+    def piece(self) -> Awaitable[bytes]:
+        """Return what gives the bytes that come next, b"" at the end.
 
         What is waited for is handed over as it comes. read() would copy it twice.
         """
-        if self.kept or self.at_eof() or self.exception() is not None:
-            data = await self.read(READ_BYTES)
-            self.kept -= len(data)
-            return data
+        if self.kept or self.connection.ended:
+            return self._rest()
         self.wanted = self.connection.listener.loop.create_future()
-        try:
-            return await self.wanted
-        finally:
-            self.wanted = None
+        return self.wanted
+
+    async def _rest(self) -> bytes:
+        data = await self.read(READ_BYTES)
+        self.kept -= len(data)
+        return data
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
         """Take what has come."""
@@ -13355,6 +13366,10 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.reader, connection.begin, connection.listener.loop)
         self.connection = connection
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over what has come; asyncio's own way goes by a weak reference."""
+        self.connection.reader.feed_data(data)
 
     def pause_writing(self) -> None:
         """Hear that the client has not taken WRITE_BUFFER_BYTES."""
@@ -14024,10 +14039,10 @@ class Reply:
     def __call__(self, msg: Msg | list[Msg]) -> Coroutine[Any, Any, int]:
         """Send a message; one that is an answer is the last. Give its bytes, 0 if it is lost."""
         session = self.session
-        session.conversation.peer.show(">", msg)
-        final = type(msg) is list or "method" not in msg
-        if self.stream is not None or not final:
-            return self._put(msg, final)
+        if _trace is not None:
+            session.conversation.peer.show(">", msg)
+        if self.stream is not None or "method" in msg:
+            return self._put(msg, "method" not in msg)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
         session.endpoint.waiting.discard(self)
         if session.unannounced or "error" in msg:
@@ -15265,6 +15280,7 @@ class ASGIResponse(Response):
     """A response that an ASGI server sends."""
 
     def __init__(self, send: Callable[[Msg], Awaitable[None]]) -> None:
+        super().__init__()
         self._send = send
         self._turn = asyncio.Lock()  # first come, first served
 
