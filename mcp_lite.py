@@ -13832,7 +13832,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 39. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 18, 19, 28, 34 to 36 and 38.
+# Uses sections 1 to 5, 7, 9, 18, 19, 28, 34 to 36 and 38.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
