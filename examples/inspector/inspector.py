@@ -749,7 +749,9 @@ async def main(argv):
     token = secrets.token_urlsafe(24)
     app = make_app(inspector)
     try:
-        async with app.http(port=args.port, token=token, path="/mcp") as server:
+        # The page itself needs no token: loopback names alone may lead to it.
+        options = {"port": args.port, "token": token, "path": "/mcp", "allowed_hosts": "localhost"}
+        async with app.http(**options) as server:
             url = f"{server.url[: -len('/mcp')]}/#{token}"
             print(f"The inspector is at {url}\nCtrl-C ends it.", flush=True)
             if not args.no_browser:
