@@ -5,7 +5,7 @@ nothing but Python's standard library and asyncio. Copy the file beside a script
 is a server, a client, or both. The file is meant to be read as well: from top to bottom, it is the
 textbook of the protocol.
 
-It is not a framework: no HTTP/2, no templates, no process manager, no schema language but JSON
+It is not a framework: no HTTP/2, no HTML, no process manager, no schema language but JSON
 Schema 2020-12 (and draft-07). It speaks HTTP/1.1 as far as MCP needs it, and serves under any ASGI
 server where one listener is not enough.
 
@@ -3912,11 +3912,10 @@ KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] =
 # Pure. Uses sections 1 to 3 and 11.
 #
 # Problem.  Schemas refer to each other, by URIs, anchors and pointers, and to places further out.
-# Rules.    1. `$ref` stays inside the document: nothing is ever fetched.
-#           2. Depth, size and the work of compiling are bounded, like the work of checking.
+# Rules.    1. Depth, size and the work of compiling are bounded, like the work of checking.
 # Plan.     SchemaDocument walks a schema once and joins references to their targets; KEYWORDS says
 #           which function compiles which keyword; Validator; compile_schema().
-# Not here. What single keywords mean: the section before.
+# Not here. The meaning of single keywords: section 11.
 
 MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
 MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
@@ -7481,11 +7480,10 @@ class Observers:
 #
 # Problem.  A server talks with many clients, of any revision. Each has its own state, its own
 #           share of what there is, and its own way to hear announcements.
-# Rules.    1. Handlers never see the era: what they need is in Context, which is made in one place.
-#           2. A request is checked before its handler runs: may the client call this, how often,
+# Rules.    1. A request is checked before its handler runs: may the client call this, how often,
 #              with these parameters? All that one client asks, by whatever transport and in however
 #              many sessions, is counted together.
-#           3. Announcements may come from any thread. A reader who is too slow for them is let go.
+#           2. Announcements may come from any thread. A reader who is too slow for them is let go.
 # Plan.     HANDLERS; whole results; Conversation, what the server keeps for one client.
 # Not here. The server itself: section 23. Answers, method by method: section 24.
 #
@@ -13636,10 +13634,9 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
 # Uses sections 1 to 3, 7, 10, 32, 35 and 37.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
-# Rules.    1. One sweep a second looks at all deadlines, so that a request costs no timer.
-#           2. What all clients may take together is bounded, and what one address may take.
-# Plan.     Listener; sockets; certificates.
-# Not here. What is served: the endpoint.
+# Rules.    1. The connections of all clients together are bounded, and those of one address.
+# Plan.     Listener, which also makes the sweep of section 37; sockets; certificates.
+# Not here. What is served: section 41.
 
 MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
 MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
