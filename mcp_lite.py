@@ -4953,7 +4953,7 @@ def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
         value = given[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
-        if isinstance(value, (int, float)) and not value >= 0:  # which NaN is not, either
+        if isinstance(value, (int, float)) and not value >= 0:  # below 0, or NaN
             raise ValueError(f"{name}={value!r}: give 0 or more")
 
 
@@ -12423,13 +12423,13 @@ def is_loopback(host: str) -> bool:
 
 
 class Gate:
-    """Which Host and Origin are let in.
+    """Decides which Host and Origin are let in.
 
-    A Host may be a loopback name, with any port, or one of `hosts`. Where None are given, it may
-    also be an IP address and, if the server is `closed` to those without a token, anything.
+    A Host may be a loopback name, with any port, or one of `hosts`. If `hosts` is None, it may also
+    be an IP address; or anything, if the server is `closed` to clients without a token.
     The danger is DNS rebinding: a web page binds its own name to our address, and the browser
-    takes us for the page's server. An address is no name that could be bound, and such a page has
-    no token.
+    takes us for the page's server. But nobody can bind an IP address to another one, and such a
+    page has no token.
 
     >>> Gate().check({"host": "localhost:8000", "origin": "http://localhost:3000"})
     >>> Gate().check({"host": "evil.example.com"})
