@@ -7188,6 +7188,10 @@ class Bus:
     """
 
     def __init__(self, carrier: Any, tell: Callable[[str, Msg], None]) -> None:
+        if carrier is not None and not (
+            hasattr(carrier, "__aiter__") and callable(getattr(carrier, "publish", None))
+        ):
+            raise TypeError(f"bus={carrier!r:.100}: give an async iterable with publish(event)")
         self.carrier, self.tell = carrier, tell
         #: marks our own events; "" while nobody is served here, and there is nothing to publish
         self.origin = ""
@@ -22211,7 +22215,8 @@ OPTIONS = [
            "for a URL, with every request; ${VAR} is filled in", str, []),
     Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
     Option("--token", "TEXT", "+ serve proxy",
-           f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer"),
+           f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer",
+           sendable_token),
     Option("--auth", "oauth|none|TOKEN", "+ proxy", "how to log in to a URL"),
     Option("--client-id", "ID", "+ proxy", "for a login: what we are, where nobody can register"),
     Option("--scope", "NAME", "+ proxy", "for a login: ask for this alone", str, []),

@@ -22527,6 +22527,12 @@ class TestLogins:
 
         self.run_verbs(work, monkeypatch, tmp_path)
 
+    @pytest.mark.parametrize("verb", ["serve", "tools"])
+    def test_an_empty_token_is_a_mistake_and_no_open_door(self, verb, capsys):
+        """As of a variable that is not set: serve server.py --http 0.0.0.0:80 --token "$TOKEN"."""
+        assert m.main([verb, "server.py", "--token", ""]) == 2
+        assert "--token: '' is no TEXT" in capsys.readouterr().err
+
     @pytest.mark.parametrize(
         "words, said",
         [(["login"], "login URL"), (["login", "server.py"], "login URL"), (["logout"], "logout URL")],
@@ -34301,11 +34307,10 @@ class TestOptions:
 
     @pytest.mark.parametrize("shown", [
         m.Server.run, m.Server.http, m.Server.asgi_with, m.Server.start_in_thread,
-        m.Server.serve_http, m.Server.serve_stdio, m.Client,
+        m.Server.serve_http, m.Server.serve_stdio, m.Client, m.Server,
     ])  # fmt: skip
     def test_help_explains_each_option_in_one_line(self, shown):
-        options = {p.name for p in inspect.signature(shown).parameters.values()
-                   if p.kind is p.KEYWORD_ONLY}  # fmt: skip
+        options = {*inspect.signature(shown).parameters} - {"self", "target", "transport"}
         lines = re.findall(r"(?m)^    ([a-z_]+(?:, [a-z_]+)*): (.+)$", shown.__doc__)
         told = [name for names, _ in lines for name in names.split(", ")]
         assert {*told} == options and len(told) == len({*told})
@@ -34313,7 +34318,7 @@ class TestOptions:
         text = pydoc.plain(pydoc.render_doc(shown))
         assert all(f"{names}: {words}" in text for names, words in lines)
         assert "384" not in text and "16777216" not in text
-        assert ("uds_mode: 'int' = 0o600" in text) == ("uds_mode" in options)
+        assert "uds_mode: 'int' = 0o600" in text or "uds_mode" not in options
 
     def test_an_option_of_the_other_transport_says_whose_it_is(self):
         with pytest.raises(TypeError, match=r"run\('stdio'\) has no option 'port'.*run\('http', ...\)"):
@@ -34333,6 +34338,7 @@ class TestOptions:
         ({"page_size": -1}, "0 or more"), ({"rate_limit": 5}, "give .requests, seconds."),
         ({"rate_limit": (1,)}, "give .requests, seconds."), ({"lifespan": 5}, "is a function"),
         ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
+        ({"bus": 5}, "bus=5: give an async iterable with publish"), ({"bus": [1]}, "bus="),
     ])  # fmt: skip
     def test_options_of_a_server_that_nobody_can_mean_are_errors_at_once(self, options, problem):
         with pytest.raises((TypeError, ValueError), match=problem):
