@@ -86,6 +86,7 @@ class Sharing:
             return None
         groups = [list(items) for _, items in itertools.groupby(session.items, lambda i: i.parent)]
         session.config._tmp_path_factory.getbasetemp()  # the one folder for all of them
+        gc.freeze()  # or each would look through all that has been collected
         queue, filling = os.pipe()
         with open(filling, "wb") as filled:  # from the end of this file: what is there takes longest
             filled.write(struct.pack(f"{len(groups)}H", *reversed(range(len(groups)))))
@@ -179,6 +180,7 @@ def run_by_itself(arguments):
         import pytest
 
         os.chdir(HERE)
+        gc.disable()  # until the first test: it would take half the time of what pytest does here
         processes = min(os.cpu_count() or 1, 4) if not arguments and hasattr(os, "fork") else 1
         return pytest.main(arguments, [Sharing(processes)] if processes > 1 else [])
     folder = HERE / ".venv"
@@ -381,6 +383,7 @@ async def within(coro, seconds):
 @pytest.fixture(autouse=True, scope="class")
 def forgotten_past():
     """Spare the collector, which `run` calls each time, what pytest and earlier tests have made."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
@@ -34559,24 +34562,33 @@ def whole_tree():
     return ast.parse(SOURCE)
 
 
-def nodes_of(part, *, annotations=False):
-    """Return a section's syntax tree, without annotations: those are for the reader."""
-    tree = ast.parse("\n" * (part.first - 1) + part.text)
-    for node in ast.walk(tree) if not annotations else ():
-        if isinstance(node, ast.arg):
-            node.annotation = None
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.returns = None
-        elif isinstance(node, ast.AnnAssign):
-            node.annotation = ast.Constant(0)
-    return tree
+@functools.cache
+def nodes_of(part):
+    """Return the syntax trees of a section's statements."""
+    return [node for node in whole_tree().body if part.first <= node.lineno <= part.last]
+
+
+def without_annotations(part):
+    """Return a section's text with 0 for each annotation: those are for the reader."""
+    lines = part.text.encode().splitlines(keepends=True)
+    starts = [0, *itertools.accumulate(map(len, lines))]
+    spans = []
+    for node in itertools.chain.from_iterable(map(ast.walk, nodes_of(part))):
+        for said in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if said:
+                ends = (said.lineno, said.col_offset), (said.end_lineno, said.end_col_offset)
+                spans.append([starts[line - part.first] + column for line, column in ends])
+    text = part.text.encode()
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + b"0" + text[end:]
+    return text
 
 
 @functools.cache
 def globals_used(part, *, annotations=False, inside=False):
     """Return the module-level names that a section refers to; `inside`: in function bodies only."""
-    tree = ast.fix_missing_locations(nodes_of(part, annotations=annotations))
-    tables = [symtable.symtable(ast.unparse(tree), "mcp_lite.py", "exec")]
+    text = part.text if annotations else without_annotations(part)
+    tables = [symtable.symtable(text, "mcp_lite.py", "exec")]
     used = set()
     for table in tables:
         tables += table.get_children()
@@ -34690,30 +34702,37 @@ def stages():
     sys.modules["mcp_lite"] = cut
     try:
         for part in SECTIONS:
-            tree = ast.increment_lineno(ast.parse(part.text), part.first - 1)
+            text = "\n" * (part.first - 1) + part.text
             # `from __future__ import annotations` holds as it does for this file.
-            exec(compile(tree, m.__file__, "exec"), vars(cut))
+            exec(compile(text, m.__file__, "exec"), vars(cut))
             own = frozenset(vars(cut)) - names
             names |= own
-            found[part.number] = Stage(names, own, failing_examples(cut, own))
+            found[part.number] = Stage(names, own, examples(cut, own)[1])
     finally:
         sys.modules["mcp_lite"] = m
     return found
 
 
-def defined(part):
-    """Return the names that a section defines at module level."""
-    return stages()[part.number].own
+@functools.cache
+def home_of():
+    """Return {name: number of the section that defines it}."""
+    return {name: part.number for part in NUMBERED for name in stages()[part.number].own}
 
 
-def failing_examples(module, names):
-    """Run the doctests of some of a module's names; return the report of those that fail."""
-    finder, runner, report = doctest.DocTestFinder(), doctest.DocTestRunner(), io.StringIO()
+def examples(module, names):
+    """Run the doctests of some of a module's names; return their number, and what fails."""
+    parser, runner, report = doctest.DocTestParser(), doctest.DocTestRunner(), io.StringIO()
+    number = 0
     for name in sorted(names):
-        if getattr(vars(module)[name], "__module__", None) == "mcp_lite":
-            for test in finder.find(vars(module)[name], name, module, vars(module)):
-                runner.run(test, out=report.write)
-    return report.getvalue()
+        thing = vars(module)[name]
+        if getattr(thing, "__module__", None) != "mcp_lite":
+            continue
+        members = vars(thing) if isinstance(thing, type) else ()
+        for each in (thing, *(getattr(thing, key) for key in members)):
+            if (callable(each) or isinstance(each, property)) and ">>> " in (each.__doc__ or ""):
+                test = parser.get_doctest(each.__doc__, dict(vars(module)), name, None, None)
+                number += runner.run(test, out=report.write).attempted
+    return number, report.getvalue()
 
 
 class TestReadingOrder:
@@ -34796,7 +34815,7 @@ for folder in sys.argv[1:]:
         assert said, "the line below the banner must say `Uses sections ...`"
         ranges = re.findall(r"(\d+)(?: to (\d+))?", said[1])
         named = {n for a, b in ranges for n in range(int(a), int(b or a) + 1)}
-        home = {name: other.number for other in NUMBERED for name in defined(other)}
+        home = home_of()
         needed = {home[name]: name for name in globals_used(part) if name in home}
         mentioned = {home.get(name) for name in globals_used(part, annotations=True)}
         unnamed = {n: name for n, name in needed.items() if n not in named | {part.number}}
@@ -34853,7 +34872,7 @@ class TestPurity:
     @pytest.mark.parametrize("part", [p for p in NUMBERED if p.pure], ids=lambda p: f"{p.number}")
     def test_pure_section_does_no_input_or_output(self, part):
         guilty = sorted(self.BANNED & globals_used(part))
-        for node in ast.walk(nodes_of(part)):
+        for node in itertools.chain.from_iterable(map(ast.walk, nodes_of(part))):
             if isinstance(node, self.ASYNC):
                 guilty.append(f"{node.lineno}: {type(node).__name__}")
             elif isinstance(node, ast.Attribute) and node.attr in self.BANNED_ATTRIBUTES:
@@ -34947,13 +34966,13 @@ class TestWords:
             assert options <= told <= {*known}, cls
 
     def test_doctests_pass(self):
-        ran = doctest.testmod(m)
-        assert ran.attempted > 50 and not ran.failed
+        number, failures = examples(m, vars(m))
+        assert number > 300 and not failures
 
     def test_public_pure_functions_show_an_example(self):
         silent = []
         for part in NUMBERED:
-            for node in nodes_of(part).body if part.pure else ():
+            for node in nodes_of(part) if part.pure else ():
                 if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                     if ">>> " not in (ast.get_docstring(node) or ""):
                         silent.append(f"{node.name}, line {node.lineno}")
