@@ -22354,15 +22354,19 @@ def absolute(word: str) -> str:
     return word
 
 
-def own_command() -> list[str]:
-    """Return the command that starts this command line in another process."""
+def own_command(quick: bool = False) -> list[str]:
+    """Return the command that starts this command line in another process.
+
+    A `quick` one is for no person to read: it imports what a script would have to compile.
+    """
     path = os.path.abspath(globals().get("__file__") or "")
-    if os.path.isfile(path):
+    folder, name = os.path.split(path)
+    if os.path.isfile(path) and not (quick and name[:-3].isidentifier()):
         return [sys.executable, path]
-    folder, name = os.path.split(path)  # inside a zip archive, from which Python imports
-    if not os.path.isfile(folder):
+    if not os.path.isfile(path) and not os.path.isfile(folder):
         raise ValueError("FILE.py:APP needs mcp_lite.py as a file: give a command instead")
-    code = f"import sys; sys.path.insert(0, {folder!r}); import {name[:-3]} as m; m.exit_as_main()"
+    # As for a script, this folder is searched, or the zip archive that has this file, but no other.
+    code = f"import sys; sys.path[0] = {folder!r}; import {name[:-3]} as m; m.exit_as_main()"
     return [sys.executable, "-c", code]
 
 
@@ -24279,7 +24283,7 @@ class ReloadServer(ProxyServer):
 
     def __init__(self, target: str) -> None:
         super().__init__(
-            [*own_command(), "serve", target], env={**os.environ, **FRESH}, env_replace=True,
+            [*own_command(True), "serve", target], env={**os.environ, **FRESH}, env_replace=True,
             exit_seconds=LEAVE_SECONDS, term_seconds=LEAVE_SECONDS,
         )  # fmt: skip
         self.lives.manager = functools.partial(self.watch, folder_of(target))
@@ -24319,7 +24323,7 @@ async def reload_http(args: Any) -> None:
     given = {**vars(args), "http": with_port(args.http)}
     words = [word for name in ("http", "uds", "hosts", "origins", "tls")
              for word in words_of(name, given[name])]  # fmt: skip
-    command = [*own_command(), "serve", args.target, *words]
+    command = [*own_command(True), "serve", args.target, *words]
     more = without_none(**{TOKEN_VARIABLE: args.token, SUPERVISED: "1"})
     env: Msg = {**os.environ, **FRESH, **more}
     stop = asyncio.Event()

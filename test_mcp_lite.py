@@ -13544,7 +13544,7 @@ class TestShutdown:
 
     def test_nothing_that_an_endpoint_began_outlives_it(self):
         async def main():
-            async with http_calling() as (_, server):
+            async with http_calling(grace=0.01) as (_, server):
                 endpoint = server.endpoint
                 task = endpoint.tasks.spawn(asyncio.sleep(3600))
             assert task.cancelled() and not endpoint.tasks.running
@@ -18762,6 +18762,10 @@ def modern_call(tool, **arguments):
 class TestGuardedServer:
     """Over HTTP: what is let in, and what is said to the rest."""
 
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch):
+        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.02)
+
     def test_the_metadata_are_public_at_both_places_and_name_our_url(self):
         async def main():
             async with guarded_app().http(port=0, auth=guard_of()) as server:
@@ -20993,6 +20997,11 @@ def cli(capsys):
 # As the installed `mcp-lite` does it: a file that Python is given by name it compiles each time.
 COMMAND_LINE = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.exit_as_main()"
 COMMAND = [sys.executable, "-c", COMMAND_LINE]
+# A child gets less time than two seconds to end by itself, and then by SIGTERM.
+HASTY = f"""
+import sys; sys.path.insert(0, {str(HERE)!r})
+import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_seconds=0.1, term_seconds=0.1)
+"""
 
 
 def shell(*argv, **options):
@@ -22315,7 +22324,7 @@ class TestShell:
             "threading.Thread(target=app.run, daemon=True).start()\nwhile True:\n    signal.pause()\n"
         )
         process = subprocess.Popen(
-            [sys.executable, m.__file__, "shell", str(path)],
+            [sys.executable, "-c", HASTY + COMMAND_LINE, "shell", str(path)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         with process:
@@ -22404,7 +22413,7 @@ class TestShell:
         env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80",
                "MCP_LITE_HISTORY": str(tmp_path / "folder" / "history"), "INPUTRC": str(tmp_path / "inputrc")}  # fmt: skip
         ours, theirs = os.openpty()
-        command = [sys.executable, m.__file__, "shell", str(path)]
+        command = [*COMMAND, "shell", str(path)]
         process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
@@ -22549,15 +22558,9 @@ class TestLogins:
 class TestEnds:
     """However it ends, quietly."""
 
-    # A child gets less time than two seconds to end by itself, and then by SIGTERM.
-    HASTY = f"""
-import sys; sys.path.insert(0, {str(HERE)!r})
-import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_seconds=0.1, term_seconds=0.1)
-"""
-
     def test_interrupt_is_status_130_without_a_traceback(self, shop):
         process = subprocess.Popen(
-            [sys.executable, m.__file__, "call", "wait", shop],
+            [*COMMAND, "call", "wait", shop],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         with process:
@@ -22583,7 +22586,7 @@ import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_secon
             "while True:\n    signal.pause()\n"
         )
         process = subprocess.Popen(
-            [sys.executable, "-c", self.HASTY + COMMAND_LINE, "call", "wait", str(path)],
+            [sys.executable, "-c", HASTY + COMMAND_LINE, "call", "wait", str(path)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         with process:
@@ -22650,7 +22653,7 @@ import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_secon
         ours, theirs = os.pipe()
         os.close(ours)
         try:
-            command = [sys.executable, m.__file__, "info", shop]
+            command = [*COMMAND, "info", shop]
             done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, timeout=30)
         finally:
             os.close(theirs)
@@ -23725,7 +23728,7 @@ class TestConfigurationFiles:
 
     def test_a_proxy_serves_them_all(self, config):
         async def main():
-            command = [sys.executable, m.__file__, "proxy", str(config)]
+            command = [*COMMAND, "proxy", str(config)]
             async with m.Client(command, env={"SHOP": os.environ["SHOP"]}) as c:
                 assert await c.call("shop__add", {"a": 1}) == 1
                 assert (await c.call("far-away__where")).endswith(" v")
@@ -24141,7 +24144,7 @@ class TestProxyVerb:
     """`proxy` stands between an application and a server that do not fit together."""
 
     def proxy(self, *argv):
-        return [sys.executable, m.__file__, "proxy", *argv]
+        return [*COMMAND, "proxy", *argv]
 
     def test_a_command_of_stdio_is_a_server_at_a_url(self, tmp_path):
         async def main():
@@ -24497,6 +24500,13 @@ class TestReload:
             server.stderr.read()  # ends when the last one has gone that could write there
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", m.parse_url(url).port))
+
+    def test_the_next_version_starts_quickly_and_takes_no_module_of_this_folder_for_pythons(self, tmp_path):
+        (tmp_path / "random.py").write_text("raise SystemExit('the wrong one')")
+        command = [*m.own_command(quick=True), "--version"]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=30)
+        assert command[1] == "-c" and m.own_command() == [sys.executable, m.__file__]
+        assert said.returncode == 0 and m.__version__ in said.stdout.decode(), said.stderr.decode()
 
     def test_a_file_that_is_not_there_is_not_waited_for(self, cli, tmp_path):
         for more in ([], ["--http", "0"]):
@@ -34186,7 +34196,8 @@ class TestEndings:
     """A server that is told to end ends, and says what it does not finish."""
 
     def begun(self, tool, limits="m.Transport.grace = m.GRACE_SECONDS = m.BLOCKED_SECONDS = 0.1"):
-        command = [sys.executable, "-c", f"{ENDLESS}{limits}\napp.run()\n"]
+        hasty = "m.until_signalled.__defaults__ = (0.1,)"
+        command = [sys.executable, "-c", f"{ENDLESS}{limits}\n{hasty}\napp.run()\n"]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=HERE,
