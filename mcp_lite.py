@@ -24407,7 +24407,7 @@ def serve(args: Any) -> None:
         asyncio.run(reload_http(args))
 
 
-APP_COMMANDS.append(lambda target: [*own_command(), "serve", target])
+APP_COMMANDS.append(lambda target: [*own_command(True), "serve", target])
 VERBS["serve"] = Verb(
     serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
     f"serve {FILE}\nserve {FILE}:app --http 8000\nserve --reload {FILE}\n"

@@ -22647,7 +22647,7 @@ class TestEnds:
     def test_without_a_file_of_its_own_the_command_line_says_what_to_give(self, cli, monkeypatch):
         monkeypatch.delattr(m, "__file__")
         status, out, err = cli("tools", "x.py:app")
-        assert status == 2 and "give `-- COMMAND" in err
+        assert status == 2 and "as a file: give a command instead" in err
 
     def test_reader_that_goes_away_is_no_error(self, shop):
         ours, theirs = os.pipe()
