@@ -34724,10 +34724,15 @@ def stages():
     return found
 
 
+def defined(part):
+    """Return the names that a section defines at module level."""
+    return stages()[part.number].own
+
+
 @functools.cache
 def home_of():
     """Return {name: number of the section that defines it}."""
-    return {name: part.number for part in NUMBERED for name in stages()[part.number].own}
+    return {name: part.number for part in NUMBERED for name in defined(part)}
 
 
 def examples(module, names):
