@@ -1815,7 +1815,7 @@ def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) ->
 def admit(
     method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
 ) -> Method | None:
-    """Return the row of a method that `sender` calls on us; None for one of `custom`.
+    """Return the row of a method that `sender` calls on us; None for one of the author's, `custom`.
 
     `capabilities` are ours. Raises RPCError -32601 if the revision does not have the method, if
     only the other side may call it, or if it needs a capability that we did not declare.
@@ -2669,7 +2669,7 @@ TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no long
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
-#: exception if it could not be read, or the head of an HTTP request or answer: an HTTPHead.
+#: exception if it could not be read, or an HTTPHead (section 37).
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
@@ -7560,7 +7560,7 @@ class Conversation:
         self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
         self.peer.on_lost, self.peer.watch = self.leave, self.watch
         self.peer.on_refusal = self.watch_refusal
-        #: called when the client has gone, by who wants to hear of it
+        #: functions to call when the client has gone, by whoever wants to hear of it
         self.farewells: dict[Any, Callable[[], Any]] = {}
         self.readiness: asyncio.Future[None] | None = None  # for until_ready()
         self.label = ""  # what records call it: the beginning of a session's id
@@ -11322,7 +11322,7 @@ class StdioTransport(LineTransport):
         self.heard = False  # whether any message has come from it
         self.garbage = ""  # the first line of its stdout that is no message
         self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
-        #: whether explain() repeats them, which is too much for who has just read them
+        #: whether explain() repeats them; False for a reader who has just seen them
         self.repeats = True
         self._group_lives = True
         #: a copy of our end of its stdin, until it says something or ends: tells whether it has
@@ -13083,7 +13083,7 @@ class HTTPRequest(NamedTuple):
 #   STREAMING --end--> FINISHING        its last piece is
 #   FINISHING --(written)--> SENT
 #   any but SENT --lose--> LOST      the client is gone; to write is harmless
-UNSENT, STREAMING, FINISHING, SENT, LOST = "unsent", "streaming", "ending", "sent", "lost"
+UNSENT, STREAMING, FINISHING, SENT, LOST = "unsent", "streaming", "finishing", "sent", "lost"
 
 
 class HTTPHead(Msg):
