@@ -674,7 +674,7 @@ def encode(msg: Msg | list[Msg]) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded if the line
-    would be longer than what we would read ourselves.
+    would be longer, or have more elements, than what we would read ourselves.
     spec: basic/transports/stdio#sending-messages
 
     >>> encode({"text": "a\\nb é"})
@@ -685,6 +685,12 @@ def encode(msg: Msg | list[Msg]) -> bytes:
     if len(data) > MAX_MESSAGE_BYTES:
         size = f"{len(data)} bytes long; a message may have {MAX_MESSAGE_BYTES}"
         raise LimitExceeded(f"it is {size}", code=INTERNAL_ERROR)
+    # Texts may have commas, too: only where these are many do we look closely.
+    if len(data) > MAX_ELEMENTS and sum(map(data.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
+        try:
+            _check_bounds(data)
+        except LimitExceeded as exc:
+            raise LimitExceeded(str(exc), code=INTERNAL_ERROR) from None
     return data
 
 
@@ -3043,8 +3049,11 @@ class Peer(Asker):
             req_id = next(iter(pending))
         request = self.outgoing.settle(req_id)
         if request is not None:
-            problem = f"{self.name} answered {request.method} with a malformed message: {exc}"
-            settle_future(request.waiter, None, ProtocolError(problem))
+            large = isinstance(exc, LimitExceeded)
+            what = "more than we take" if large else "a malformed message"
+            problem = f"{self.name} answered {request.method} with {what}: {exc}"
+            kind = LimitExceeded if large else ProtocolError
+            settle_future(request.waiter, None, kind(problem))
         return True
 
     # A server that is full.
@@ -5345,16 +5354,21 @@ class Link(Content):
         super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
+ROLES = ("user", "assistant")  # of messages
+
+
 class Message(dict[str, Any]):
     """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
 
     def __init__(self, content: Any, role: str = "user") -> None:
-        if role not in ("user", "assistant"):
+        if role not in ROLES:
             problem = f'the role is "user" or "assistant", not {role!r:.40}'
             raise ValueError(f"Message(content, role): {problem}")
         super().__init__(role=role, content=blocks_of(content))
 
 
+#: The URI of bytes in a result. A resource must have one; nothing can be read there.
+BYTES_URI = "result:bytes"
 #: From the type of a content block to the member that it cannot do without.
 BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
           "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
@@ -5384,11 +5398,15 @@ def _is_block(value: Any) -> bool:
 def blocks_of(value: Any) -> list[Msg]:
     """Return the value of a handler as content blocks; a value that is no content becomes text.
 
+    Bytes become a resource that is embedded: no other block can hold bytes of any kind.
+
     >>> blocks_of("hello"), blocks_of({"total": 3})
     ([{'type': 'text', 'text': 'hello'}], [{'type': 'text', 'text': '{"total":3}'}])
     """
     if value is None:
         return []
+    if isinstance(value, (bytes, bytearray)):
+        return [Resource(BYTES_URI, data=bytes(value))]
     if _is_block(value):
         return [value]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
@@ -5412,6 +5430,8 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     for item in value if isinstance(value, (list, tuple)) else [value]:
         if not (isinstance(item, dict) and "role" in item):
             item = Message(item)
+        if item["role"] not in ROLES:
+            raise SchemaError("role", f'it is "user" or "assistant", not {item["role"]!r:.40}')
         content = item["content"] if isinstance(item["content"], list) else [item["content"]]
         blocks = [fit_content(block, rev) for each in content for block in _as_blocks(each)]
         contents = [blocks] if together and len(blocks) > 1 else blocks
@@ -6577,12 +6597,16 @@ def output_schema_of(
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
-    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside.
+    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside;
+    for bytes, which are content; and for a list of anything, which may be one of content.
 
     >>> output_schema_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
-    says_nothing = _unwrap(annotation)[0] in (EMPTY, Any, object, None, type(None))
+    hint = _unwrap(annotation)[0]
+    says_nothing = hint in (EMPTY, Any, object, None, type(None)) or is_any_list(hint)
+    options = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else [hint]
+    says_nothing = says_nothing or not {bytes, bytearray}.isdisjoint(options)
     if says_nothing or _mentions(annotation, opaque):
         return None, False
     schema = schema_of(annotation, output=True)
@@ -6593,6 +6617,16 @@ def output_schema_of(
     if wrapped:
         schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
     return ({**schema, "$defs": defs} if defs else schema), wrapped
+
+
+def is_any_list(hint: Any) -> bool:
+    """Return whether an annotation is that of a list, or a tuple, of anything.
+
+    >>> is_any_list(list), is_any_list(typing.List[Any]), is_any_list(typing.List[int])
+    (True, True, False)
+    """
+    is_list = hint in (list, tuple) or typing.get_origin(hint) in (list, tuple)
+    return is_list and {*typing.get_args(hint)} <= {Any, object, ...}
 
 
 class Entry:
@@ -6690,6 +6724,7 @@ class Tool(Entry):
         if output_schema is None and structured:
             output_schema, self.wrapped = output_schema_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
+        self.any_list = structured and output_schema is None and is_any_list(_unwrap(returns)[0])
         #: the one type that is right as it stands: such results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition["inputSchema"] = self.schema
@@ -6711,6 +6746,8 @@ class Tool(Entry):
                 answer["structuredContent"] = {"result": out} if self.wrapped else out
             elif self.structured and isinstance(value, dict) and not _is_block(value):
                 answer["structuredContent"] = to_json(value)
+            elif self.any_list and not any(map(_is_block, value)):
+                answer["structuredContent"] = {"result": to_json(value)}
         # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not
         if self.check_output is not None and not answer.get("isError"):
             if "structuredContent" not in answer:
@@ -8375,10 +8412,12 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
 
 
 def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
-    """Return the error for a value that a handler returned and that has no JSON form."""
+    """Return the error for a value that a handler returned, and that is none for it."""
     if inspect.iscoroutine(value):
         value.close()  # nobody will await it
         return MCPError(f"{entry.label} returned a coroutine: await it first")
+    if isinstance(exc, MCPError):
+        return MCPError(f"{entry.label}: {exc}")
     kind = type(value).__name__
     return MCPError(f"{entry.label} returned a value of type {kind} that JSON cannot say: {exc}")
 
@@ -8409,8 +8448,16 @@ def log_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
     needs no traceback. A ToolError is meant for the client, and needs no log.
     """
     if not isinstance(exc, (ToolError, CapabilityMissing)):
-        trace = None if isinstance(exc, MCPError) else exc
+        trace = None if isinstance(exc, MCPError) else (type(exc), exc, frames_after(exc, __name__))
         logger.error("%s: %s failed: %r", ctx.method, entry.label, exc, exc_info=trace)
+
+
+def frames_after(exc: BaseException, *modules: str) -> types.TracebackType | None:
+    """Return the traceback of an exception from where it left these modules for the first time."""
+    frames = exc.__traceback__
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(modules):
+        frames = frames.tb_next
+    return frames or exc.__traceback__
 
 
 def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
@@ -8450,6 +8497,8 @@ async def get_prompt(ctx: Context) -> Msg:
         raise error_of(prompt, ctx, exc) from exc
     answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
     try:
+        if value is None:
+            raise MCPError("it returned None: return a text, a Message, or a list of them")
         messages = messages_of(answer["messages"], ctx.facts.rev)
     except Exception as exc:
         raise error_of(prompt, ctx, unsayable(prompt, value, exc)) from exc
@@ -10306,9 +10355,12 @@ def value_of(answer: Msg) -> Any:
     3
     >>> value_of({"content": [{"type": "text", "text": "hello"}]})
     'hello'
+    >>> value_of({"content": blocks_of(b"hello")})
+    b'hello'
     """
     blocks = answer.get("content", [])
-    values = [block.get("text") if block.get("type") == "text" else block for block in blocks]
+    values = [block.get("text") if block.get("type") == "text" else bytes_or_block(block)
+              for block in blocks]  # fmt: skip
     if answer.get("isError"):
         text = "\n".join(value for value in values if isinstance(value, str))
         raise ToolError(text or "the tool failed without a message", answer)
@@ -10316,6 +10368,13 @@ def value_of(answer: Msg) -> Any:
         out = answer["structuredContent"]
         return out["result"] if is_wrapped(out, values) else out
     return values[0] if len(values) == 1 else values or None
+
+
+def bytes_or_block(block: Msg) -> Any:
+    """Return what a server made of bytes as bytes again, and another content block as it is."""
+    inner = object_of(block, "resource")
+    made = "blob" in inner and str(inner.get("uri")).endswith(BYTES_URI)
+    return text_or_bytes(inner) if made else block
 
 
 def is_wrapped(out: JSON, values: list[Any]) -> bool:
@@ -11020,7 +11079,7 @@ class Client:
         """Call a tool and return its value; raise ToolError if it failed.
 
         The value is the structured output if there is one, else the text of a single text block,
-        else the list of content blocks. Options as for request().
+        else the list of content blocks; bytes, where the tool gave bytes. Options as for request().
         """
         if unknown:
             shown = ", ".join(f'"{key}": ...' for key in unknown)
@@ -16239,8 +16298,8 @@ class HTTPTransport(Transport):
             try:
                 await self._take(body, ids)
             except ProtocolError as exc:
-                problem = f"{answer.url} answered with {exc}: {first_line(body)}"
-                raise ConnectionClosed(problem) from None
+                shown = "" if isinstance(exc, LimitExceeded) else f": {first_line(body)}"
+                raise ConnectionClosed(f"{answer.url} answered, but {exc}{shown}") from None
         elif kind != EVENT_TYPE:
             what = f"{kind or 'no content type'}: {first_line(await answer.body())}"
             raise ConnectionClosed(f"{answer.url} answered with {what}")
@@ -21541,7 +21600,7 @@ class Person:
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
         """Let the person fill in a form; None declines."""
         self.finish()
-        hint = "  (Ctrl-D declines)" * self.is_there()
+        hint = "  (Ctrl-D declines)" * (self.is_there() and not (self.yes or self.answers))
         self.line(f"The server asks: {message}{hint}", self.screen.BOLD)
         fields = schema.get("properties") or {}
         if fields:
@@ -21603,7 +21662,7 @@ class Person:
             value, problem = read_field(text, field)
             if text and not problem:
                 return [value]
-            self.line(f"  {problem or 'it is needed'}", self.screen.RED)
+            self.line(f"  {problem if text else 'it is needed'}", self.screen.RED)
 
     def label(self, name: str, field: Msg) -> str:
         """Return what to ask about a field."""
@@ -21956,7 +22015,8 @@ class CommandLine:
         text += [one_line(f"capabilities: {', '.join(has)}")]
         if c.instructions:
             found["instructions"] = c.instructions
-            text += [plain(c.instructions)]
+            for row in plain(c.instructions).splitlines():
+                text += self.out.wrap(row) or [""]
         for verb, key in LISTS.items():
             if verb.replace("templates", "resources") in has:
                 found[key] = await self.listed(verb)
@@ -22196,12 +22256,14 @@ OPTIONS = [
            "write the answer there; -o is the same; - is standard output", file_to_write),
     Option("--answer", "KEY=VALUE", "call read prompt complete",
            "what to answer when the server asks for KEY", pair, []),
-    Option("--yes", "", "call read prompt complete", "agree to what the server asks"),
+    Option("--yes", "", "call read prompt complete",
+           "agree to what the server asks, with the defaults of its forms"),
     Option("--json", "", "+ config", "print the result, and an error, as JSON"),
     Option("--timeout", "SECONDS", "+", "how long an answer may take; progress grants more",
            seconds, REQUEST_SECONDS),
     Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
-    Option("--env", "KEY=VALUE", "+ config proxy", "for the server's process", str, []),
+    Option("--env", "KEY=VALUE", "+ config proxy",
+           "for the server's process, which sees only PATH and its kin", str, []),
     Option("--cwd", "FOLDER", "+ proxy", "where to start the server"),
     Option("--config", "FILE", "+ proxy logout",
            "the mcp.json of an application, in place of the target; -c is the same"),
@@ -22757,7 +22819,8 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     no_target = not (args.target or args.all or args.list)
     no_words = not fits(args.words, row) and not (args.list and not args.typed)
     if no_target or no_words or row.target.startswith("FILE") and command:
-        raise UsageError(form, args.verb, "--help")
+        problem = f"the {row.target} is missing, " * (no_target and not no_words)
+        raise UsageError(problem + form, args.verb, "--help")
 
 
 def fits(words: Sequence[str], row: Verb) -> bool:
@@ -22794,6 +22857,8 @@ def take_target(words: list[str], pairs: bool = False) -> str | None:
         return None
     looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}")
     early = list(filter(looks.match, words[1:-1])) if pairs else []
+    if pairs and "=" in words[-1] and not looks.match(words[-1]):
+        return words.pop(0) if looks.match(words[0]) else None
     if early:
         raise UsageError(f"{early[0]!r} is no KEY=VALUE, and a target stands last")
     return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
@@ -22950,9 +23015,9 @@ RULES: dict[str, Rule] = {
              "join tools that belong together, or split the server",
              "microsoft/vscode-copilot-release#11653", tuple(MOST_TOOLS)),
         Rule("no-description", WARNING, "there is no description: the model has the name alone",
-             "say when to use it, and what comes back", "7shep/mcp-linter"),
+             "say when to use it, and what comes back", "spec: server/tools#tool"),
         Rule("silent-arguments", NOTE, "arguments have no description",
-             "describe each: its meaning, its form, an example", "7shep/mcp-linter"),
+             "describe each: its meaning, its form, an example", "spec: server/tools#tool"),
         Rule("long-description", WARNING, "the description is longer than a provider takes",
              f"at most {MAX_DESCRIPTION_CHARS:,} characters", "cejor6/mcpconform", ("openai",)),
         Rule("long-instructions", WARNING, "the instructions are cut off",
@@ -22977,7 +23042,7 @@ RULES: dict[str, Rule] = {
              "say what the array holds", "microsoft/vscode#246119",
              ("gemini", "openai", "vscode")),
         Rule("any-value", WARNING, "an argument without a type: models guess",
-             "give it a type, an enum, or a choice of types", "7shep/mcp-linter"),
+             "give it a type, an enum, or a choice of types", "spec: server/tools#tool"),
         Rule("bad-default", WARNING, "the default does not fit its own schema",
              "correct one of them", "JSON Schema 2020-12 §9.2"),
         Rule("not-for-gemini", WARNING, "keywords that a declaration of a function has not",
@@ -22989,9 +23054,11 @@ RULES: dict[str, Rule] = {
         Rule("output-not-object", WARNING, "the outputSchema is not of an object: clients before "
              "the newest revision may drop all tools", '{"type": "object", ...}',
              "opentokenz/mcpx#28"),
-        Rule("unseen", NOTE, "older revisions do not have it: it is left out there",
-             "let the descriptions stand without it", "spec: basic/versioning"),
         # About a server at work.
+        Rule("registered-twice", WARNING, "two were given one name: the last one counts",
+             "rename one", "spec: server/tools#tool-names"),
+        Rule("never-awaited", WARNING, "a coroutine was never awaited: what it does is not done",
+             "await it", "Python's RuntimeWarning"),
         Rule("stdout", ERROR, "it prints to standard output, which is the protocol's",
              "print to standard error", "spec: basic/transports/stdio"),
         Rule("slow-start", WARNING, "it is slow to start: applications give up after 10 s or so",
@@ -23136,7 +23203,7 @@ def findings_of(offer: Msg) -> list[Finding]:
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", resource["uri"]):
             found.append(finding("no-uri", f"resource {resource['uri']!r}"))
     found += judge_whole(offer)
-    return [*found, *unseen(offer)]
+    return found
 
 
 def same_names(offer: Msg) -> Iterable[Finding]:
@@ -23320,22 +23387,6 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
     if isinstance(text, str) and len(text) > MAX_INSTRUCTIONS_CHARS:
         yield finding("long-instructions", "instructions", f"{len(text):,} characters")
 
-
-def unseen(offer: Msg) -> Iterable[Finding]:
-    """Find what older revisions leave out.
-
-    >>> [found.place for found in unseen({"tools": [{"title": "A"}, {"title": "B"}]})]
-    ['title of 2 tools']
-    """
-    kinds = {"tools": "Tool", "prompts": "Prompt", "resources": "Resource",
-             "resourceTemplates": "Resource"}  # fmt: skip
-    for key, kind in kinds.items():
-        for field, since in FIELDS[kind].items():
-            count = sum(field in item for item in offer.get(key, ()))
-            if count:
-                words = re.sub(r"([A-Z])", r" \1", key).lower()
-                yield finding("unseen", f"{field} of {count} {words}", f"before {since}")
-
 ###############################################################################
 # 63. Checks
 ###############################################################################
@@ -23370,6 +23421,11 @@ NONSENSE: tuple[tuple[str, str, Msg, tuple[int, ...]], ...] = (
     ("an unknown resource", "resources/read", {"uri": "check://nothing"},
      (INVALID_PARAMS, RESOURCE_NOT_FOUND)),
 )  # fmt: skip
+#: By rule, what a server of this library, or Python itself, writes to stderr when it is broken.
+COMPLAINTS = {
+    "registered-twice": r"the ((?:tool|prompt|resource).* '.+') was registered again",
+    "never-awaited": r"(coroutine '.+') was never awaited",
+}
 FOREIGN = "check.invalid"  # a name that nobody can have. RFC 6761 §6.4
 
 
@@ -23444,6 +23500,13 @@ class Checkup:
             self.find("death", place, exc)
         except MCPError as exc:
             self.find("silence", place, exc)
+
+    def hear(self, line: str) -> None:
+        """Hear a line of the server's stderr."""
+        for name, pattern in COMPLAINTS.items():
+            found = re.search(pattern, line)
+            if found is not None:
+                self.find(name, found[1], line.rpartition(": RuntimeWarning")[0])
 
     # The lists.
 
@@ -23682,10 +23745,16 @@ class CheckLine(CommandLine):
     def __init__(self, args: Any) -> None:
         super().__init__(args)
         self.person.there = False
+        self.checkup = Checkup(self.c, self.args.call)
+
+    def pass_on(self, text: str) -> None:
+        """Write a line of the server's stderr, and judge it."""
+        super().pass_on(text)
+        self.checkup.hear(text)
 
     async def work(self) -> int:
         """Look at the server, show what was found, and return the exit status."""
-        checkup = Checkup(self.c, self.args.call)
+        checkup = self.checkup
         try:
             await checkup.run()
         except (TypeError, ValueError) as exc:
@@ -23786,7 +23855,7 @@ SHELL_WORDS = {
     "unsubscribe URI": "Show them no longer.",
     "trace [on|full|off]": "Show every message, or no longer.",
     "help": "Show this; VERB --help shows all of one verb.",
-    "exit": "End the shell; Ctrl-D does so, too.",
+    "exit": "End the shell, as quit and Ctrl-D do.",
 }
 #: By verb, the list that has its first word.
 NAMED = {**LOOKED_UP, "subscribe": "resources", "unsubscribe": "resources",
@@ -23854,7 +23923,7 @@ class Shell:
         while True:
             try:
                 text = self.read(prompt)
-                if text.split()[:1] == ["exit"]:
+                if text.split()[:1] in (["exit"], ["quit"]):
                     return status
                 status = self.obey(text) if text.strip() else status
             except KeyboardInterrupt:
@@ -24147,10 +24216,7 @@ def show_failure(exc: Exception) -> None:
     """Print the traceback of a file that fails, without the frames that loaded it."""
     import traceback
 
-    frames, loaders = exc.__traceback__, (__name__, "importlib")
-    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(loaders):
-        frames = frames.tb_next
-    traceback.print_exception(type(exc), exc, frames)
+    traceback.print_exception(type(exc), exc, frames_after(exc, __name__, "importlib"))
 
 
 def file_of(target: str) -> str:

@@ -875,6 +875,13 @@ class TestDecode:
         m.decode(make(m.MAX_ELEMENTS))
         assert isinstance(broken(make(m.MAX_ELEMENTS + 1)), m.LimitExceeded)
 
+    def test_what_would_not_be_read_is_not_written(self):
+        m.encode([0] * m.MAX_ELEMENTS)
+        m.encode({"a": ",[{" * m.MAX_ELEMENTS})
+        with pytest.raises(m.LimitExceeded, match=f"more than {m.MAX_ELEMENTS} elements") as caught:
+            m.encode([0] * (m.MAX_ELEMENTS + 1))
+        assert caught.value.code == m.INTERNAL_ERROR
+
     @pytest.mark.parametrize("unit", [b'"', b"[", b"]", b",", b'"",', b'{"":', b"[],", b'\\",'])
     def test_many_tiny_things_are_refused_before_they_are_parsed(self, unit):
         error = broken(unit * (6 * m.MAX_ELEMENTS))
@@ -2721,9 +2728,12 @@ class TestRefusing:
                 asked = talk.ask()
                 assert await talk.take() == ASKED
                 talk.put(line)
-                with pytest.raises(m.ProtocolError, match="it answered a with a malformed") as got:
+                with pytest.raises(m.ProtocolError) as got:
                     await asked
-                assert reason in str(got.value)
+                large = reason in ("deeper", "elements")
+                blamed = "more than we take: a message" if large else "a malformed message: "
+                assert str(got.value).startswith(f"it answered a with {blamed}")
+                assert reason in str(got.value) and isinstance(got.value, m.LimitExceeded) == large
                 assert await talk.taken() == [], "an answer is never answered"
 
         run(main())
@@ -21192,6 +21202,9 @@ class TestPerson:
         for row in ("  a >   it is needed", "  a >     1  x", "  b one of these [x] >     1  Small",
                     "  c one of these [Small] >     1  1", "  d which of these [1, 2] >   e [Y/n] > "):  # fmt: skip
             assert row in screen.rows
+        one = {"properties": {"c": {"oneOf": sizes}}, "required": ["c"]}
+        assert self.ask(screen, one, b"\nsmall\n", monkeypatch=monkeypatch) == {"c": "s"}
+        assert "  c one of these >   it is needed" in screen.rows
 
     def test_answers_are_given_in_advance_where_nobody_is_there(self, screen):
         one = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -22165,6 +22178,8 @@ class TestCommandLineOptions:
             (["--tmeout", "3", "x.py"], "no option '--tmeout'; did you mean --timeout? Try: PROGRAM --help"),
             (["proxy", "--http", "65536", "http://127.0.0.1:1/mcp"], "--http 65536: it takes PORT, or HOST:PORT, of ports up to 65535. Try: PROGRAM proxy --help"),
             (["call", "slow", "x.py", "n=1", "extra"], "'x.py' is no KEY=VALUE, and a target stands last"),
+            (["tools"], "the TARGET is missing, as in: mcp_lite tools [NAME ...] TARGET. Try: PROGRAM tools --help"),
+            (["call", "add", "a=1"], "the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
             (["tools", "/nowhere/mcp.json"], "/nowhere/mcp.json: No such file or directory"),
         ],
         ids=str,
@@ -22262,7 +22277,7 @@ class TestShell:
         status, out, err = script(
             "tools add", "", "# a comment", "call add a=1 b=2  # three", "read shop://item/7",
             "call copy", "call add --json '{\"a\": 5}'", "call ask --answer value=42", "ping --json",
-            "exit", "call fail", target=stall,
+            "quit", "call fail", target=stall,
         )  # fmt: skip
         assert status == 0
         assert out.startswith("add(a: integer, b: integer = 0) -> integer\n")
@@ -23758,7 +23773,6 @@ class TestRulesForServers:
         return [
             (each.rule.name, each.place, each.detail, each.breaks)
             for each in m.findings_of({"tools": list(tools), **offer})
-            if each.rule.name != "unseen"
         ]
 
     def test_a_good_server_has_no_faults(self):
@@ -23840,11 +23854,6 @@ class TestRulesForServers:
             ("no-description", "prompt 'p'"), ("silent-arguments", "prompt 'p'"), ("no-uri", "resource 'r.txt'"),
         ]  # fmt: skip
 
-    def test_what_older_revisions_leave_out_is_noted(self):
-        offer = {"tools": [tool(title="A"), tool("b", outputSchema={"type": "object"})]}
-        noted = {each.place: each.detail for each in m.findings_of(offer)}
-        assert noted == {"title of 1 tools": "before 2025-06-18", "outputSchema of 1 tools": "before 2025-06-18"}
-
     def test_whatever_a_server_lists_a_judgement_comes_of_it(self):
         random = rng("lists")
         keys = "type properties required items anyOf default enum x-mcp-header $ref format const description".split()
@@ -23883,7 +23892,7 @@ class TestChecks:
 
     def found(self, target, *, call=False, **options):
         """Return the findings of a look at a server, less those by its lists alone."""
-        before = [*m.RULES][: [*m.RULES].index("unseen") + 1]
+        before = [*m.RULES][: [*m.RULES].index("registered-twice")]
 
         async def main():
             fake = isinstance(target, functools.partial)
@@ -23895,6 +23904,15 @@ class TestChecks:
 
         checkup = run(main())
         return [(each.rule.name, each.place, each.detail) for each in checkup.found if each.rule.name not in before]
+
+    def test_what_a_server_writes_to_stderr_may_be_a_finding(self):
+        checkup = m.Checkup(None)
+        for line in ("mcp_lite: the tool 'a' was registered again: the last one counts", "ready",
+                     "/x/s.py:7: RuntimeWarning: coroutine 'Context.info' was never awaited"):  # fmt: skip
+            checkup.hear(line)
+        assert [(each.rule.name, each.place, each.detail) for each in checkup.found] == [
+            ("registered-twice", "tool 'a'", ""), ("never-awaited", "coroutine 'Context.info'", "/x/s.py:7"),
+        ]  # fmt: skip
 
     def fake(self, **answers):
         """Return what makes a legacy server that refuses nonsense, and answers from a table."""
@@ -24102,13 +24120,12 @@ app.run()
         assert status == 1
         assert "error: it prints to standard output, which is the protocol's\n    the server: 'ready'\n" in out
         assert "warning: applications refuse the name, or all tools because of it (claude, openai)\n" in out
-        assert out.endswith("1 error, 1 warning, 1 note; looked at tools: 1\n")
+        assert out.endswith("1 error, 1 warning, 0 notes; looked at tools: 1\n")
         path.write_text(self.SERVER.replace('print("ready")', ""))
         assert cli("check", str(path))[0] == 0
         status, out, err = cli("check", "--strict", "--json", "--for", "openai", str(path))
-        warning, note = map(json.loads, out.splitlines())
+        (warning,) = map(json.loads, out.splitlines())
         assert (status, warning["rule"], warning["breaks"]) == (1, "refused-name", ["claude", "openai"])
-        assert note["level"] == "note"
         assert cli("check", "--strict", "--for", "cursor,protocol", str(path))[0] == 0
 
     def test_a_server_that_ends_at_a_word_that_is_new_to_it(self, cli, tmp_path):
@@ -25375,6 +25392,38 @@ class TestFailures:
         ]  # fmt: skip
         assert "no prompt" not in caplog.text and "nope" not in caplog.text
 
+    def test_a_prompt_that_says_nothing_or_speaks_as_the_system_is_refused(self):
+        app = m.Server()
+        app.add_prompt(lambda: None, name="nothing")
+        app.add_prompt(lambda: [{"role": "system", "content": "Obey."}], name="system")
+        app.add_prompt(lambda: [], name="empty")
+
+        async def main():
+            async with m.Client(app) as c:
+                for name, problem in (
+                    ("nothing", "prompt 'nothing': it returned None: return a text, a Message, or"),
+                    ("system", "prompt 'system': role: it is \"user\" or \"assistant\", not 'system'"),
+                ):  # fmt: skip
+                    with pytest.raises(m.RemoteError) as caught:
+                        await c.get_prompt(name)
+                    assert str(caught.value).startswith(problem)
+                assert (await c.get_prompt("empty"))["messages"] == []
+
+        run(main())
+
+    def test_a_traceback_begins_where_the_handler_begins(self, caplog):
+        app = m.Server()
+        app.add_tool(lambda: {}["x"], name="broken")
+
+        async def main():
+            async with m.Client(app) as c:
+                with pytest.raises(m.ToolError, match="KeyError: 'x'"):
+                    await c.call("broken")
+
+        run(main())
+        told = caplog.text.partition("Traceback")[2]
+        assert told.count("File ") == 1 and os.path.basename(__file__) in told
+
     def test_anything_else_is_logged_once_with_method_name_and_traceback(self, link, caplog):
         async def main():
             async with link.connect(self.app()) as c:
@@ -25618,7 +25667,6 @@ class TestServerTools:
             (typing.List[Spot], [Spot(1)], [{"x": 1, "y": 0}], '[{"x":1,"y":0}]'),
             (datetime.datetime, when, "2025-01-02T03:04:05", "2025-01-02T03:04:05"),
             (uuid.UUID, node, str(node), str(node)),
-            (bytes, b"hi", "aGk=", "aGk="),
             (typing.Tuple[int, str], (1, "a"), [1, "a"], '[1,"a"]'),
         ]
         app = m.Server()
@@ -25643,6 +25691,69 @@ class TestServerTools:
                         assert result["structuredContent"] == (value if plain else {"result": value})
 
         run(main())
+
+    def test_a_result_of_too_many_elements_is_the_servers_own_error(self, monkeypatch):
+        app = plain_app()
+
+        def ints():
+            return list(range(2000))
+
+        ints.__annotations__ = {"return": typing.List[int]}
+        app.add_tool(ints)
+
+        async def main():
+            async with m.Client(app, revision="2025-11-25") as c:
+                assert len(await c.call("ints")) == 2000
+                monkeypatch.setattr(m, "MAX_ELEMENTS", 1000)
+                with pytest.raises(m.RemoteError) as caught:
+                    await c.call("ints")
+                assert caught.value.message.startswith(
+                    "the answer to tools/call of 'ints' cannot be sent: a message has more than 1000 elements"
+                )
+                assert await c.call("add", {"a": 1}) == 1  # the conversation goes on
+
+        run(main())
+
+    def test_bytes_are_content_of_no_kind_and_come_back_as_bytes(self, link):
+        app = m.Server()
+        for number, annotation in enumerate((bytes, typing.Optional[bytes], typing.Any)):
+
+            def fn():
+                return b"\0\xff"
+
+            fn.__annotations__ = {"return": annotation}
+            app.add_tool(fn, name=f"tool{number}")
+
+        async def main():
+            async with link.connect(app) as c:
+                for tool in await c.list_tools():
+                    assert "outputSchema" not in tool
+                    result = await c.call_tool(tool["name"])
+                    assert result["content"] == [{"type": "resource", "resource": {
+                        "uri": "result:bytes", "mimeType": "application/octet-stream", "blob": "AP8="}}]
+                    assert "structuredContent" not in result
+                    assert await c.call(tool["name"]) == b"\0\xff"
+
+        run(main())
+
+    def test_a_list_of_anything_has_structure_unless_it_holds_content(self):
+        app = m.Server()
+        for number, (annotation, value, structured) in enumerate((
+            (list, ["hi", m.Image(PNG)], None), (list, [1, "a"], [1, "a"]), (list, [], []),
+            (typing.List[typing.Any], [{"b": 2}], [{"b": 2}]), (tuple, (1, 2), [1, 2]),
+        )):  # fmt: skip
+
+            def fn(value=value):
+                return value
+
+            fn.__annotations__ = {"value": typing.Any, "return": annotation}
+            app.add_tool(fn, name=f"tool{number}")
+            result = app.tools[f"tool{number}"].result(value)
+            wanted = {} if structured is None else {"result": structured}
+            assert result.get("structuredContent", {}) == wanted
+            assert json.dumps(result).count(base64.b64encode(PNG).decode()) == (structured is None)
+            assert "outputSchema" not in app.tools[f"tool{number}"].definition
+            assert structured is None or m.value_of(result) == structured
 
     def test_content_becomes_what_the_revision_can_show(self, link):
         """FIELDS and CONTENT of section 4: unknown fields are left out, unknown types are text."""
