@@ -10412,6 +10412,23 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
     return max(min(wish_ms, 1000 * STALL_SECONDS) / 1000, min(waited / 10, MAX_POLL_SECONDS))
 
 
+#: The options of a Client that declare what a server may need of it.
+DECLARED_BY = {"elicitation": "elicit=", "sampling": "sample=", "roots": "roots="}
+
+
+def with_remedy(exc: RemoteError) -> RemoteError:
+    """Return the error for a capability that we did not declare, with the option that does.
+
+    >>> data = {"requiredCapabilities": {"roots": {}}}
+    >>> with_remedy(RemoteError(MISSING_CAPABILITY, "no roots", data)).message
+    'no roots: give the Client roots='
+    """
+    needed = object_of(object_of({"data": exc.data}, "data"), "requiredCapabilities")
+    options = [DECLARED_BY[name] for name in needed if name in DECLARED_BY]
+    text = f": give the Client {', '.join(options)}" if options else ""
+    return RemoteError(exc.code, exc.message + text, exc.data)
+
+
 class Call:
     """One request of ours, until there is a result: its rounds of questions, or its task."""
 
@@ -10431,10 +10448,15 @@ class Call:
         left = self.until - now
         if left <= 0:
             raise self.overdue()
-        return await self.client.peer.ask(
-            self.method, params, self.send, patience=min(self.patience, left), longest=left,
-            on_progress=self.on_progress,
-        )  # fmt: skip
+        try:
+            return await self.client.peer.ask(
+                self.method, params, self.send, patience=min(self.patience, left), longest=left,
+                on_progress=self.on_progress,
+            )  # fmt: skip
+        except RemoteError as exc:
+            if exc.code == MISSING_CAPABILITY:
+                raise with_remedy(exc) from None
+            raise
 
     def overdue(self) -> RequestTimeout:
         """Return the error for a request that has taken as long as it may."""
@@ -18388,6 +18410,9 @@ class Login(Authorizer):
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.settings.client_name, redirect_uri, scope)
         status, _, doc = await self.fetcher.fetch("POST", url, {"content-type": JSON_TYPE}, asked)
+        if status == 404:
+            remedy = "if it has a fixed token, give that: token=, or --token"
+            raise AuthError(f"{self.url} wants a token, and there is no {url}: {remedy}")
         if status not in (200, 201):
             why = said(doc) if isinstance(doc, dict) else "without a reason"
             raise AuthError(f"{url} did not register us: {status}, {why}")
@@ -20886,7 +20911,7 @@ def as_json(value: JSON) -> str:
     return plain(json.dumps(value, ensure_ascii=False))
 
 
-def pick(what: str, name: str, known: Mapping[str, Any], *words: str) -> Any:
+def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = "") -> Any:
     """Return what has this name; UsageError suggests the nearest, or says what there is."""
     if name not in known:
         import difflib
@@ -20894,7 +20919,7 @@ def pick(what: str, name: str, known: Mapping[str, Any], *words: str) -> Any:
         near = difflib.get_close_matches(name, known, 1)
         there = ", ".join([*known][:SHOWN_MEMBERS]) + ", ..." * (len(known) > SHOWN_MEMBERS)
         hint = f"did you mean {near[0]}?" if near else f"there is: {there or 'none'}"
-        raise UsageError(f"no {what} {name!r}; {hint}", *words)
+        raise UsageError(f"{of}{' has ' * bool(of)}no {what} {name!r}; {hint}", *words)
     return known[name]
 
 
@@ -21747,7 +21772,7 @@ def read_arguments(
             several = f"; several values are {key}=1,2 or --json" * many
             raise UsageError(f"{key!r} is given twice{several}")
         if fields and key not in fields and not schema.get("additionalProperties"):
-            pick(f"argument of {usage}", key, fields)
+            pick("argument", key, fields, of=usage)
         given[key] = convert(text, fields.get(key))
     with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
         check = checker_of(schema)
@@ -22072,7 +22097,8 @@ class CommandLine:
         items = [*await self.listed("prompts"), *await self.listed("templates")]
         item = pick("prompt or template", ref, named(items), "prompts")
         holes = re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", item.get("uriTemplate", ""))))
-        pick(f"argument of {ref}", key, dict.fromkeys([*prompt_schema(item)["properties"], *holes]))
+        there = dict.fromkeys([*prompt_schema(item)["properties"], *holes])
+        pick("argument", key, there, of=ref)
         known = {name: value for name, _, value in others}
         found = await self.c.complete_full(ref, key, begun, known)
         if not found["values"]:
@@ -22639,6 +22665,8 @@ def list_configured(args: Any) -> None:
     if args.json:
         print(json.dumps(found, indent=2))
         return
+    if not found:
+        print("(none)")
     for row in found:
         print(one_line(f"{row['application']}: {row['file']}"))  # a name may be hostile
         for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
@@ -22871,6 +22899,12 @@ STATUSES = ("Exit status: 0 done; 1 the tool failed; 2 wrong command line; "
             "3 connection or protocol; 130 interrupted.")  # fmt: skip
 
 
+def option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
+    """Return options and what they mean, for Screen.columns()."""
+    rows = [(f"{it.name} {it.value}".strip(), it.about) for it in options]
+    return [(name.replace(" [=", "[="), about) for name, about in rows]
+
+
 def help_text(verb: str, screen: Screen) -> str:
     """Return the help of a verb, or of all if it is ""."""
     row = Verb(None, "... [options]", ABOUT, "", "TARGET")
@@ -22884,8 +22918,7 @@ def help_text(verb: str, screen: Screen) -> str:
     if verb:
         lines += ["", screen.paint(screen.BOLD, "examples")]
         lines += [f"  {program()} {example}" for example in row.example.split("\n")]
-        rows = [(f"{it.name} {it.value}".strip(), it.about) for it in options_of(verb)]
-        add("options", [(name.replace(" [=", "[="), about) for name, about in rows])
+        add("options", option_rows(options_of(verb)))
     else:
         add("verbs", [(f"{name} {it.form}".strip(), it.about) for name, it in VERBS.items()])
         about = "VERB --help shows the options of a verb, and examples."
@@ -22907,8 +22940,8 @@ def advice(exc: MCPError, args: Any) -> str:
     if isinstance(exc, UsageError):
         return typed(args, *words) if words else ""
     if isinstance(exc, AuthError):
-        said = re.search(" login |see allowed_", str(exc))  # it says what to do, or who can
-        given = said or args.token or os.environ.get(TOKEN_VARIABLE)
+        said = re.search(" login |see allowed_|--token", str(exc))  # it says what to do, or who can
+        given = said or args.token or os.environ.get(TOKEN_VARIABLE) or args.verb == "login"
         return "" if given else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
         more = "--max-time" if args.max_time else "--timeout"
@@ -23969,7 +24002,7 @@ class Shell:
         (verb, *others), given = read_options(words)
         row = pick("verb", verb, {**self.verbs, **dict.fromkeys(self.words)}, "help")
         if "--help" in given:
-            print(help_text(verb, Screen(sys.stdout)))
+            self.help_of(verb, row)
             return types.SimpleNamespace(verb="")
         takes = {option.name for option in options_of(verb)} & {*SHELL_OPTIONS}
         for name in given.keys() - takes:
@@ -23979,6 +24012,15 @@ class Shell:
         settings = {name[2:].replace("-", "_"): value for name, value in given.items()}
         settings.update(verb=verb, words=others)
         return types.SimpleNamespace(**{**vars(self.args), **settings})
+
+    def help_of(self, verb: str, row: Verb | None) -> None:
+        """Print the help of a verb, as it is in here; of a word of our own, that of all."""
+        screen = Screen(sys.stdout)
+        if row is None:
+            print("\n".join(screen.columns(list(SHELL_WORDS.items()))))
+            return
+        options = option_rows(it for it in options_of(verb) if it.name in SHELL_OPTIONS)
+        print("\n".join([row.about, "", f"usage: {verb} {row.form}", "", *screen.columns(options)]))
 
     # The thread of the loop.
 

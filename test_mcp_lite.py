@@ -6915,6 +6915,25 @@ class TestConnecting:
 
         run(main())
 
+    def test_what_a_server_needs_of_its_client_is_named_as_the_option_that_gives_it(self):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            return str(await ctx.elicit("Well?"))
+
+        async def main():
+            async with m.Client(app) as c:
+                with pytest.raises(m.RemoteError) as caught:
+                    await c.call("ask")
+            assert str(caught.value).startswith(
+                "the client did not declare the capability 'elicitation': give the Client elicit="
+            )
+
+        run(main())
+        for odd in (None, 5, {"requiredCapabilities": 5}, {"requiredCapabilities": {"x": 1}}):
+            assert m.with_remedy(m.RemoteError(-32021, "no", odd)).message == "no"
+
     def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
         async def main():
             for target, option, kind in [
@@ -21724,7 +21743,7 @@ class TestValuesFromWords:
         "words, problem",
         [
             (["a"], "'a' is not KEY=VALUE"),
-            (["amount=1", "size=2"], "no argument of USAGE 'size'; there is: amount"),
+            (["amount=1", "size=2"], "USAGE has no argument 'size'; there is: amount"),
             (["amont=1"], "did you mean amount?"),
             ([], "amount: is required"),
             (["amount=x"], "amount: expected integer"),
@@ -21858,7 +21877,7 @@ class TestVerbs:
         status, out, err = cli("complete", "offer", "tone=x", stall)
         assert (status, out, err) == (0, "\n", "(the server knows no value of tone that begins so)\n")
         status, out, err = cli("complete", "offer", "ton=x", stall)
-        assert status == 2 and "error: no argument of offer 'ton'; did you mean tone?" in err
+        assert status == 2 and "error: offer has no argument 'ton'; did you mean tone?" in err
         status, out, err = cli("complete", "shop://item/{id}", "name=x", stall)
         assert status == 2 and err.endswith("there is: id\n")
         status, out, err = cli("complete", "ofer", "tone=x", stall)
@@ -22044,7 +22063,7 @@ class TestTargets:
             (["call", "SHOP"], "as in: mcp_lite call NAME [KEY=VALUE ...] TARGET"),
             (["complete", "offer", "SHOP"], "as in: mcp_lite complete"),
             (["call", "ad", "SHOP"], "no tool 'ad'; did you mean add?"),
-            (["call", "add", "c=1", "SHOP"], "no argument of add(a: integer"),
+            (["call", "add", "c=1", "SHOP"], "-> integer has no argument 'c'; there is: a, b."),
             (["call", "add", "SHOP"], "a: is required"),
             (["prompt", "ofer", "SHOP"], "did you mean offer?"),
             (["prompt", "offer", "SHOP"], "item: is required"),
@@ -22131,6 +22150,8 @@ class TestTargets:
             (m.RequestTimeout("late"), "tools --timeout 2 x.py", "PROGRAM tools --timeout 20 x.py"),
             (m.AuthError("401"), "tools http://x/mcp", "PROGRAM login http://x/mcp"),
             (m.AuthError("401"), "tools --token t http://x/mcp", ""),
+            (m.AuthError("no keys"), "login http://x/mcp", ""),
+            (m.AuthError("give that: token=, or --token"), "tools http://x/mcp", ""),
         ],
     )  # fmt: skip
     def test_what_to_type_next_is_what_helps_or_nothing(self, error, argv, step, monkeypatch):
@@ -22312,6 +22333,13 @@ class TestShell:
     def test_a_server_that_cannot_be_reached_ends_it(self, script):
         status, out, err = script("tools", target="http://127.0.0.1:1/mcp")
         assert status == 3 and "error: cannot reach http://127.0.0.1:1/mcp" in err
+
+    def test_the_help_of_a_verb_tells_of_what_can_be_typed_in_here(self, script, stall):
+        status, out, err = script("call --help", "ping --help", "--help trace", target=stall)
+        assert (status, err) == (0, "")
+        assert out.startswith("Call a tool.\n\nusage: call NAME [KEY=VALUE ...]\n\n  --arguments JSON")
+        assert "--answer KEY=VALUE" in out and "--cwd" not in out and "TARGET" not in out
+        assert "\nusage: ping \n" in out and "\n  trace [on|full|off]" in out
 
     def test_help_and_trace_are_words_of_its_own(self, script, stall):
         status, out, err = script("help", "trace", "call add a=1", "trace off", "ping", target=stall)
@@ -23615,7 +23643,7 @@ class TestConfig:
         assert status == 2 and "no such file" in err
 
     def test_the_list_shows_what_is_configured_where_and_no_secret(self, cli, server, home):
-        assert cli("config", "--list")[:2] == (0, "")
+        assert cli("config", "--list")[:2] == (0, "(none)\n")
         cli("config", "cursor", "shop.py", "--write", "--env", "API_KEY=hunter2")
         url = "https://h/mcp?token=hunter2"
         cli("config", "vscode", url, "--write", "--project", "--header", "Authorization: hunter2")
@@ -24199,7 +24227,7 @@ class TestProxyVerb:
                     await m.Client(self.proxy(*words, http.url), **options).connect()
                 remedy = f"wants a login: python3 mcp_lite.py login {http.url}, or give a token"
                 # Where somebody may see the page, it goes on: as far as this server lets it.
-                expected = "did not register us" if waits else remedy
+                expected = "if it has a fixed token, give that" if waits else remedy
                 assert expected in str(caught.value)
                 assert expected in "".join(said)
 
