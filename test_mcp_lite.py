@@ -23502,6 +23502,7 @@ class TestConfig:
         assert problem in cli("config", "cursor", "srv.py")[2]
         assert problem not in cli("config", "cursor", "srv.py:app")[2]
         pathlib.Path("mcp_lite.py").write_text("")
+        importlib.invalidate_caches()  # else what was written in the same tick of the clock may not be seen
         assert problem not in cli("config", "cursor", "srv.py")[2]
 
     def test_it_offers_the_command_of_the_application(self, cli, server):
