@@ -6365,6 +6365,7 @@ import asyncio, json, logging, os, signal, subprocess, sys, threading, time
 logging.getLogger("asyncio").setLevel("ERROR")  # it warns of slow callbacks, if the machine is slow
 sys.path.insert(0, {str(HERE)!r})
 import mcp_lite as m
+m.BLOCKED_SECONDS = 60  # on a busy machine, a loop may seem to stand still
 """
 
 SERVER = (
