@@ -1636,7 +1636,7 @@ def may_wait(msg: JSON) -> bool:
     return bool(msg.get("method", "ping") != "ping")
 
 
-#: what is held of most clients; an OrderedDict of their own would take 400 bytes of each
+#: The table of clients of whom nothing is held: one of their own would take 400 bytes of each.
 NOTHING_HELD: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
 
 
@@ -2386,7 +2386,7 @@ __all__ += ["Transport", "memory_transports"]
 
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
-EARLY_SHARE = 100  # a hundredth of both is for log lines and the like, before the reader is there
+EARLY_SHARE = 100  # of both, log lines and the like get a hundredth until the reader is there
 MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
 
 
@@ -2410,7 +2410,7 @@ def subject_of(msg: Msg) -> tuple[str, Any]:
 
 
 async def nowhere(msg: Msg) -> None:
-    """Take what nobody hears."""
+    """Take a message that goes nowhere."""
 
 
 class Outbox:
@@ -7474,7 +7474,7 @@ class AccessLog:
         if style not in (None, False, True, "json"):
             raise ValueError(f'access_log={style!r}: give True, False, "json" or None')
         self.style = style
-        #: the log that decides whether a line is written, if it may be written at all
+        #: the log whose level decides whether a line is written; None for never
         self.asked = access_logger if style else logger if style is None else None
         if style:
             if access_logger.level == logging.NOTSET:
@@ -7674,7 +7674,7 @@ class Conversation:
         return HANDLERS.get(ctx.method, call_custom)
 
     def offers(self) -> Msg:
-        """Return the server's capabilities; news are promised to a client only if it can hear."""
+        """Return the server's capabilities; a client that hears no news is promised none."""
         offered = self.server.capabilities()
         return without_news(offered) if self.outbox.closed else offered
 
@@ -7866,12 +7866,13 @@ LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.C
 class Runner(NamedTuple):
     """A transport that Server.run() and start_in_thread() know by name."""
 
-    #: of the server, who is told the URL (or None), the options, and whether signals are the end
+    #: serve(server, ready, options, signals): ready(URL or None) is called when it has begun; with
+    #: `signals`, SIGINT or SIGTERM ends it
     serve: Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]
     makers: tuple[type, ...]  #: the classes that take the options
 
     def check(self, name: str, options: Msg) -> None:
-        """Raise TypeError or ValueError for options that it lacks; TypeError names who has them."""
+        """Raise ValueError for a wrong value, TypeError for an option that it does not have."""
         others = [f"run({name!r}, ...)" for name, each in RUNNERS.items()
                   if options.keys() <= keywords_of(*each.makers).keys()]  # fmt: skip
         hint = f"; there is {others[0]}" if others else ""
@@ -15242,7 +15243,7 @@ def warn_of_open_door(host: str) -> None:
 
 
 class Engine:
-    """Whoever takes requests in for an Endpoint: the options that all have in common.
+    """Takes requests in for an Endpoint; the options that all engines have in common.
 
     Args:
         grace: seconds that running requests get when the server is to end
@@ -15603,7 +15604,7 @@ class ASGIApp(Engine):
     async def _watch(self, receive: Any, response: Response) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        if response.state is not FINISHING:  # after the last piece, some say it to whoever has all
+        if response.state is not FINISHING:  # some servers say it when all has been sent
             response.lose()
 
 
@@ -19812,7 +19813,7 @@ class FarEnd(Client):
 __all__ += ["Forwarder", "ProxyServer"]
 
 MAX_FAR_ENDS = 100  # connections of one Forwarder; each may be a process
-ERA_SECONDS = 600.0  # for which a legacy server is taken for one: it may be replaced by a newer one
+ERA_SECONDS = 600.0  # a far server that was legacy is not asked for its era again for so long
 
 
 class Forwarder:
@@ -19841,7 +19842,7 @@ class Forwarder:
         #: by loop, what opens and closes connections
         self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
         self.modern = False  # whether the far server is, as was last seen
-        #: so long a new connection need not ask for the far server's era: it is legacy
+        #: until when a new connection takes the far server for legacy, without asking
         self.legacy_until = 0.0
         #: legacy clients that have heard of it
         self.attached: weakref.WeakSet[Conversation] = weakref.WeakSet()
@@ -22445,7 +22446,7 @@ def absolute(word: str) -> str:
 def own_command(quick: bool = False) -> list[str]:
     """Return the command that starts this command line in another process.
 
-    A `quick` one is for no person to read: it imports what a script would have to compile.
+    A `quick` one is not for people to read. It imports this file, which Python has compiled.
     """
     path = os.path.abspath(globals().get("__file__") or "")
     folder, name = os.path.split(path)
@@ -22964,7 +22965,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     """Write what went wrong, in one line, and what to type next; return the exit status."""
     status = 3 if isinstance(exc, NotServed) or not isinstance(exc, UsageError) else 2
     message, step = one_line(exc), one_line(advice(exc, args))
-    if not message:  # whoever reads this has it already
+    if not message:  # a child process, one of us, has written it
         return status
     if as_json:
         kind = type(exc).__name__
