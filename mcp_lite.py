@@ -4985,11 +4985,11 @@ def check_functions(**given: Any) -> None:
     >>> check_functions(verify="secret", key=None)
     Traceback (most recent call last):
         ...
-    TypeError: verify= is a function, not 'secret'
+    TypeError: verify= is a function, not str
     """
     for name, value in given.items():
         if value is not None and not callable(value):
-            raise TypeError(f"{name}= is a function, not {value!r:.100}")
+            raise TypeError(f"{name}= is a function, not {type(value).__name__}")
 
 
 def check_texts(name: str, given: Any) -> list[str]:
@@ -5000,7 +5000,7 @@ def check_texts(name: str, given: Any) -> list[str]:
     """
     texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name}={given!r:.100}: give a text, or several")
+        raise TypeError(f"{name}= is a text, or several")  # which may be secrets
     return texts
 
 
@@ -15226,7 +15226,7 @@ def check_options(
     if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
         raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
     if auth is not None and not isinstance(auth, Entrance):
-        raise TypeError(f"auth={auth!r:.100}: give a Guard; a Client logs in with auth=\"oauth\"")
+        raise TypeError("auth= is a Guard here; it is a Client that logs in with auth=\"oauth\"")
     if auth is not None and not (token is verify is key is None):
         raise ValueError("auth= says who may come in: leave out token=, verify= and key=")
     Entrance(token, verify, key)
@@ -22794,7 +22794,8 @@ def read_option(row: Option, text: str, given: Msg) -> None:
     try:
         value = row.read(text) if row.value and (text or row.value[:2] != "[=") else True
     except (ValueError, UsageError) as exc:
-        problem = str(exc) if isinstance(exc, UsageError) or row.read is json_argument else ""
+        own = isinstance(exc, UsageError) or row.read in (json_argument, sendable_token)
+        problem = str(exc) if own else ""  # which repeats no secret
         raise UsageError(f"{name}: {problem or f'{text!r} is no {row.value}'}") from None
     if isinstance(row.default, list):
         given.setdefault(row.name, []).append(value)

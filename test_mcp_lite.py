@@ -13067,11 +13067,11 @@ class TestOwnersOverHTTP:
             ({"session_seconds": 0}, "a number above 0"), ({"grace": -1}, "0 or more"),
             ({"grace": float("nan")}, "0 or more"), ({"host": ""}, "0.0.0.0"), ({"uds": ""}, "path"),
             ({"uds_mode": 0o660}, "give uds=, too"), ({"ssl": ()}, "give an SSLContext"),
-            ({"ssl": ""}, "give an SSLContext"), ({"auth": "oauth"}, "give a Guard"),
+            ({"ssl": ""}, "give an SSLContext"), ({"auth": "oauth"}, "is a Guard here"),
             ({"auth": m.Entrance(), "token": "t"}, "leave out token="),
-            ({"token": []}, "nobody could come in"), ({"token": {}}, "nobody"), ({"token": 5}, "token=5: give a text"),
-            ({"allowed_hosts": 5}, "allowed_hosts=5: give a text, or several"),
-            ({"trusted_proxies": 5}, "trusted_proxies=5: give a text"), ({"key": 5}, "function"),
+            ({"token": []}, "nobody could come in"), ({"token": {}}, "nobody"), ({"token": 5}, "token= is a text"),
+            ({"allowed_hosts": 5}, "allowed_hosts= is a text, or several"),
+            ({"trusted_proxies": 5}, "trusted_proxies= is a text"), ({"key": 5}, "function"),
             ({"allowed_hosts": ["https://mcp.example.com"]}, "as they stand in Host"),
             ({"allowed_hosts": "*.example.com"}, "as they stand in Host"),
         ],
@@ -13082,6 +13082,15 @@ class TestOwnersOverHTTP:
                 await demo().http(port=0, **options).__aenter__()
 
         run(main())
+
+    @pytest.mark.parametrize("options", [
+        {"token": ["s3cret", 5]}, {"token": "s3cret\n"}, {"token": {"s3 cret": "me"}},
+        {"auth": "s3cret"}, {"verify": "s3cret"}, {"key": "s3cret"},
+    ])  # fmt: skip
+    def test_an_error_about_an_option_repeats_no_secret(self, options):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            demo().asgi_with(**options)
+        assert "cret" not in str(caught.value)
 
     def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
         async def main():
@@ -22586,8 +22595,10 @@ class TestLogins:
     @pytest.mark.parametrize("verb", ["serve", "tools"])
     def test_an_empty_token_is_a_mistake_and_no_open_door(self, verb, capsys):
         """As of a variable that is not set: serve server.py --http 0.0.0.0:80 --token "$TOKEN"."""
-        assert m.main([verb, "server.py", "--token", ""]) == 2
-        assert "--token: '' is no TEXT" in capsys.readouterr().err
+        for token in ("", "s3cret\n"):
+            assert m.main([verb, "server.py", "--token", token]) == 2
+            told = capsys.readouterr().err
+            assert "--token: token=: give a text" in told and "s3cret" not in told
 
     @pytest.mark.parametrize(
         "words, said",
