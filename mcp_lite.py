@@ -22725,7 +22725,7 @@ OPTIONS += [
 ###############################################################################
 # 61. Options
 ###############################################################################
-# Uses sections 1, 2, 16, 31, 44, 55, 56, 59 and 60.
+# Uses sections 1, 2, 16, 31, 35, 44, 55, 56, 59 and 60.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
