@@ -1149,10 +1149,6 @@ METHODS: dict[str, Method] = {
     )
 }  # fmt: skip
 
-#: The parameters of each method: name, type, and whether it must be there.
-PARAMS = {row.name: [(name, kind, name in row.required)
-                     for name, kind in {**row.required, **row.optional}.items()]
-          for row in METHODS.values()}  # fmt: skip
 #: The fields that objects of each kind gained after the first revision: field -> the first
 #: revision that knows it.
 FIELDS: dict[str, dict[str, str]] = {
@@ -1194,15 +1190,16 @@ def check_params(row: Method, params: Msg) -> None:
         ...
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
-    for name, kind, needed in PARAMS[row.name]:
-        value = params.get(name)
-        if type(value) is kind or (name not in params and not needed):
-            continue
-        if kind is int and type(value) is float and value.is_integer():
-            continue  # 100.0 is an integer, to JSON Schema as to JavaScript
-        problem = f"expected {kind_of(kind())}, got {kind_of(value)}"
-        problem = problem if name in params else "is missing"
-        raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
+    for fields in (row.required, row.optional):
+        for name, kind in fields.items():
+            value = params.get(name)
+            if type(value) is kind or (name not in params and fields is row.optional):
+                continue
+            if kind is int and type(value) is float and value.is_integer():
+                continue  # 100.0 is an integer, to JSON Schema as to JavaScript
+            problem = f"expected {kind_of(kind())}, got {kind_of(value)}"
+            problem = problem if name in params else "is missing"
+            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
 
 
 def declares(capabilities: Msg, path: str) -> bool:
