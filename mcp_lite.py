@@ -11323,6 +11323,15 @@ def names_file(word: str, cwd: str | None) -> bool:
     return os.path.isfile(os.path.join(cwd or "", app_in(word)[0] or word))
 
 
+def why_not(word: str, cwd: str | None, path: str | None) -> str:
+    """Return why a word starts nothing."""
+    if os.path.isdir(os.path.join(cwd or "", word)):
+        return "it is a folder"
+    if names_file(f"{word}.py", cwd):
+        return f"did you mean {word}.py?"
+    return f"it is not on the PATH, {str(path):.100}"
+
+
 def command_line(command: Command, cwd: str | None, path: str | None) -> list[str]:
     """Return the arguments that start `command`, with the program as it was found on `path`.
 
@@ -11353,7 +11362,7 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
     if os.name == "nt" or not os.path.dirname(argv[0]):
         found = shutil.which(argv[0], path=path)
         if found is None:
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is not on the PATH, {path:.100}")
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: {why_not(argv[0], cwd, path)}")
         argv[0] = found
     if argv[0].lower().endswith((".bat", ".cmd")) and set('&|<>^%!"\r\n') & set("".join(argv[1:])):
         # cmd.exe runs those, and takes its arguments apart by rules of its own.
@@ -22734,6 +22743,8 @@ OPTIONS += [
 
 #: A target: a file with servers, perhaps with the name of one.
 CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
+#: What looks like a target of any kind, but for a command.
+TARGET = rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}"
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 
 
@@ -22758,7 +22769,10 @@ def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
         return sort_words(words)
     except UsageError as exc:
         verb = [word for word in words if word in VERBS][:1]
-        raise UsageError(str(exc), *verb, "--help") from None
+        problem = str(exc)
+        if problem.startswith("no option") and verb in (["call"], ["prompt"]):
+            problem += "; arguments are KEY=VALUE"
+        raise UsageError(problem, *verb, "--help") from None
 
 
 def sort_words(words: Sequence[str]) -> tuple[list[str], Msg]:
@@ -22806,6 +22820,8 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     """Return verb, words, target and options; UsageError or SystemExit if they make no sense."""
     end = argv.index("--") if "--" in argv else len(argv)
     words, given = read_options(argv[:end])
+    if words[:1] == ["help"]:
+        words, given["--help"] = words[1:], True
     if "--version" in given:
         print(f"mcp_lite {__version__}")
         raise SystemExit(0)
@@ -22814,6 +22830,8 @@ def parse_command_line(argv: Sequence[str]) -> Any:
         print(help_text(words[0] if words else "", Screen(out)), file=out)
         raise SystemExit(0 if "--help" in given else 2)
     verb, *words = words
+    if verb not in VERBS and re.match(TARGET, verb):
+        raise UsageError(f"a verb stands first, as in: mcp_lite info {quoted([verb])}", "--help")
     row = pick("verb", verb, VERBS, "--help")
     takes = options_of(verb)
     for name in given.keys() - {option.name for option in takes}:
@@ -22882,7 +22900,7 @@ def take_target(words: list[str], pairs: bool = False) -> str | None:
     """
     if not words:
         return None
-    looks = re.compile(rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}")
+    looks = re.compile(TARGET)
     early = list(filter(looks.match, words[1:-1])) if pairs else []
     if pairs and "=" in words[-1] and not looks.match(words[-1]):
         return words.pop(0) if looks.match(words[0]) else None

@@ -8114,6 +8114,15 @@ class TestCommandLine:
         assert m.command_line("tool -x", None, str(tmp_path)) == [str(tmp_path / "tool"), "-x"]
         with pytest.raises(m.ConnectionClosed, match="cannot start 'tool': it is not on the PATH"):
             m.command_line("tool", None, "/nowhere")
+        with pytest.raises(m.ConnectionClosed, match="it is not on the PATH, None"):
+            m.command_line("no-tool-of-this-name", None, None)
+        (tmp_path / "server.py").touch()
+        (tmp_path / "server").mkdir()
+        (tmp_path / "other.py").touch()
+        for word, why in (("server", "it is a folder"), ("other", "did you mean other.py?")):
+            with pytest.raises(m.ConnectionClosed) as caught:
+                m.command_line(word, str(tmp_path), "/nowhere")
+            assert str(caught.value) == f"cannot start '{word}': {why}"
 
     def test_an_app_in_a_file_is_served_by_a_process_of_ours(self, tmp_path, monkeypatch):
         (tmp_path / "my server.py").touch()
@@ -22183,6 +22192,7 @@ class TestTargets:
         status, out, err = cli("--help")
         assert status == 0
         assert all(f"\n  {verb}" in out for verb in m.VERBS)
+        assert cli("help") == (0, out, "") and cli("help", "call") == cli("call", "--help")
 
 
 class TestCommandLineOptions:
@@ -22209,6 +22219,9 @@ class TestCommandLineOptions:
             (["--tmeout", "3", "x.py"], "no option '--tmeout'; did you mean --timeout? Try: PROGRAM --help"),
             (["proxy", "--http", "65536", "http://127.0.0.1:1/mcp"], "--http 65536: it takes PORT, or HOST:PORT, of ports up to 65535. Try: PROGRAM proxy --help"),
             (["call", "slow", "x.py", "n=1", "extra"], "'x.py' is no KEY=VALUE, and a target stands last"),
+            (["x.py"], "a verb stands first, as in: mcp_lite info x.py. Try: PROGRAM --help"),
+            (["http://x/mcp", "tools"], "a verb stands first, as in: mcp_lite info http://x/mcp. Try: PROGRAM --help"),
+            (["call", "add", "--a", "1", "x.py"], "no option '--a'; did you mean --all?; arguments are KEY=VALUE. Try: PROGRAM call --help"),
             (["tools"], "the TARGET is missing, as in: mcp_lite tools [NAME ...] TARGET. Try: PROGRAM tools --help"),
             (["call", "add", "a=1"], "the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
             (["tools", "/nowhere/mcp.json"], "/nowhere/mcp.json: No such file or directory"),
