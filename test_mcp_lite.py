@@ -33670,12 +33670,12 @@ class TestAnnouncements:
                 stream = await caller.events("GET")
                 (session,) = server.endpoint.sessions.values()
                 gate = asyncio.get_running_loop().create_future()
-                stalled = session.listening.response
+                stalled, write_on = session.listening.response, m.SocketResponse.write
 
-                async def write(data):
-                    await asyncio.wait({gate})
+                async def write(response, data):
+                    await (asyncio.wait({gate}) if response is stalled else write_on(response, data))
 
-                stalled.write = write
+                monkeypatch.setattr(m.SocketResponse, "write", write)
                 for uri in uris[:3]:
                     app.resource_updated(uri)
                     await idle()
