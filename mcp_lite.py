@@ -1336,7 +1336,7 @@ def is_modern(msg: Msg) -> bool:
 #
 # Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
 #           lose patience; a peer may flood us with progress.
-# Rules.    1. What we asked (Outgoing) and what we serve are two tables, never one: both ends
+# Rules.    1. Our requests (Outgoing) and those that we serve are two tables, never one: both ends
 #              number their requests from 1.
 #           2. The life of a request is a table. A cancelled request is never answered: whoever
 #              cancelled it has forgotten its id, and an answer would belong to nothing. For the
@@ -7064,7 +7064,7 @@ def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
 #           for each event loop that it serves on.
 # Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
 #              opens while the old one is leaving.
-#           2. What a lifespan holds (connections, say) belongs to its loop: each has its own.
+#           2. A lifespan belongs to its loop, with all that it holds (connections, say).
 #           3. The bus brings announcements from other processes. One loop at a time hears it;
 #              when that loop ends, another takes over. What it raises goes to the log.
 # Plan.     Life, a lifespan that is open; Lives, those of a server; Bus.
@@ -7261,13 +7261,13 @@ class Bus:
 ###############################################################################
 # Uses sections 1 to 3, 5 and 10.
 #
-# Problem.  Who runs a server wants to know what was asked, by whom, how long it took, and how it
-#           ended. A status of HTTP does not tell: a tool that failed is a 200.
+# Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and how
+#           it ended. A status of HTTP does not tell: a tool that failed is a 200.
 # Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
 #              has none. A request over HTTP that is refused at the door gives one, too.
 #           2. A record holds no arguments, no results, no headers and no tokens.
-#           3. What the peer has named is bounded in length, and cannot begin a line of its own in
-#              a log.
+#           3. Names from the peer are bounded in length, and cannot begin a line of their own in a
+#              log.
 #           4. Where nobody observes and nobody reads the log, nothing is made.
 # Plan.     Record; Watch, a request on its way to its record; AccessLog, which writes records;
 #           Observers, who get them.
@@ -8986,8 +8986,8 @@ async def serve_task(ctx: Context) -> Msg:
 #              ProtocolError. Items decoded before an error are returned first; the error is
 #              raised by the next call, and by every call after it.
 #           3. Limits are checked on what has arrived, before more is kept.
-#           4. What is written in one turn of the loop leaves in one piece. A slow reader makes
-#              writers wait, never memory grow.
+#           4. Lines written in one turn of the loop leave in one piece. A slow reader makes writers
+#              wait, never memory grow.
 #           5. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
 #              sockets for them. It cannot watch a regular file, which always seems ready; nor a
 #              terminal without changing a flag that other programs on it see; nor the null device;
@@ -9679,7 +9679,7 @@ show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
 #           meanwhile, and servers are started again.
-# Rules.    1. What comes back is checked for its shape. A server can make a call fail, with an
+# Rules.    1. Results are checked for their shape. A server can make a call fail, with an
 #              MCPError, and do nothing else to the program.
 #           2. A question is answered by the function that was given for it, or refused.
 #           3. A subscription outlives its connection. It is opened again when the server is back,
@@ -11262,7 +11262,7 @@ class Client:
 #              its own. Whatever the child starts belongs to this group, too. The client ends the
 #              whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
 #              This works from any loop in any thread, and leaves no zombie.
-#           2. Whatever ends the conversation is told by its name: exit status, signal, last words.
+#           2. An error tells what has ended the conversation: exit status, signal, last words.
 # Plan.     Its environment; its command line; StdioTransport, and its connector.
 # Not here. Starting it again: that is up to the user.
 
@@ -12363,7 +12363,7 @@ def parse_url(url: str) -> URL:
 # Rules.    1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
 #              comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
 #           2. An event's id counts once its empty line has come, with data or without.
-#           3. What we write is one event, whatever is in it.
+#           3. Data of any kind is written as one event.
 # Plan.     Event and SSEDecoder; encode_event() and encode_comment().
 # Not here. Event numbering and replay: section 39.
 
@@ -13925,12 +13925,12 @@ def server_ssl(ssl: Any) -> Any:
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
-# Rules.    1. An answer is JSON until something is said first; then the same response becomes a
-#              stream. A handler that takes long says something: a comment, to keep it alive.
+# Rules.    1. An answer is JSON, unless something must be said before it: then the response becomes
+#              a stream. Where a handler takes long, that is a comment, to keep the connection.
 #           2. In a session a lost connection cancels nothing. Events are numbered per stream and
 #              kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
 #              closing the response is the cancellation.
-#           3. What is kept has a bound per stream, per session and per server.
+#           3. Kept events have a bound per stream, per session and per server.
 #           4. Sessions have ids that cannot be guessed, and are bounded in number: in all, and for
 #              each owner.
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
@@ -15624,8 +15624,8 @@ show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Endpo
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
-# Rules.    1. A client sends a request once: whether one that got no answer was served, nobody
-#              knows.
+# Rules.    1. A client sends a request once. If it gets no answer, nobody knows whether the request
+#              was served.
 #           2. Redirects stay within the origin; so do credentials.
 # Plan.     HTTPAnswer, one answer being read; HTTPClient, the pool; proxies.
 # Not here. HTTP/2, compression, cookies.
@@ -16551,7 +16551,7 @@ show_options((Client,), "for a URL", HTTPTransport)
 #           one that is good for nothing else, and let nobody lead it astray on the way.
 # Rules.    1. A document counts only if it names what it was asked for: the metadata of a resource
 #              name the resource, the metadata of an authorization server name the issuer.
-#           2. Every URL is https, or http to this machine. None is used that did not pass here.
+#           2. Every URL is https, or http to this machine: all of them pass oauth_url().
 #           3. Names are compared as they are, without any folding; the one exception says why.
 #           4. An answer that anybody could have sent to us is no answer: `state` and `iss` decide
 #              before anything else in it is looked at.
@@ -17686,7 +17686,7 @@ def dpop_proof(
 #           names, whoever it is.
 # Rules.    1. A login is kept by a key of the whole names, never of a part of them. What is written
 #              is there as a whole or not at all, for its owner alone. CVE-2026-51996
-#           2. Whatever knocks at the door without the right `state` means nothing.
+#           2. A browser that comes back without the right `state` means nothing.
 #           3. A fetch is bounded in bytes, time and redirects, and asks for nothing compressed. A
 #              public server does not send us to private addresses.
 #           4. A trace shows every request, and no secret in it.
@@ -18115,8 +18115,8 @@ def _veiled(value: JSON) -> JSON:
 #           take minutes; and nobody wants to be asked again tomorrow.
 # Rules.    1. A token goes to the origin of its server, in the one header, and nowhere else: into
 #              no URL, log, trace, exception or repr().
-#           2. Logins belong to (resource, issuer, client). Who gave us an id or a secret gets it
-#              back, and nobody else does.
+#           2. Logins belong to (resource, issuer, client). An id or a secret is shown to the server
+#              that gave it to us, and to no other.
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
@@ -18755,7 +18755,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
 #           owner may do; and it must tell a client where to get one.
-# Rules.    1. In doubt nobody comes in. Who the tokens must be from and for is configured, never
+# Rules.    1. In doubt nobody comes in. The issuer and the audience of tokens are configured, never
 #              read from a request.
 #           2. A refusal says what RFC 6750 says, and nothing of our reasons: those are in the log.
 #           3. A token that cannot be judged now is 503. With 401 every client would log in again.
@@ -20811,7 +20811,7 @@ CONNECTORS.append(
 # Uses sections 1 and 2.
 #
 # Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
-# Rules.    1. What a server says is hostile to terminals until it went through plain().
+# Rules.    1. Text of a server is hostile to terminals until it has gone through plain().
 # Plan.     Text for terminals; Screen; lists and results as text; details().
 # Not here. What is asked for: section 59.
 
@@ -21210,7 +21210,7 @@ def content_text(block: Msg) -> str:
 #
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
-#           2. What it says of the wire, it says without control characters.
+#           2. A trace has no control characters, whatever was on the wire.
 # Plan.     redact(); layout(); TraceView; start_trace().
 # Not here. Where messages pass: Peer, section 10.
 
@@ -23006,7 +23006,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 # Rules.    1. All that is known stands in one table, with the day on which it was read, and the
 #              place where it was read: applications change without notice.
 #           2. A finding says what is wrong, where, for whom, and what to do about it.
-#           3. What a server has sent may be anything; a judgement of it raises nothing.
+#           3. A server may have sent anything; a judgement of it raises nothing.
 # Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
 #           and annotations; findings_of(), which makes them all.
 # Not here. Faults that only show while a server is at work: section 63.
@@ -23846,7 +23846,7 @@ OPTIONS += [
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
-# Rules.    1. Whoever comes in and whoever is talked to have secrets of their own: with --http,
+# Rules.    1. Clients of the proxy and its target have secrets of their own: with --http,
 #              --token is asked for here, and --auth is for the target.
 # Plan.     The verb.
 # Not here. How it is done: section 53.
@@ -24241,7 +24241,7 @@ VERBS["shell"] = Verb(
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
 # Rules.    1. The command line says how a file is served: a run() in it is not called.
-#           2. What is changed is served by a new process. Whatever the old one has come to, whether
+#           2. A changed file is served by a new process. Whatever the old one has come to, whether
 #              it hangs, has crashed, or has threads that do not end: the next save repairs it.
 #           3. Over stdio, the client keeps its session, and is told that the lists have changed.
 #              Over HTTP, it finds its session gone, and begins another, as after any restart.
