@@ -7261,8 +7261,8 @@ class Bus:
 ###############################################################################
 # Uses sections 1 to 3, 5 and 10.
 #
-# Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and how
-#           it ended. A status of HTTP does not tell: a tool that failed is a 200.
+# Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and
+#           how it ended. A status of HTTP does not tell: a tool that failed is a 200.
 # Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
 #              has none. A request over HTTP that is refused at the door gives one, too.
 #           2. A record holds no arguments, no results, no headers and no tokens.
