@@ -1400,7 +1400,7 @@ class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
     __slots__ = ("msg", "req_id", "method", "params", "send", "caller", "modern",
-                 "facts", "key", "state", "task", "reason", "pause")  # fmt: skip
+                 "facts", "key", "state", "task", "reason", "pause", "trace")  # fmt: skip
 
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
@@ -1427,6 +1427,8 @@ class Exchange:
         #: await pause(retry_ms) ends the connection but not the answer: the client comes back for
         #: it. Returns whether that was possible.
         self.pause: Callable[[int], Awaitable[bool]] | None = None
+        #: the W3C trace context of what it causes, where somebody makes spans (section 21)
+        self.trace = ""
 
     @property
     def meta(self) -> Msg:
@@ -2888,8 +2890,9 @@ class Peer(Asker):
         self.on_lost: Callable[[], Any] = nothing
         #: watch(exchange) begins the record of a request (section 21), or gives None
         self.watch: Callable[[Exchange], Any] | None = None
-        #: on_refusal(msg, caller, answer) hears of a message that was not taken on
-        self.on_refusal: Callable[..., Any] = nothing
+        #: on_unserved(msg, caller, answer) hears of a message that was not taken on; and, with None
+        #: for its answer, of a notification
+        self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
         #: what waits until there is room for it
         self.held = HeldMessages()
@@ -3007,7 +3010,7 @@ class Peer(Asker):
         """Send the error for a message that cannot be taken, if it may be answered."""
         answer = self.refusal(exc, msg)
         if answer is not None:
-            self.on_refusal(msg, caller, answer)
+            self.on_unserved(msg, caller, answer)
             self.tasks.spawn(send(answer))
 
     def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
@@ -3191,6 +3194,7 @@ class Peer(Asker):
 
     def _hear(self, msg: Msg, send: Send, caller: Caller) -> None:
         params = msg.get("params", {})
+        self.on_unserved(msg, caller, None)
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
                 # by this a server may end a subscription of its client
@@ -6069,6 +6073,12 @@ class Context:
         return self.exchange.meta
 
     @property
+    def traceparent(self) -> str:
+        """The W3C trace context of what this request causes: its span is the parent. "" where
+        nobody makes spans; then that of the client, in `meta`, may be passed on as it is."""
+        return self.exchange.trace
+
+    @property
     def revision(self) -> str:
         """The name of the revision that the client speaks: a date."""
         return self.facts.rev.name
@@ -7259,16 +7269,19 @@ class Bus:
 ###############################################################################
 # 21. Records
 ###############################################################################
-# Uses sections 1 to 3, 5 and 10.
+# Uses sections 1 to 3, 5, 6 and 10.
 #
 # Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and
 #           how it ended. A status of HTTP does not tell: a tool that failed is a 200.
 # Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
-#              has none. A request over HTTP that is refused at the door gives one, too.
+#              has none. A request over HTTP that is refused at the door gives one, too, and so does
+#              a notification, when it is heard.
 #           2. A record holds no arguments, no results, no headers and no tokens.
 #           3. Names from the peer are bounded in length, and cannot begin a line of their own in a
 #              log.
 #           4. Where nobody observes and nobody reads the log, nothing is made.
+#           5. A trace is passed on as it came, unless somebody makes spans of records: then a
+#              span of ours is the parent of what a request causes.
 # Plan.     Record; Watch, a request on its way to its record; AccessLog, which writes records;
 #           Observers, who get them.
 # Not here. Where requests begin and end: Peer (section 10). Metrics and spans: examples/production
@@ -7281,25 +7294,28 @@ MAX_BAGGAGE_CHARS = 8192  # of `tracestate` and `baggage`: as much as W3C Baggag
 
 access_logger = logging.getLogger("mcp_lite.access")
 
+KNOWN_TRACE_FLAGS = 0b11  # sampled, random trace id
+
 TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}"
 
 
 class Record(NamedTuple):
-    """One request, and how it ended. The texts are "" where there is nothing to say."""
+    """One request, and how it ended; or a notification. The texts are "" where there is nothing to
+    say."""
 
     time: float  #: when it came, in seconds since 1970
     method: str = ""  #: "" for a request that was refused at the door
     target: str = ""  #: the name of the tool or prompt, the URI; or method and path: "POST /mcp"
     #: "result"; "tool_error"; "error", with its `code`; "cancelled" by the client; "lost", when the
     #: client went away before it; "input_required" or "task", as the result says; "refused", with
-    #: the status as its `code`
+    #: the status as its `code`; "heard", a notification
     outcome: str = ""
     code: int | None = None
     ms: float = 0.0  #: from the request, when its turn came, until its answer was taken
     bytes: int = 0  #: of the answer; 0 where the channel does not count
     principal: str = ""  #: its subject, or its key
     session: str = ""  #: the beginning of the session's id: who reads it cannot use it
-    request_id: ReqId | None = None
+    request_id: ReqId | None = None  #: of a cancellation: of what is cancelled
     client: str = ""  #: its own words: "name/version"
     era: str = ""  #: "legacy" or "modern"
     revision: str = ""
@@ -7309,16 +7325,22 @@ class Record(NamedTuple):
     traceparent: str = ""
     tracestate: str = ""
     baggage: str = ""
+    span: str = ""  #: the trace context of what it caused, where an observer makes spans
 
     @property
     def trace_id(self) -> str:
         """The id of the trace to which the request belongs: 32 hexadecimal digits, or ""."""
-        return self.traceparent[3:35]
+        return (self.span or self.traceparent)[3:35]
 
     @property
     def parent_id(self) -> str:
         """The id of the client's span, which caused this: 16 hexadecimal digits, or ""."""
         return self.traceparent[36:52]
+
+    @property
+    def span_id(self) -> str:
+        """The id of the request's own span: 16 hexadecimal digits; "" if nobody makes spans."""
+        return self.span[36:52]
 
     def fields(self) -> Msg:
         """Return what a log says of it, as JSON: all that is there, but for the baggage.
@@ -7331,7 +7353,7 @@ scheme=https'
         whole, ms = divmod(round(self.time * 1000), 1000)
         clock = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{ms:03}Z"
         row = {**self._asdict(), "time": clock, "ms": round(self.ms, 1), "trace": self.trace_id}
-        for name in ("era", "traceparent", "tracestate", "baggage"):
+        for name in ("era", "traceparent", "tracestate", "baggage", "span"):
             del row[name]
         return {name: value for name, value in row.items() if value is not None and value != ""}
 
@@ -7354,6 +7376,29 @@ def logfmt(fields: Msg) -> str:
         f"{key}={text if plain.fullmatch(text) else json.dumps(text)}"
         for key, text in texts.items()
     )
+
+
+def trace_context(meta: Msg) -> str:
+    """Return the `traceparent` that a client sent; "" for none, or one that cannot be used.
+
+    >>> trace_context({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+    '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    """
+    given = meta.get("traceparent")
+    return given if isinstance(given, str) and re.fullmatch(TRACEPARENT, given) else ""
+
+
+def next_span(given: str) -> str:
+    """Return the trace context of what is caused by a request with this one; "" begins a trace.
+
+    W3C Trace Context §3.3: the trace stays, the span is new, and flags that we do not know are 0.
+
+    >>> next_span("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-05")[:36]
+    '00-0af7651916cd43dd8448eb211c80319c-'
+    """
+    trace = given[3:35] or os.urandom(16).hex()
+    flags = int(given[53:55] or "1", 16) & KNOWN_TRACE_FLAGS
+    return f"00-{trace}-{os.urandom(8).hex()}-{flags:02x}"
 
 
 def _bounded(value: JSON, most: int = MAX_NAME_CHARS) -> str:
@@ -7418,6 +7463,8 @@ class Watch:
     def __init__(self, conversation: Conversation, exchange: Exchange) -> None:
         self.conversation, self.exchange = conversation, exchange
         self.time, self.began = time.time(), time.perf_counter()
+        if conversation.server.observers.spans:
+            exchange.trace = next_span(trace_context(exchange.meta))
 
     def end(self, answer: Msg | None, size: int | None) -> None:
         """Make the record, of an answer of so many bytes, and give it to the observers.
@@ -7436,27 +7483,39 @@ class Watch:
         facts = exchange.facts if modern else self.conversation.session.facts()
         client = facts.client_info if facts is not None else {}
         about = [_bounded(client.get(name)) for name in ("name", "version")]
-        traceparent = _bounded(meta.get("traceparent"))
-        traced = re.fullmatch(TRACEPARENT, traceparent) is not None
+        traceparent = trace_context(meta)
         more = [_bounded(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
         return Record(
             self.time, exchange.method[:MAX_NAME_CHARS], target_of(exchange.params), outcome, code,
             took, size or 0, principal_name(caller), self.conversation.label,
-            _bounded(exchange.req_id) or exchange.req_id,
+            _bounded(exchange.req_id) or (exchange.req_id if is_id(exchange.req_id) else None),
             "/".join(filter(None, about)), "modern" if modern else "legacy",
             facts.rev.name if facts is not None else "", caller.address, caller.scheme,
-            traceparent if traced else "", more[0] if traced else "", more[1],
+            traceparent, more[0] if traceparent else "", more[1], exchange.trace,
         )  # fmt: skip
 
 
-def watch_refusal(conversation: Conversation, msg: JSON, caller: Caller, answer: Msg) -> None:
-    """Make the record of a request that was not taken on."""
-    if type(msg) is dict and is_id(msg.get("id")) and isinstance(msg.get("method"), str):
-        params = msg.get("params")
-        known = {**msg, "params": params if isinstance(params, dict) else {}}
-        watch = conversation.watch(Exchange(known, nothing, caller))
+#: Stands for the answer to a notification, which has none.
+NO_ANSWER: Msg = {"result": {"resultType": "heard"}}
+
+
+def watch_unserved(
+    conversation: Conversation, msg: JSON, caller: Caller, answer: Msg | None
+) -> None:
+    """Make the record of a request that was not taken on, or of a notification."""
+    if type(msg) is not dict or not isinstance(msg.get("method"), str):
+        return
+    given = msg.get("params")
+    params: Msg = given if type(given) is dict else {}
+    id, modern = msg.get("id"), None
+    if answer is None:  # before a handshake, only the modern era has any
+        id, session = params.get("requestId"), conversation.session
+        modern = session.rev.modern or session.state is START
+    if is_id(id) or answer is None:
+        exchange = Exchange({**msg, "id": id, "params": params}, nothing, caller, modern)
+        watch = conversation.watch(exchange)
         if watch is not None:
-            watch.end(answer, None)
+            watch.end(answer or NO_ANSWER, None)
 
 
 class AccessLog:
@@ -7495,6 +7554,7 @@ class Observers:
 
     def __init__(self, access_log: bool | str | None) -> None:
         self.functions: list[Callable[[Record], Any]] = []
+        self.spans = False  # whether one of them makes spans
         self.log = AccessLog(access_log)
 
     def wanted(self) -> bool:
@@ -7521,7 +7581,8 @@ class Observers:
 # Rules.    1. A request is checked before its handler runs: may the client call this, how often,
 #              with these parameters? All that one client asks, by whatever transport and in however
 #              many sessions, is counted together.
-#           2. Announcements may come from any thread. A reader who is too slow for them is let go.
+#           2. Announcements may come from any thread. They wait for a client who cannot hear them
+#              yet. A reader who is too slow for them is let go.
 # Plan.     HANDLERS; whole results; Conversation, what the server keeps for one client.
 # Not here. The server itself: section 23. Answers, method by method: section 24.
 #
@@ -7582,7 +7643,7 @@ def without_news(offered: Msg) -> Msg:
 class Conversation:
     """One client, as the server knows it: a Peer, and all that was agreed."""
 
-    watch_refusal = watch_refusal  # as a method: less to keep for each client than a partial()
+    watch_unserved = watch_unserved  # as a method: less to keep for each client than a partial()
 
     def __init__(
         self, server: Server, name: str, opener: Caller = NOBODY, many_clients: bool = False
@@ -7593,7 +7654,7 @@ class Conversation:
         limit = server.max_in_flight
         self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
         self.peer.on_lost, self.peer.watch = self.leave, self.watch
-        self.peer.on_refusal = self.watch_refusal
+        self.peer.on_unserved = self.watch_unserved
         #: functions to call when the client has gone, by whoever wants to hear of it
         self.farewells: dict[Any, Callable[[], Any]] = {}
         self.readiness: asyncio.Future[None] | None = None  # for until_ready()
@@ -8008,14 +8069,19 @@ class Server(Registrations):
         """
         return LogHandler(self, level, everyone)
 
-    def observe(self, fn: Callable[[Record], Any]) -> Callable[[Record], Any]:
-        """Have a function called with the Record of each request, when that has ended.
+    def observe(
+        self, fn: Callable[[Record], Any], *, spans: bool = False
+    ) -> Callable[[Record], Any]:
+        """Have a function called with the Record of each request, when that has ended, and of each
+        notification.
 
-        It is called on the event loop, so it must be quick, and a plain function.
+        It is called on the event loop, so it must be quick, and a plain function. With `spans`,
+        each record has a span of its own, the parent of what the request causes elsewhere.
         """
         if is_async(fn):
             raise TypeError("an observer is a plain function: it is called on the event loop")
         self.observers.functions.append(fn)
+        self.observers.spans = self.observers.spans or spans
         return fn
 
     # Serving.
@@ -14947,7 +15013,7 @@ class Endpoint:
             exchange.facts, exchange.pause, exchange.task = facts, reply.pause, response.task
         except RPCError as exc:
             answer = error(msg["id"], wire_error(exc))
-            peer.on_refusal(msg, reply.caller, answer)
+            peer.on_unserved(msg, reply.caller, answer)
             await reply(answer)
             return
         if modern:
@@ -15636,6 +15702,9 @@ CONNECT_SECONDS = 10.0  # to reach a server
 HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
 REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
 LOOK_SECONDS = 1.0  # of idleness, after which the loop has to look at the socket first
+#: For the kernel to find out that a silent server is gone, with its network or while this machine
+#: slept: seconds of silence, seconds between its questions, and how many stay without an answer.
+KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 def client_ssl(ssl: Any) -> Any:
@@ -15713,11 +15782,26 @@ class HTTPAnswer:
             done(self)
 
 
+def keep_watch(writer: asyncio.StreamWriter) -> None:
+    """Let the kernel see to it that a connection whose other end is gone does not stand for ever.
+
+    A stream of events may be silent for hours.
+    """
+    import socket
+
+    sock = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):  # it has closed already
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name in KEEPALIVE.keys() & vars(socket).keys():
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE[name])
+
+
 class IdleConnection(NamedTuple):
     """A connection without a request, and for how long it is trusted."""
 
     since: float
     until: float
+    wall_until: float  #: the same by the clock on the wall, which goes on while a machine sleeps
     stream: Stream
 
 
@@ -15819,14 +15903,14 @@ class HTTPClient:
     async def _connection(self) -> Stream:
         now = asyncio.get_running_loop().time()
         while self.idle:
-            since, until, (reader, writer) = self.idle.pop()
+            since, until, wall_until, (reader, writer) = self.idle.pop()
             if now - since > LOOK_SECONDS:
                 # A connection that the server has closed is found out before anything is sent on
                 # it: the loop looks at the socket once, and tells the reader in its next round.
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
             # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
-            usable = not writer.is_closing() and now < until
+            usable = not writer.is_closing() and now < until and time.time() < wall_until
             if usable and is_quiet(reader):
                 return reader, writer
             writer.close()
@@ -15843,8 +15927,9 @@ class HTTPClient:
         good = answer.decoder.reusable and not self.stopped
         if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
             now = asyncio.get_running_loop().time()
-            until = now + trust_seconds(answer.head.headers)
-            self.idle.append(IdleConnection(now, until, answer.stream))
+            trust = trust_seconds(answer.head.headers)
+            times = now, now + trust, time.time() + trust
+            self.idle.append(IdleConnection(*times, answer.stream))
         else:
             answer.stream[1].transport.abort()
 
@@ -15854,6 +15939,7 @@ class HTTPClient:
             return await asyncio.open_unix_connection(self.uds, **secure)
         if self.proxy is None:
             stream = await asyncio.open_connection(self.url.host, self.url.port, **secure)
+            keep_watch(stream[1])
             try:
                 if self.admit is not None:
                     self.admit(stream[1].get_extra_info("peername")[0])
@@ -15862,6 +15948,7 @@ class HTTPClient:
                 raise
             return stream
         stream = await asyncio.open_connection(self.proxy.url.host, self.proxy.url.port)
+        keep_watch(stream[1])
         return await self._tunnel(stream, self.proxy) if self.ssl else stream
 
     async def _tunnel(self, stream: Stream, proxy: Proxy) -> Stream:
@@ -18209,7 +18296,7 @@ class Login(Authorizer):
         if not step and head.status == 403:
             return False  # more of a login would not help: the transport tells what the server said
         if not step:
-            why = said(challenge.params)
+            why = f"{said(challenge.params)}; python3 mcp_lite.py logout {self.url} forgets it"
             raise AuthError(f"{self.url} refuses the token that was got for it: {why}")
         steps.append(step)
         if step not in ("nonce", "repeat"):
@@ -19239,7 +19326,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 ###############################################################################
 # 52. The far end
 ###############################################################################
-# Uses sections 1 to 8, 16 to 18, 22, 24, 28 to 30, 36 and 51.
+# Uses sections 1 to 8, 16 to 18, 21, 22, 24, 28 to 30, 36 and 51.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
@@ -19541,6 +19628,10 @@ class FarEnd(Client):
     def metadata(self, ctx: Context) -> Msg:
         """Return the `_meta` of a request that is passed on."""
         meta = {key: value for key, value in ctx.meta.items() if key not in OWN_META}
+        if ctx.traceparent:  # W3C Trace Context §3.5 -- without a traceparent, no tracestate
+            dropped = () if trace_context(meta) else ("tracestate",)
+            meta = {key: meta[key] for key in meta if key not in dropped}
+            meta["traceparent"] = ctx.traceparent
         if self.peer.session.rev.modern:
             near, level = ctx.client_capabilities, ctx.facts.log_level
             if not ctx.facts.rev.modern:  # its own default is the server's choice: ours

@@ -3187,6 +3187,42 @@ class TestCancelling:
 
         run(main())
 
+    @pytest.mark.parametrize("seconds, expected", [
+        (10, ["telling", "told", "closed"]), (0.01, ["telling", "closed"]),
+    ])  # fmt: skip
+    def test_who_hangs_up_waits_until_that_is_heard_but_not_for_ever(
+        self, seconds, expected, monkeypatch
+    ):
+        monkeypatch.setattr(m, "TELL_SECONDS", seconds)
+
+        async def main():
+            said, read = [], asyncio.get_running_loop().create_future()
+
+            async def send(msg):
+                if msg["method"] == "notifications/cancelled":
+                    said.append("telling")
+                    await read
+                    said.append("told")
+
+            async def close():
+                said.append("closed")
+
+            async with Talk() as talk:
+                asked = asyncio.ensure_future(talk.peer.ask("acme/x", None, send, patience=60))
+                await idle()
+                ending = asyncio.ensure_future(talk.peer.hang_up(send, close))
+                await idle()
+                if "told" in expected:
+                    assert said == ["telling"] and not ending.done()
+                    read.set_result(None)
+                await ending
+                assert said == expected
+                with pytest.raises(m.ConnectionClosed, match="is closed"):
+                    await asked
+                read.cancel()
+
+        run(main())
+
 
 class TestAsking:
     """Requests of ours: one answer each, or one exception that says why not."""
@@ -10136,6 +10172,25 @@ GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
 class TestServing:
     """RFC 9112: one request after the other, on one connection."""
 
+    @pytest.mark.parametrize("heads", [3, 4])
+    def test_as_many_heads_as_may_be_are_remembered_and_the_oldest_gives_way(
+        self, heads, monkeypatch
+    ):
+        """Which one it is makes no difference to the answer."""
+        monkeypatch.setattr(m, "KNOWN_HEADS", 3)
+
+        async def main():
+            async with listening() as listener, await Wire.open(listener.root) as wire:
+                for number in (*range(heads), 0):
+                    known = listener.known_head.cache_info()
+                    wire.send(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number)
+                    assert (await wire.answer())[0] == 200
+                now = listener.known_head.cache_info()
+                assert now.currsize == 3 and now.hits - known.hits == (heads == 3)
+                assert [request.path for request in listener.seen][-1] == "/0"
+
+        run(main())
+
     def test_requests_follow_each_other_on_one_connection(self):
         async def main():
             async with listening() as listener, await Wire.open(listener.root) as wire:
@@ -11147,7 +11202,20 @@ class TestClientConnections:
 
         run(main())
 
-    @pytest.mark.parametrize("how", ["closed by the server", "too old"])
+    def test_a_server_that_vanishes_in_silence_is_found_out_by_the_kernel(self):
+        """A laptop sleeps, a network changes: a stream of events would stand for ever."""
+
+        async def main():
+            async with listening() as listener, client_of(listener.root) as client:
+                await fetch(client)
+                sock = client.idle[0].stream[1].get_extra_info("socket")
+                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                for name, value in m.KEEPALIVE.items():
+                    assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
+
+        run(main())
+
+    @pytest.mark.parametrize("how", ["closed by the server", "too old", "the machine slept"])
     def test_an_idle_connection_that_is_gone_or_old_is_not_used(self, how):
         async def main():
             async with listening() as listener, client_of(listener.root) as client:
@@ -11156,13 +11224,15 @@ class TestClientConnections:
                 idle = client.idle[0]
                 if how == "too old":
                     client.idle[0] = idle._replace(until=idle.until - m.REUSE_SECONDS - 1)
+                elif how == "the machine slept":  # and the loop's clock did not go on
+                    client.idle[0] = idle._replace(wall_until=idle.wall_until - m.REUSE_SECONDS - 1)
                 else:
                     client.idle[0] = idle._replace(since=idle.since - 2)  # long enough to be looked at again
                     connection.transport.abort()
                     await until(lambda: not m.is_quiet(idle.stream[0]))
                 assert (await fetch(client, "/", "POST", b"once"))[0] == 200
                 assert [request.body for request in listener.seen] == [b"", b"once"]
-                assert connection not in listener.connections or how == "too old"
+                assert connection not in listener.connections or how != "closed by the server"
 
         run(main())
 
@@ -13639,11 +13709,11 @@ class TestRecordsOverHTTP:
                         await caller.open()
                         await caller.post(call_of(1, "who"))
                         yield_id = caller.headers["mcp-session-id"]
-                        for record in records[-2:]:  # also the one that opened it
+                        for record in records[-3:]:  # also the one that opened it
                             assert record.session == yield_id[:10] and len(yield_id) > 20
 
         run(main())
-        assert [r.principal for r in records] == ["alice", "alice", "bob", "bob"]
+        assert [r.principal for r in records] == ["alice"] * 3 + ["bob"] * 3
 
     def test_a_request_that_is_refused_at_the_door_has_a_record(self):
         app, records = demo(), []
@@ -25124,7 +25194,7 @@ class TestProduction:
         parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         spans = self.load().Spans(written.append, "shop")
         app = plain_app()
-        app.observe(spans.observe)
+        app.observe(spans.observe, spans=True)
 
         async def main():
             async with m.Client(app) as c:
@@ -25189,6 +25259,9 @@ class TestRecords:
             await until(lambda: len(records) >= 6)
 
         run(main())
+        heard = [r for r in records if r.outcome == "heard"]
+        assert [r.method for r in heard] == ["notifications/initialized"] * (not link.modern)
+        records = [r for r in records if r not in heard]
         found = [(r.method, r.target, r.outcome, r.code) for r in records]
         assert found[-5:] == [
             ("tools/call", "add", "result", None),
@@ -25232,6 +25305,36 @@ class TestRecords:
         run(main())
         assert [r.outcome for r in records if r.target == "hang"] == ["cancelled"]
 
+    @pytest.mark.parametrize("session", ["", "2025-03-26", "2025-11-25"])
+    def test_a_notification_gives_one_as_well(self, session):
+        """An access log has a line for each message of the client that is no answer."""
+        app, records = self.observed()
+        about = {"requestId": 7, "reason": "secret"}
+
+        async def main():
+            async with raw_client(app) as raw:
+                if session:
+                    await raw.initialize(session)
+                for method, params in (
+                    ("notifications/cancelled", about), ("notifications/cancelled", {"requestId": {}}),
+                    ("notifications/progress", {"progressToken": 1, "progress": 1}),
+                    ("notifications/roots/list_changed", None), ("acme/" + "x" * 200, None),
+                ):  # fmt: skip
+                    await raw.say(m.notification(method, params))
+                await raw.ask("ping")
+
+        run(main())
+        heard = [r for r in records if r.outcome == "heard"]
+        shaken = ["notifications/initialized"] if session else []
+        names = ["cancelled", "cancelled", "progress", "roots/list_changed"]
+        assert [r.method for r in heard] == [
+            *shaken, *(f"notifications/{name}" for name in names), "acme/" + "x" * 195,
+        ]  # fmt: skip
+        assert [r.request_id for r in heard if r.request_id is not None] == [7]
+        era = "legacy" if session else "modern"  # where a notification needs no handshake
+        assert {(r.era, r.revision, r.code, r.bytes) for r in heard} == {(era, session, None, 0)}
+        assert not any("secret" in repr(r) for r in heard)
+
     def test_a_client_that_goes_away_loses_its_answer(self):
         app, records = self.observed()
 
@@ -25271,12 +25374,15 @@ class TestRecords:
             async with raw_client(app) as raw:
                 await raw.initialize("2025-03-26")
                 await raw.say([{"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                               {"jsonrpc": "2.0", "method": "acme/x"},
                                {"jsonrpc": "2.0", "id": 2, "method": "nothing"}])  # fmt: skip
                 await raw.hear()
 
         run(main())
-        found = [(r.method, r.outcome, r.code) for r in records[1:]]
-        assert found == [("ping", "result", None), ("nothing", "error", -32601)]
+        found = [(r.method, r.outcome, r.code) for r in records[2:]]
+        assert len(found) == 3 and set(found) == {
+            ("ping", "result", None), ("acme/x", "heard", None), ("nothing", "error", -32601),
+        }  # fmt: skip
 
     def test_a_question_of_the_modern_era_ends_a_round_and_not_the_call(self):
         app, records = self.observed()
@@ -25304,6 +25410,46 @@ class TestRecords:
         run(main())
         record = records[-1]
         assert (record.traceparent, record.tracestate, record.baggage) == tuple(meta.values())
+
+    @pytest.mark.parametrize("given", [PARENT, "", PARENT[:-2] + "00", "cc" + PARENT[2:-2] + "ff"])
+    def test_a_span_of_ours_is_the_parent_of_what_a_request_causes(self, given):
+        """W3C Trace Context §3.3; where nobody makes spans, what came goes on as it is."""
+        far, near = plain_app(), m.Server("near")
+        near.mount(far, "far")
+        seen, records = [], []
+
+        @far.tool
+        def caused(ctx: m.Context) -> str:
+            seen.append({k: ctx.meta.get(k) for k in ("traceparent", "tracestate", "baggage")})
+            return ctx.traceparent
+
+        @near.tool
+        def here(ctx: m.Context) -> str:
+            return ctx.traceparent
+
+        sent = {"traceparent": given, "tracestate": "a=b", "baggage": "c=d"}
+
+        async def main():
+            async with m.Client(near) as c:
+                assert await c.call_tool("far__caused", meta=sent)
+                assert await c.call("here", meta=sent) == "" == records[-1].span_id
+                near.observe(records.append, spans=True)
+                assert await c.call_tool("far__caused", meta=sent)
+                mine, theirs = records[-1], seen[-1]["traceparent"]
+                assert theirs == mine.span and re.fullmatch(m.TRACEPARENT, theirs)
+                assert (mine.trace_id, mine.span_id) == (theirs[3:35], theirs[36:52])
+                assert (mine.traceparent, mine.parent_id) == (given, given[36:52])
+                assert await c.call("here", meta=sent) == records[-1].span
+                assert records[-1].span_id != mine.span_id
+
+        near.observe(records.append)
+        run(main())
+        assert seen[0] == sent
+        assert seen[1]["baggage"] == "c=d" and seen[1]["tracestate"] == ("a=b" if given else None)
+        flags = {"": "01", "ff": "03"}.get(given[53:], given[53:])
+        assert seen[1]["traceparent"][:3] == "00-" and seen[1]["traceparent"][53:] == flags
+        if given:
+            assert seen[1]["traceparent"][3:35] == given[3:35]
 
     @pytest.mark.parametrize("bad", [
         PARENT.upper(), PARENT[:-1], "ff" + PARENT[2:], "00-" + "0" * 32 + PARENT[35:],

@@ -2,7 +2,7 @@
 
     metrics = Metrics(app.tools)
     app.observe(metrics.observe)         # metrics.text() is a page for Prometheus
-    app.observe(Spans(print).observe)    # print() gets each span as a line of OTLP in JSON
+    app.observe(Spans(print).observe, spans=True)    # print() gets each span, as OTLP in JSON
 
 Names and units are those of OpenTelemetry's conventions for MCP, and their Prometheus form.
 """
@@ -10,7 +10,6 @@ Names and units are those of OpenTelemetry's conventions for MCP, and their Prom
 import collections
 import http.server
 import json
-import secrets
 import threading
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)  # seconds
@@ -19,7 +18,7 @@ NAME = "mcp_server_operation_duration_seconds"
 
 def error_type(record):
     """Return what went wrong, "" if nothing: a code, or what a record calls it."""
-    if record.outcome in ("result", "input_required", "task"):
+    if record.outcome in ("result", "input_required", "task", "heard"):
         return ""
     return record.outcome if record.code is None else str(record.code)
 
@@ -37,7 +36,9 @@ class Metrics:
         self.sums = collections.Counter()
 
     def observe(self, record):
-        """Count a request."""
+        """Count a request. Notifications take no time, and may have any name."""
+        if record.outcome == "heard":
+            return
         tool = record.target if record.method == "tools/call" else ""
         if tool not in self.tools:
             tool = tool and "_other"
@@ -85,7 +86,10 @@ class Metrics:
 
 
 class Spans:
-    """A span for each request, a child of the span whose trace context the client sent."""
+    """A span for each request, a child of the span whose trace context the client sent.
+
+    What a request causes at other servers by forwarding is a child of its span.
+    """
 
     def __init__(self, write, service="mcp_lite"):
         self.write, self.service = write, service
@@ -122,8 +126,8 @@ class Spans:
             attributes["mcp.resource.uri"] = record.target
         began = int(record.time * 1e9)
         return {
-            "traceId": record.trace_id or secrets.token_hex(16),
-            "spanId": secrets.token_hex(8),
+            "traceId": record.trace_id,
+            "spanId": record.span_id,
             **({"parentSpanId": record.parent_id} if record.parent_id else {}),
             "name": f"{record.method} {record.target}" if named else record.method,
             "kind": 2,  # SERVER

@@ -39,7 +39,7 @@ app = Server("production", "1.0", lifespan=lifespan, access_log="json", mask_err
 metrics = Metrics(app.tools)
 app.observe(metrics.observe)
 if os.environ.get("MCP_SPANS"):
-    app.observe(Spans(print, "production").observe)
+    app.observe(Spans(print, "production").observe, spans=True)
 
 
 @app.tool
