@@ -272,27 +272,7 @@ from typing import (
 )
 
 if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
-    from typing import NamedTuple
-
     from typing_extensions import Unpack
-else:
-
-    class NamedTupleMeta(type):
-        """Makes classes as `typing.NamedTuple` does, but leaves the annotations unread.
-
-        That one compiles each of them, which would be a tenth of what an import of this file costs.
-        """
-
-        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
-            hints = body.pop("__annotations__")
-            defaults = [body.pop(field) for field in hints if field in body]
-            made = namedtuple(name, hints, defaults=defaults, module=__name__)
-            made.__annotations__ = hints
-            for key in body.keys() - {"__module__", "__qualname__"}:
-                setattr(made, key, body[key])
-            return made
-
-    NamedTuple = type.__new__(NamedTupleMeta, "NamedTuple", (), {})
 
 __version__ = "0.2.0"
 
@@ -341,6 +321,27 @@ LOG_LEVEL = PREFIX + "logLevel"
 SERVER_INFO = PREFIX + "serverInfo"
 TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
+
+if typing.TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+
+    class NamedTupleMeta(type):
+        """Makes classes as those of `typing.NamedTuple`, a tenth of an import's time sooner.
+
+        That one compiles every annotation; here they stay the text that they are in this file.
+        """
+
+        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
+            hints = body.pop("__annotations__")
+            defaults = [body.pop(field) for field in hints if field in body]
+            made = namedtuple(name, hints, defaults=defaults, module=__name__)
+            made.__annotations__ = hints
+            for key in body.keys() - {"__module__", "__qualname__"}:
+                setattr(made, key, body[key])
+            return made
+
+    NamedTuple = type.__new__(NamedTupleMeta, "NamedTuple", (), {})
 
 # =============================================================================
 # Part I. Messages
