@@ -22718,16 +22718,14 @@ def missing_import(target: Any) -> str:
 
     A file that changes sys.path may find it.
     """
-    from importlib.machinery import PathFinder
-
     if not (isinstance(target, str) and target.endswith(".py")):
         return ""
     with open(target, "rb") as file:
         found = re.search(rb"(?m)^(?:from|import) mcp_lite\b|^(.*sys\.path)", file.read())
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folders = [folder for folder in sys.path[1:] if folder not in given]
-    there = PathFinder.find_spec("mcp_lite", [os.path.dirname(target) or ".", *folders])
-    if found is None or found[1] is not None or there is not None:
+    folders = [os.path.dirname(target), *(each for each in sys.path[1:] if each not in given)]
+    there = any(os.path.isfile(os.path.join(folder, "mcp_lite.py")) for folder in folders)
+    if found is None or found[1] is not None or there:
         return ""
     copy = "copy mcp_lite.py beside it, or give FILE.py:APP"
     return f"warning: {target} will not find mcp_lite when it is started: {copy}\n"
