@@ -11491,6 +11491,8 @@ class StdioTransport(LineTransport):
 
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
+        if self.cwd is not None and not os.path.isdir(self.cwd):
+            raise ConnectionClosed(f"cannot start {self.name}: there is no folder {self.cwd!r}")
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
         script = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else ""
         if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
@@ -22280,9 +22282,8 @@ def serve_as_asked(app: Any, args: Any) -> None:
     try:
         app.run("http", **options)
     except (SystemExit, ValueError) as exc:
-        hint = "; port=0 finds a free one"
-        words = (args.verb, "--http", f"{options['host']}:0") if hint in str(exc) else ()
-        problem = str(exc).replace(hint, "")
+        problem, taken, _ = str(exc).partition("; port=0 finds a free one")
+        words = (args.verb, "--http", f"{options['host']}:0") if taken else ()
         raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
 
 
@@ -22305,11 +22306,15 @@ def seconds(text: str) -> float:
     return value
 
 
-def pair(text: str) -> str:
-    """Return a KEY=VALUE; ValueError if it is none."""
-    if "=" not in text:
-        raise ValueError(text)
-    return text
+def having(sign: str) -> Callable[[str], str]:
+    """Return what reads an option whose value must have a sign in it."""
+
+    def read(text: str) -> str:
+        if sign not in text:
+            raise ValueError(text)
+        return text
+
+    return read
 
 
 def one_of(*known: str) -> Callable[[str], str]:
@@ -22380,7 +22385,7 @@ OPTIONS = [
     Option("--output", "FILE", "call read prompt",
            "write the answer there; -o is the same; - is standard output", file_to_write),
     Option("--answer", "KEY=VALUE", "call read prompt complete",
-           "what to answer when the server asks for KEY", pair, []),
+           "what to answer when the server asks for KEY", having("="), []),
     Option("--yes", "", "call read prompt complete",
            "agree to what the server asks, with the defaults of its forms"),
     Option("--json", "", "+ config", "print the result, and an error, as JSON"),
@@ -22388,7 +22393,7 @@ OPTIONS = [
            seconds, REQUEST_SECONDS),
     Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
     Option("--env", "KEY=VALUE", "+ config proxy",
-           "for the server's process, which sees only PATH and its kin", str, []),
+           "for the server's process, which sees only PATH and its kin", having("="), []),
     Option("--cwd", "FOLDER", "+ proxy", "where to start the server"),
     Option("--config", "FILE", "+ proxy logout",
            "the mcp.json of an application, in place of the target; -c is the same"),
@@ -22399,7 +22404,7 @@ OPTIONS = [
     Option("--revision", "DATE", "+ proxy", f"the one to speak: {', '.join(REVISIONS)}",
            one_of(*REVISIONS)),
     Option("--header", "'NAME: VALUE'", "+ config proxy",
-           "for a URL, with every request; ${VAR} is filled in", str, []),
+           "for a URL, with every request; ${VAR} is filled in", having(":"), []),
     Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
     Option("--token", "TEXT", "+ serve proxy",
            f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer",

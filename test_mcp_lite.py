@@ -22176,7 +22176,7 @@ class TestTargets:
         [
             (["tools", "--", sys.executable, "-c", "raise SystemExit(7)"], "exited with status 7"),
             (["tools", "--", "no-such-program-anywhere"], "no-such-program-anywhere"),
-            (["tools", "--cwd", "no-such-folder", "--", sys.executable], "no-such-folder"),
+            (["tools", "--cwd", "no-such-folder", "--", sys.executable], "no folder 'no-such-folder'"),
             (
                 ["ping", "--timeout", "0.2", "--revision", "2025-11-25", "--",
                  sys.executable, "-c", "import sys; sys.stdin.read()"],
@@ -22289,6 +22289,8 @@ class TestCommandLineOptions:
             (["--tmeout", "3", "x.py"], "no option '--tmeout'; did you mean --timeout? Try: PROGRAM --help"),
             (["proxy", "--http", "65536", "http://127.0.0.1:1/mcp"], "--http 65536: it takes PORT, or HOST:PORT, of ports up to 65535. Try: PROGRAM proxy --help"),
             (["call", "slow", "x.py", "n=1", "extra"], "'x.py' is no KEY=VALUE, and a target stands last"),
+            (["ping", "--env", "X", "x.py"], "--env: 'X' is no KEY=VALUE. Try: PROGRAM ping --help"),
+            (["ping", "--header", "X", "http://x/"], "--header: 'X' is no 'NAME: VALUE'. Try: PROGRAM ping --help"),
             (["x.py"], "a verb stands first, as in: mcp_lite info x.py. Try: PROGRAM --help"),
             (["http://x/mcp", "tools"], "a verb stands first, as in: mcp_lite info http://x/mcp. Try: PROGRAM --help"),
             (["call", "add", "--a", "1", "x.py"], "no option '--a'; did you mean --all?; arguments are KEY=VALUE. Try: PROGRAM call --help"),
