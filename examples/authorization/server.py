@@ -45,6 +45,7 @@ from mcp_lite import (
 )
 
 ACCESS_SECONDS, REFRESH_SECONDS, CODE_SECONDS = 600, 30 * 86400, 60
+PASSWORD_WORK = 2**14  # for scrypt: a guess takes 50 ms and 16 MB
 SCOPES = {"notes:read": "read your notes", "notes:write": "write notes in your name"}
 TABLES = """
 CREATE TABLE IF NOT EXISTS people  (name TEXT PRIMARY KEY, salt BLOB, password BLOB);
@@ -75,7 +76,7 @@ def hashed(secret):
 
 def stretched(password, salt):
     """Return what the database keeps of a password, which somebody could guess."""
-    return scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1)
+    return scrypt(password.encode(), salt=salt, n=PASSWORD_WORK, r=8, p=1)
 
 
 class Problem(Exception):
