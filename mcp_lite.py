@@ -22577,6 +22577,8 @@ def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
         raise UsageError(f"{target}: no such file; give a command after `--`")
     try:
         words = [target] if isinstance(target, str) else [*target]
+        if app_in(words[0])[0]:  # as a command that people can read
+            words[:0] = [*own_command(), "serve"]
         argv = command_line([*map(absolute, words)], None, os.environ.get("PATH"))
     except (ConnectionClosed, ValueError) as exc:
         raise UsageError(str(exc)) from None
@@ -24414,7 +24416,8 @@ def load_app(target: str) -> Any:
         more = "" if found else f"; `serve {path}` makes tools of its functions"
         raise UsageError(f"which server? There is: {there}{more}")
     app = Server(name, instructions=inspect.getdoc(module))
-    app.target = f"-- {quoted([*own_command(), 'serve', path])}"
+    with contextlib.suppress(ValueError):  # there is no command, where this file is none
+        app.target = f"-- {quoted([*own_command(), 'serve', path])}"
     for key, value in vars(module).items():
         public = inspect.isfunction(value) and not key.startswith("_")
         if public and value.__module__ == name and value.__annotations__:

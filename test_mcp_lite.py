@@ -22784,10 +22784,15 @@ class TestEnds:
         )  # fmt: skip
         assert (said.returncode, said.stdout) == (0, b"3\n"), said.stderr.decode()
 
-    def test_without_a_file_of_its_own_the_command_line_says_what_to_give(self, cli, monkeypatch):
+    def test_without_a_file_of_its_own_the_command_line_says_what_to_give(
+        self, cli, monkeypatch, tmp_path
+    ):
+        path = tmp_path / "functions.py"
+        path.write_text("def add(a: int) -> int: return a\n")
         monkeypatch.delattr(m, "__file__")
         status, out, err = cli("tools", "x.py:app")
         assert status == 2 and "as a file: give a command instead" in err
+        assert [*m.load_app(str(path)).tools] == ["add"], "what is here can be served"
 
     def test_reader_that_goes_away_is_no_error(self, shop):
         ours, theirs = os.pipe()
@@ -23604,6 +23609,10 @@ class TestConfig:
         pathlib.Path("mcp_lite.py").write_text("")
         importlib.invalidate_caches()  # else what was written in the same tick of the clock may not be seen
         assert problem not in cli("config", "cursor", "srv.py")[2]
+
+    def test_an_app_in_a_file_is_a_command_that_people_can_read(self, cli, server):
+        entry = json.loads(cli("config", "cursor", "shop.py:app")[1])["mcpServers"]["shop"]
+        assert entry["args"] == [os.path.abspath(m.__file__), "serve", f"{server}:app"]
 
     def test_it_offers_the_command_of_the_application(self, cli, server):
         status, out, err = cli("config", "claude-code", "shop.py")
