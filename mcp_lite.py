@@ -1401,7 +1401,7 @@ class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
     __slots__ = ("msg", "req_id", "method", "params", "send", "caller", "modern",
-                 "facts", "key", "state", "task", "reason", "pause", "trace")  # fmt: skip
+                 "facts", "key", "state", "task", "reason", "trace")  # fmt: skip
 
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
@@ -1425,9 +1425,6 @@ class Exchange:
         self.task: Any = None
         #: the peer's reason to cancel it; or ours to cut it off, once the peer has been told
         self.reason: str | None = None
-        #: await pause(retry_ms) ends the connection but not the answer: the client comes back for
-        #: it. Returns whether that was possible.
-        self.pause: Callable[[int], Awaitable[bool]] | None = None
         #: the W3C trace context of what it causes, where somebody makes spans (section 21)
         self.trace = ""
 
@@ -1649,7 +1646,7 @@ class HeldMessages:
     def __init__(self) -> None:
         #: by the id of the request; a batch has a key of its own
         self.messages = NOTHING_HELD
-        self.size = 0
+        self.size = 0  # in bytes; 0 says that there are none
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -2913,7 +2910,7 @@ class Peer(Asker):
                 self.refuse(exc, send)
             return
         self.show("<", msg)
-        full = self.held or len(self.incoming) >= self.max_in_flight
+        full = self.held.size or len(self.incoming) >= self.max_in_flight
         if full and may_wait(msg) and not self._depends_on_the_peer():
             self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
         else:
@@ -3082,7 +3079,7 @@ class Peer(Asker):
             return
         self.resuming = True
         try:
-            while self.held and (self._has_room() or self._depends_on_the_peer()):
+            while self.held.size and (self._has_room() or self._depends_on_the_peer()):
                 data, send, caller = self.held.take()
                 self._take(decode(data), send, caller)
         finally:
@@ -3154,7 +3151,7 @@ class Peer(Asker):
             answer = error(exchange.req_id, wire_error(exc))
         finally:
             del self.incoming[exchange.key]
-            if self.held:
+            if self.held.size:
                 self._resume()
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
         # One that is DONE was answered by _cut_off().
@@ -3221,7 +3218,8 @@ class Peer(Asker):
                 if not items:
                     break
                 for item in items:
-                    await self._until_room()
+                    if self._crowded():
+                        await self._until_room()
                     self.receive(item, send, getattr(item, "caller", NOBODY))
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
@@ -3244,7 +3242,7 @@ class Peer(Asker):
         """Read on, and take on what waits, as far as there is room."""
         if self._room is not None:
             settle_future(self._room, None, None)
-        if self.held:
+        if self.held.size:
             self._resume()
 
     def attach(self, transport: Transport) -> None:
@@ -6048,6 +6046,8 @@ class Context:
     _meter: ProgressMeter | None = None
     _timer: asyncio.TimerHandle | None = None
     _rounds: Rounds | None = None
+    #: whether something may have to be sent before the answer: call flush()
+    holds_back = False
     #: tasks whose messages must leave before the answer does
     _sending: set[asyncio.Task[Any]] | None = None
     #: how questions reach the client; None until one is asked
@@ -6179,6 +6179,7 @@ class Context:
             return
         if self._meter is None:
             self._meter = ProgressMeter(token, Budget(*PROGRESS_RATE))  # type: ignore[arg-type]
+            self.holds_back = True
         await self._send_progress(self._meter.report(progress, total, message, loop.time()))
         if self._meter.held is not None and self._timer is None:
             self._timer = loop.call_later(PROGRESS_RATE[1], self._flush_later, self._meter)
@@ -6203,6 +6204,7 @@ class Context:
         """Send from a task of its own, but before the answer."""
         task = self.conversation.peer.tasks.spawn(coro)
         self._sending = sending = self._sending or set()
+        self.holds_back = True
         sending.add(task)
         task.add_done_callback(sending.discard)
 
@@ -6219,11 +6221,6 @@ class Context:
 
     def _deliver(self) -> None:
         self._spawn(self._outbox.deliver())
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether something is yet to be sent before the answer: call flush()."""
-        return bool(self._sending) or self._meter is not None
 
     async def flush(self) -> None:
         """Send the messages that were held back."""
@@ -6267,7 +6264,7 @@ class Context:
         Returns False where that cannot be: outside HTTP, and in revisions without it.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
-        pause = self.exchange.pause
+        pause = getattr(self.exchange.send, "pause", None)  # a Reply of section 39 has it
         return bool(pause and await pause(retry_ms))
 
     @_from_threads
@@ -14234,7 +14231,10 @@ class Reply:
             await self.response.send(200, STREAM_HEADERS)
 
     async def pause(self, retry_ms: int) -> bool:
-        """End the connection but not the stream, so that the client comes back for the rest."""
+        """End the connection but not the stream, so that the client comes back for the rest.
+
+        Return whether that was possible.
+        """
         if not self.session.resumable:
             return False  # the client would not know where to come back to
         stream = self.stream or await self.open()
@@ -15013,7 +15013,7 @@ class Endpoint:
         try:
             facts = self.check_headers(msg, reply.caller.headers, notes) if modern else None
             exchange = peer.accept(msg, reply, reply.caller, modern)
-            exchange.facts, exchange.pause, exchange.task = facts, reply.pause, response.task
+            exchange.facts, exchange.task = facts, response.task
         except RPCError as exc:
             answer = error(msg["id"], wire_error(exc))
             peer.on_unserved(msg, reply.caller, answer)
