@@ -1709,14 +1709,18 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 SUPPORTED = list(reversed(REVISIONS))
 
 
-class Facts(NamedTuple):
+class Facts:
     """The facts on which a request may rely, whichever era it came from."""
 
-    rev: Revision
-    client_info: Msg
-    client_capabilities: Msg
-    #: the mildest severity to send, or None for silence
-    log_level: str | None
+    __slots__ = ("rev", "client_info", "client_capabilities", "log_level")
+
+    def __init__(
+        self, rev: Revision, client_info: Msg, client_capabilities: Msg, log_level: str | None
+    ) -> None:
+        self.rev, self.client_info = rev, client_info
+        self.client_capabilities = client_capabilities
+        #: the mildest severity to send, or None for silence
+        self.log_level = log_level
 
 
 START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
@@ -1736,23 +1740,19 @@ SESSION = {
 }
 
 
-class Session:
+class Session(Facts):
     """The facts of a legacy conversation: its state, and what each end has declared."""
 
-    __slots__ = ("state", "rev", "client_info", "client_capabilities", "server_capabilities",
-                 "log_level", "subscriptions", "resumed")  # fmt: skip
+    __slots__ = ("state", "server_capabilities", "subscriptions", "resumed")
 
     def __init__(self) -> None:
+        # Before the handshake: the newest revision that has one, and an unknown client.
+        # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
+        super().__init__(NEWEST_LEGACY, {}, {}, "info")
         self.state = START
         #: whether the session began without a handshake here: nothing is known of the client
         self.resumed = False
-        #: before the handshake: the newest revision that has a handshake
-        self.rev = NEWEST_LEGACY
-        self.client_info: Msg = {}
-        self.client_capabilities: Msg = {}
         self.server_capabilities: Msg = {}
-        # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
-        self.log_level: str | None = "info"
         #: URIs that the client wants to hear of
         self.subscriptions: set[str] = set()
 
@@ -1774,10 +1774,6 @@ class Session:
     def resume(self, rev: Revision) -> None:
         """Begin as if a handshake had just ended."""
         self.state, self.rev, self.resumed = READY, rev, True
-
-    def facts(self) -> Facts:
-        """Return what a request of this session may rely on."""
-        return Facts(self.rev, self.client_info, self.client_capabilities, self.log_level)
 
 
 def choose_revision(requested: str) -> Revision:
@@ -7478,7 +7474,7 @@ class Watch:
         if outcome == "cancelled" and self.conversation.peer.lost is not None:
             outcome = "lost"
         modern = exchange.modern
-        facts = exchange.facts if modern else self.conversation.session.facts()
+        facts = exchange.facts if modern else self.conversation.session
         client = facts.client_info if facts is not None else {}
         about = [_bounded(client.get(name)) for name in ("name", "version")]
         traceparent = trace_context(meta)
@@ -7683,7 +7679,7 @@ class Conversation:
             exchange.facts = facts = exchange.facts or check_modern_request(exchange.msg)
             ours = server.capabilities()
         else:
-            facts = session.facts()
+            facts = session
             ours = session.server_capabilities or self.offers()
             # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
             # line piped into a server has no handshake, and is answered unless we are strict.
@@ -7755,7 +7751,7 @@ class Conversation:
             self.server.mounts.hear(self, msg)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
-            ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session.facts())
+            ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session)
             await call_plain(listener, ctx, ctx.params)
 
     def leave(self) -> None:
@@ -19778,7 +19774,7 @@ class FarEnd(Client):
             problem = "the client hears nothing outside of its requests"
             raise RPCError(INTERNAL_ERROR, problem) from None
         no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
-        return Context(near, no_request, near.session.facts())
+        return Context(near, no_request, near.session)
 
     def last_context(self) -> Context | None:
         """Return the near request that began last; None if none is running, or of many clients."""
@@ -20138,14 +20134,13 @@ class Relay(Conversation):
 
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request."""
-        facts, params = self.session.facts(), exchange.params
+        params = exchange.params
+        facts: Facts = self.session
         if exchange.modern:
             facts = exchange.facts = exchange.facts or check_modern_request(exchange.msg)
         elif exchange.method == "initialize":
             check_params(METHODS[exchange.method], params)
-            facts = facts._replace(
-                client_info=params["clientInfo"], client_capabilities=params["capabilities"]
-            )
+            facts = Facts(facts.rev, params["clientInfo"], params["capabilities"], facts.log_level)
         try:
             if exchange.method != "ping":  # from here on it is known what the far server offers
                 await self.forwarder.reach(self, facts, exchange.caller)

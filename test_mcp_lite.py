@@ -1567,7 +1567,7 @@ class TestSession:
 
     def test_before_the_handshake_a_session_speaks_the_newest_revision_that_has_one(self):
         """So that one line piped into a server is answered."""
-        facts = m.Session().facts()
+        facts = m.Session()
         assert facts.rev is m.NEWEST_LEGACY
         assert (facts.client_info, facts.client_capabilities) == ({}, {})
 
