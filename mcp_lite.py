@@ -14910,18 +14910,18 @@ class Endpoint:
         self, request: HTTPRequest, response: Response, caller: Caller
     ) -> Awaitable[Any]:
         """Take a message, or a batch, of a client; what is returned answers it."""
-        headers = request.headers
-        if "revision" not in request.notes:
+        notes, headers = request.notes, request.headers
+        if "revision" not in notes:
             check_json(headers)
             check_accept(headers, JSON_TYPE, EVENT_TYPE)
-            request.notes["revision"] = REVISIONS.get(headers.get(VERSION_HEADER, ""))
-        msg, rev = decode(request.body), request.notes["revision"]
+            notes["revision"] = REVISIONS.get(headers.get(VERSION_HEADER, ""))
+        msg, rev = decode(request.body), notes["revision"]
         if self.draining:
             self.check_open(msg)
         if belongs_to_the_modern_era(msg, rev):
-            return self.post_modern(msg, request.notes, response, caller)
-        opening = type(msg) is dict and msg.get("method") == "initialize" and "id" in msg
+            return self.post_modern(msg, notes, response, caller)
         kind = None if type(msg) is list else classify(msg)
+        opening = kind is REQUEST and msg["method"] == "initialize"
         session = self.find(caller, rev or header_revision(headers), opening)
         peer = session.conversation.peer
         peer.show("<", msg)
