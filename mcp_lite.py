@@ -3214,8 +3214,7 @@ class Peer(Asker):
                 if not items:
                     break
                 for item in items:
-                    if self._crowded():
-                        await self._until_room()
+                    await self._until_room()
                     self.receive(item, send, getattr(item, "caller", NOBODY))
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
