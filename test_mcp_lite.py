@@ -34650,7 +34650,7 @@ class TestOptions:
     ])  # fmt: skip
     def test_help_explains_each_option_in_one_line(self, shown):
         options = {*inspect.signature(shown).parameters} - {"self", "target", "transport"}
-        lines = re.findall(r"(?m)^    ([a-z_]+(?:, [a-z_]+)*): (.+)$", shown.__doc__)
+        lines = re.findall(r"(?m)^    ([a-z_]+(?:, [a-z_]+)*): (.+)$", inspect.cleandoc(shown.__doc__))
         told = [name for names, _ in lines for name in names.split(", ")]
         assert {*told} == options and len(told) == len({*told})
         assert all(len(line) <= 96 for line in shown.__doc__.splitlines())
