@@ -23607,7 +23607,6 @@ class TestConfig:
         assert problem in cli("config", "cursor", "srv.py")[2]
         assert problem not in cli("config", "cursor", "srv.py:app")[2]
         pathlib.Path("mcp_lite.py").write_text("")
-        importlib.invalidate_caches()  # else what was written in the same tick of the clock may not be seen
         assert problem not in cli("config", "cursor", "srv.py")[2]
 
     def test_an_app_in_a_file_is_a_command_that_people_can_read(self, cli, server):
