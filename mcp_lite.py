@@ -5024,7 +5024,8 @@ def check_names(
         if name not in known:
             import difflib
 
-            near = difflib.get_close_matches(name, [*known, *others], 1)
+            meant = [each for each in (*known, *others) if each != name]
+            near = difflib.get_close_matches(name, meant, 1)
             can = f"; it can have {', '.join(known)}" if known else ""
             can = f"; did you mean {near[0]}?" if near else can
             raise TypeError(f"{what} has no option {name!r}{can}{hint}")
@@ -6998,6 +6999,7 @@ class Registrations:
             raise ValueError(f"route({method!r}, {path!r}): {problem}")
         if not re.fullmatch("[A-Za-z]+", method):
             raise ValueError(f"route({method!r}, {path!r}): no method of HTTP")
+        check_kinds(self.route, {"public": public, "any_host": any_host})
 
         def enter(fn: Any) -> Any:
             try:
@@ -12603,7 +12605,7 @@ class Gate:
             for origin in check_texts("allowed_origins", origins)
         }
         self.closed = closed
-        self._seen: set[tuple[str | None, str | None]] = set()
+        self._seen: set[tuple[str | None, str | None, bool]] = set()
 
     def _known_host(self, host: str) -> str:
         """Return a host of `hosts`; ValueError for one that no client would ask for."""
@@ -12621,13 +12623,16 @@ class Gate:
             raise ValueError(f"allowed_origins: {origin!r}: {problem}; or * for any")
         return origin
 
-    def check(self, headers: Mapping[str, str]) -> None:
-        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
-        pair = (headers.get("host"), headers.get("origin"))
-        if pair in self._seen:
+    def check(self, headers: Mapping[str, str], guarded: bool = True) -> None:
+        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in.
+
+        What is not `guarded` needs no token, even at a closed server.
+        """
+        host, origin = headers.get("host"), headers.get("origin")
+        seen = (host, origin, guarded)
+        if seen in self._seen:
             return
-        host, origin = pair
-        if host is not None and not self._host(host):
+        if host is not None and not self._host(host, self.closed and guarded):
             problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
             raise ProtocolError(problem, http_status=403)
         # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
@@ -12635,9 +12640,9 @@ class Gate:
             problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
             raise ProtocolError(problem, http_status=403)
         if len(self._seen) < MAX_JUDGED:
-            self._seen.add(pair)
+            self._seen.add(seen)
 
-    def _host(self, text: str) -> bool:
+    def _host(self, text: str, closed: bool) -> bool:
         host = text.lower()
         try:
             name = parse_authority(host)[0]
@@ -12646,7 +12651,7 @@ class Gate:
         if is_loopback(name):
             return True
         if self.hosts is None:
-            return self.closed or parse_address(name) is not None
+            return closed or parse_address(name) is not None
         return "*" in self.hosts or host in self.hosts or name in self.hosts
 
     def allows(self, origin: str) -> bool:
@@ -14702,7 +14707,7 @@ class Endpoint:
     Args:
         path: of the endpoint
         token: a bearer token, several, or a mapping from token to principal
-        verify: a function, plain or async, from a token to its principal; None or False refuses
+        verify: gives the principal of a token; None or False refuses; async, if it waits for anything
         key: a function from a principal to what stays the same when its token is refreshed
         auth: a Guard, for tokens that an authorization server gives
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
@@ -14802,8 +14807,9 @@ class Endpoint:
 
     def check_host(self, method: str, where: str, headers: Mapping[str, str]) -> None:
         """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
-        if not self.any_host or (method, where) not in self.any_host:
-            self.gate.check(headers)
+        page = (method, where)
+        if page not in self.any_host:
+            self.gate.check(headers, page not in self.public)
 
     async def screen(self, request: HTTPRequest) -> Identity:
         """Return who sends a request, for an engine that asks before the body is there."""
@@ -15365,6 +15371,8 @@ class HTTPServer(Engine):
             raise ValueError("uds= is empty: give a path")
         if uds is None and uds_mode != 0o600:
             raise ValueError("uds_mode= are the permissions of a Unix socket: give uds=, too")
+        if uds_mode > 0o777:
+            raise ValueError(f"uds_mode={uds_mode}: permissions are octal: give 0o660, say")
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
         self.uds_mode = uds_mode
         self.url = ""
@@ -15590,7 +15598,7 @@ class ASGIApp(Engine):
         if run.starting is None and scope.get("root_path"):  # nobody tells a mount of a lifespan
             logger.warning(
                 "the application that %s is mounted in does not begin and end it: write "
-                "FastAPI(lifespan=app.asgi.lifespan), or Starlette(...), with what is mounted",
+                "FastAPI(lifespan=asgi.lifespan), or Starlette(...), where asgi is what is mounted",
                 self.server.name,
             )
         endpoint, response = await run.start(), ASGIResponse(send)
@@ -21617,10 +21625,25 @@ def read_field(text: str, field: Msg) -> tuple[JSON, str]:
     return value, "" if good else f"{text!r} is no {field['format']}"
 
 
+def answers_of(words: Iterable[str]) -> dict[str, list[str]]:
+    """Return the answers of words that say KEY=VALUE, in their order for each key.
+
+    >>> answers_of(["value=no", "name=Ann", "value=yes"])
+    {'value': ['no', 'yes'], 'name': ['Ann']}
+    """
+    answers: dict[str, list[str]] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        answers.setdefault(key, []).append(value)
+    return answers
+
+
 class Person:
     """The person at the terminal: sees progress and log lines, and answers questions."""
 
-    def __init__(self, answers: Mapping[str, str], yes: bool = False, err: Any = None) -> None:
+    def __init__(
+        self, answers: Mapping[str, list[str]], yes: bool = False, err: Any = None
+    ) -> None:
         self.prepare(answers, yes)
         self.err = sys.stderr if err is None else err
         self.screen = Screen(self.err)
@@ -21684,18 +21707,24 @@ class Person:
 
     # The person answers.
 
-    def prepare(self, answers: Mapping[str, str], yes: bool) -> None:
-        """Take what is answered in advance: fields by their names; `yes` agrees, with defaults."""
+    def prepare(self, answers: Mapping[str, list[str]], yes: bool) -> None:
+        """Take what is answered in advance: fields by their names; `yes` agrees, with defaults.
+
+        The answers to fields of one name are used in their order, the last also for all later ones.
+        """
         self.answers, self.yes = answers, yes
         self.asked: Msg = {}  # the fields of all forms
+        self.times: dict[str, int] = {}  # for which an answer was used, by its name
         self.misfit = ""  # an answer, and why it cannot be one
 
     def check_answers(self) -> None:
         """Raise UsageError if an answer that was given in advance was of no use."""
         if self.misfit:
             raise UsageError(self.misfit)
-        for name in self.answers if self.asked else ():
+        for name, texts in self.answers.items() if self.asked else ():
             pick("question", name, self.asked)
+            if len(texts) > self.times.get(name, 0):
+                raise UsageError(f"--answer {name}: there were fewer questions than answers")
         if self.answers and not self.asked:
             self.line("nothing was asked: --answer was not needed")
 
@@ -21763,8 +21792,10 @@ class Person:
     def said(self, name: str, field: Msg) -> list[JSON] | None:
         """Return the value that was given in advance for a field, in a list; None: none was."""
         if name in self.answers:
-            value, problem = read_field(self.answers[name], field)
-            self.misfit = f"--answer {name}: {problem}" * bool(problem)
+            texts, times = self.answers[name], self.times.get(name, 0)
+            self.times[name] = times + 1
+            value, problem = read_field(texts[min(times, len(texts) - 1)], field)
+            self.misfit = self.misfit or f"--answer {name}: {problem}" * bool(problem)
             return [value]
         is_yes_no = field.get("type") == "boolean" and "default" not in field
         return [True] if self.yes and is_yes_no else None
@@ -21980,8 +22011,7 @@ class CommandLine:
     def __init__(self, args: Any) -> None:
         self.args, self.words = args, args.words
         self.out = Screen(sys.stdout)
-        answers = dict(word.partition("=")[::2] for word in args.answer)
-        self.person = Person(answers, bool(args.yes))
+        self.person = Person(answers_of(args.answer), bool(args.yes))
         person = self.person
         options = target_options(args, self.pass_on)
         self.c = Client(
@@ -24196,8 +24226,8 @@ class Shell:
         """Do what a verb says."""
         line = await self.connected()
         line.args, line.words, person = args, args.words, line.person
-        person.answers = dict(word.partition("=")[::2] for word in args.answer)
-        person.yes, person.there = bool(args.yes), True
+        person.prepare(answers_of(args.answer), bool(args.yes))
+        person.there = True
         try:
             return await asyncio.wait_for(line.perform(), args.max_time)
         except asyncio.TimeoutError:

@@ -9831,6 +9831,8 @@ class TestGate:
         assert refusal(gate.check, {"host": "anything.example"})[0] == 200
         headers = {"host": "anything.example", "origin": "http://anything.example"}
         assert refusal(gate.check, headers)[0] == 403, "that is what rebinding looks like"
+        for _ in range(2):  # what was found right of one kind is not right of the other
+            assert refusal(gate.check, {"host": "anything.example"}, False)[0] == 403
 
     @pytest.mark.parametrize(
         "host", ["https://a.example", "*.a.example", "a.example.", "a.example:443", "", "a b", "é.a"]
@@ -13145,7 +13147,8 @@ class TestOwnersOverHTTP:
             ({"max_sessions": 0}, "a number above 0"), ({"max_body": 0}, "a number above 0"),
             ({"session_seconds": 0}, "a number above 0"), ({"grace": -1}, "0 or more"),
             ({"grace": float("nan")}, "0 or more"), ({"host": ""}, "0.0.0.0"), ({"uds": ""}, "path"),
-            ({"uds_mode": 0o660}, "give uds=, too"), ({"ssl": ()}, "give an SSLContext"),
+            ({"uds_mode": 0o660}, "give uds=, too"),
+            ({"uds": "x", "uds_mode": 0o1000}, "permissions are octal"), ({"ssl": ()}, "give an SSLContext"),
             ({"ssl": ""}, "give an SSLContext"), ({"auth": "oauth"}, "is a Guard here"),
             ({"auth": m.Entrance(), "token": "t"}, "leave out token="),
             ({"token": []}, "nobody could come in"), ({"token": {}}, "nobody"), ({"token": 5}, "token= is a text"),
@@ -13425,6 +13428,25 @@ class TestPages:
             @app.route("GET", "/healthz")
             def healthz():
                 return "ok"
+
+    def test_a_page_without_a_token_is_for_known_hosts_even_where_others_need_a_token(self):
+        app = demo()
+
+        @app.route("GET", "/open", public=True)
+        def page(request):
+            return "ok"
+
+        async def main():
+            async with http_calling(app, opened=False, token="t") as (caller, _):
+                known, foreign = {"host": "localhost:1"}, {"host": "evil.example:1"}
+                assert await caller.status("GET", target="/open", **known) == 200
+                assert await caller.status("GET", target="/open", **foreign) == 403
+                assert await caller.status("POST", target="/mcp", **foreign) == 401
+
+        run(main())
+        for wrong in ({"public": "no"}, {"any_host": 1}):
+            with pytest.raises(TypeError, match="give bool"):
+                app.route("GET", "/more", **wrong)
 
     def test_a_page_for_any_host_answers_probes(self):
         app = demo()
@@ -14550,7 +14572,7 @@ class TestASGI:
             for _ in range(2):
                 assert (await ASGI(asgi, "GET", "/ai/healthz", root="/ai").answer())[0] == 200
             await asgi.close()
-            assert caplog.text.count("write FastAPI(lifespan=app.asgi.lifespan)") == 1
+            assert caplog.text.count("write FastAPI(lifespan=asgi.lifespan)") == 1
             caplog.clear()
             for root in ("/ai", ""):
                 async with asgi.lifespan():
@@ -21217,7 +21239,7 @@ class TestPerson:
         """Return what a form is filled in with, by what is typed, or where nobody is there."""
 
         async def main():
-            person = m.Person(dict(answers), yes, screen)
+            person = m.Person({name: [text] for name, text in dict(answers).items()}, yes, screen)
             person.turn = asyncio.Lock()
             return await person.elicit("Well?", {"type": "object", **schema})
 
@@ -21348,11 +21370,13 @@ class TestPerson:
     def test_an_answer_that_is_of_no_use_is_told_with_the_names_that_exist(self, screen):
         form = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
         for answers, asks, problem in (
-            ({"n": "x"}, 1, "--answer n: 'x' is not a whole number"),
-            ({"n": "7", "city": "Rome"}, 1, "no question 'city'; there is: n"),
-            ({"n": "7"}, 1, ""), ({"n": "7"}, 0, ""),
+            (["n=x"], 1, "--answer n: 'x' is not a whole number"),
+            (["n=x", "n=7"], 2, "--answer n: 'x' is not a whole number"),
+            (["n=7", "city=Rome"], 1, "no question 'city'; there is: n"),
+            (["n=7", "n=8"], 1, "--answer n: there were fewer questions than answers"),
+            (["n=7"], 1, ""), (["n=7", "n=8"], 2, ""), (["n=7"], 2, ""), (["n=7"], 0, ""),
         ):  # fmt: skip
-            person = m.Person(answers, False, screen)
+            person = m.Person(m.answers_of(answers), False, screen)
             for _ in range(asks):
                 run(person.elicit("Well?", {"type": "object", **form}))
             try:
@@ -21362,6 +21386,13 @@ class TestPerson:
                 told = str(exc)
             assert told == problem
         assert screen.rows[-2] == "nothing was asked: --answer was not needed"
+
+
+    def test_answers_of_one_name_are_used_in_their_order(self, screen):
+        form = {"type": "object", "properties": {"value": {"type": "boolean"}}, "required": ["value"]}
+        person = m.Person(m.answers_of(["value=no", "value=yes"]), False, screen)
+        given = [run(person.elicit("Wipe it?", form)) for _ in range(3)]
+        assert given == [{"value": False}, {"value": True}, {"value": True}]
 
 
 class TestDetails:
