@@ -24006,7 +24006,7 @@ OPTIONS += [
 ###############################################################################
 # 65. Shell
 ###############################################################################
-# Uses sections 1, 2, 9, 24, 47, 56, 57, 59 and 61.
+# Uses sections 1, 2, 9, 24, 47, 56 to 59 and 61.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
