@@ -14707,7 +14707,7 @@ class Endpoint:
     Args:
         path: of the endpoint
         token: a bearer token, several, or a mapping from token to principal
-        verify: gives the principal of a token; None or False refuses; async, if it waits for anything
+        verify: gives the principal of a token; None or False refuses; async, if it has to wait
         key: a function from a principal to what stays the same when its token is refreshed
         auth: a Guard, for tokens that an authorization server gives
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
