@@ -7295,8 +7295,7 @@ TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16}
 
 
 class Record(NamedTuple):
-    """One request, and how it ended; or a notification. The texts are "" where there is nothing to
-    say."""
+    """One request, and how it ended; or a notification. A text is "" if nothing is to be said."""
 
     time: float  #: when it came, in seconds since 1970
     method: str = ""  #: "" for a request that was refused at the door
@@ -7498,6 +7497,8 @@ def watch_unserved(
     conversation: Conversation, msg: JSON, caller: Caller, answer: Msg | None
 ) -> None:
     """Make the record of a request that was not taken on, or of a notification."""
+    if not conversation.server.observers.wanted():
+        return
     if type(msg) is not dict or not isinstance(msg.get("method"), str):
         return
     given = msg.get("params")
@@ -7508,9 +7509,7 @@ def watch_unserved(
         modern = session.rev.modern or session.state is START
     if is_id(id) or answer is None:
         exchange = Exchange({**msg, "id": id, "params": params}, nothing, caller, modern)
-        watch = conversation.watch(exchange)
-        if watch is not None:
-            watch.end(answer or NO_ANSWER, None)
+        Watch(conversation, exchange).end(answer or NO_ANSWER, None)
 
 
 class AccessLog:
@@ -19634,9 +19633,9 @@ class FarEnd(Client):
     def metadata(self, ctx: Context) -> Msg:
         """Return the `_meta` of a request that is passed on."""
         meta = {key: value for key, value in ctx.meta.items() if key not in OWN_META}
-        if ctx.traceparent:  # W3C Trace Context §3.5 -- without a traceparent, no tracestate
-            dropped = () if trace_context(meta) else ("tracestate",)
-            meta = {key: meta[key] for key in meta if key not in dropped}
+        if ctx.traceparent:
+            if not trace_context(meta):  # W3C Trace Context §3.5 -- it is of another trace
+                meta.pop("tracestate", None)
             meta["traceparent"] = ctx.traceparent
         if self.peer.session.rev.modern:
             near, level = ctx.client_capabilities, ctx.facts.log_level
