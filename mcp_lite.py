@@ -156,7 +156,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     61  Options
     62  Rules for servers
     63  Checks
-    64  A proxy
+    64  Where to serve, and a proxy
     65  Shell
     66  Serving a file
     67  Main
@@ -21534,7 +21534,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 #           and the server may ask the person something.
 # Rules.    1. All of it goes to stderr; if that is closed, the work goes on.
 #           2. Where there is no person, a question is declined.
-# Plan.     convert(), values from words; Person.
+# Plan.     Values from words, and words from values; Person.
 # Not here. The answer to the verb: section 59.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
@@ -21586,6 +21586,71 @@ def convert(text: str, schema: JSON) -> JSON:
         items: JSON = next((option["items"] for option in options if "items" in option), {})
         value = [convert(part.strip(), items) for part in text.split(",")]
     return value
+
+
+def json_argument(text: str) -> Msg:
+    """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
+    try:
+        if text == "-" and sys.stdin is not None:
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            with open(text[1:], encoding="utf-8") as file:
+                text = file.read()
+        value = decode(text.encode("utf-8", "replace"))
+    except OSError as exc:
+        raise ValueError(f"{text[1:]}: {exc.strerror}") from None
+    except ProtocolError as exc:
+        raise ValueError(str(exc)) from None
+    if not isinstance(value, dict):
+        raise ValueError("it must be an object: {...}")
+    return value
+
+
+def read_arguments(
+    words: Sequence[str], schema: Msg, usage: str, given: Msg | None = None
+) -> Msg:
+    """Return the arguments that are given as JSON, and those that KEY=VALUE words mean.
+
+    Raises UsageError for an argument that is given twice, and for what breaks the schema.
+    """
+    fields = schema.get("properties") or {}
+    given = dict(given or {})
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"{word!r} is not KEY=VALUE; as in {usage}")
+        if key in given:
+            many = isinstance(convert("1,2", fields.get(key)), list)
+            several = f"; several values are {key}=1,2 or --json" * many
+            raise UsageError(f"{key!r} is given twice{several}")
+        if fields and key not in fields and not schema.get("additionalProperties"):
+            pick("argument", key, fields, of=usage)
+        given[key] = convert(text, fields.get(key))
+    with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
+        check = checker_of(schema)
+        try:
+            check(given)
+        except SchemaError as exc:
+            raise UsageError(f"{exc}; as in {usage}") from None
+    return given
+
+
+def example_words(schema: Msg) -> list[str]:
+    """Return the words that give the required arguments of a schema example values.
+
+    >>> tags = {"type": "array", "items": {"type": "string"}}
+    >>> example_words({"properties": {"tags": tags, "n": {}}, "required": ["tags"]})
+    ['tags=text']
+    """
+    fields = schema.get("properties") or {}
+    required = [name for name in schema.get("required") or () if name in fields]
+    values = {name: example_of(fields[name], schema) for name in required}
+    words = []
+    for key, value in values.items():
+        texts = [value] if isinstance(value, str) else [as_json(value)]
+        texts[:0] = [",".join(map(str, value))] if isinstance(value, list) else []
+        words += [f"{key}={text}" for text in texts if convert(text, fields[key]) == value][:1]
+    return words if len(words) == len(values) else ["--json", as_json(values)]
 
 
 def titles_of(field: Msg) -> dict[str, str]:
@@ -21851,61 +21916,14 @@ class Person:
 ###############################################################################
 # 59. Verbs
 ###############################################################################
-# Uses sections 1 to 6, 16, 28 to 30, 33, 35, 44, 47 to 49, 55, 56 and 58.
+# Uses sections 1, 2, 4 to 6, 16, 29, 30, 33, 35, 44, 47 to 49, 55, 56 and 58.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
-# Plan.     Arguments from words; CommandLine, with a method for each verb; what to serve; VERBS.
+# Plan.     What is typed; CommandLine, with a method for each verb; logging in; VERBS; OPTIONS.
 # Not here. How a command line is read: section 61. How it ends: section 67.
-
-
-def json_argument(text: str) -> Msg:
-    """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
-    try:
-        if text == "-" and sys.stdin is not None:
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            with open(text[1:], encoding="utf-8") as file:
-                text = file.read()
-        value = decode(text.encode("utf-8", "replace"))
-    except OSError as exc:
-        raise ValueError(f"{text[1:]}: {exc.strerror}") from None
-    except ProtocolError as exc:
-        raise ValueError(str(exc)) from None
-    if not isinstance(value, dict):
-        raise ValueError("it must be an object: {...}")
-    return value
-
-
-def read_arguments(
-    words: Sequence[str], schema: Msg, usage: str, given: Msg | None = None
-) -> Msg:
-    """Return the arguments that are given as JSON, and those that KEY=VALUE words mean.
-
-    Raises UsageError for an argument that is given twice, and for what breaks the schema.
-    """
-    fields = schema.get("properties") or {}
-    given = dict(given or {})
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not equals:
-            raise UsageError(f"{word!r} is not KEY=VALUE; as in {usage}")
-        if key in given:
-            many = isinstance(convert("1,2", fields.get(key)), list)
-            several = f"; several values are {key}=1,2 or --json" * many
-            raise UsageError(f"{key!r} is given twice{several}")
-        if fields and key not in fields and not schema.get("additionalProperties"):
-            pick("argument", key, fields, of=usage)
-        given[key] = convert(text, fields.get(key))
-    with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
-        check = checker_of(schema)
-        try:
-            check(given)
-        except SchemaError as exc:
-            raise UsageError(f"{exc}; as in {usage}") from None
-    return given
 
 
 def program() -> str:
@@ -21929,24 +21947,6 @@ def quoted(words: Iterable[str]) -> str:
 def typed(args: Any, *words: str) -> str:
     """Return a command line about the target of this one."""
     return f"{args.program} {quoted(words)} {args.typed}".strip()
-
-
-def example_words(schema: Msg) -> list[str]:
-    """Return the words that give the required arguments of a schema example values.
-
-    >>> tags = {"type": "array", "items": {"type": "string"}}
-    >>> example_words({"properties": {"tags": tags, "n": {}}, "required": ["tags"]})
-    ['tags=text']
-    """
-    fields = schema.get("properties") or {}
-    required = [name for name in schema.get("required") or () if name in fields]
-    values = {name: example_of(fields[name], schema) for name in required}
-    words = []
-    for key, value in values.items():
-        texts = [value] if isinstance(value, str) else [as_json(value)]
-        texts[:0] = [",".join(map(str, value))] if isinstance(value, list) else []
-        words += [f"{key}={text}" for text in texts if convert(text, fields[key]) == value][:1]
-    return words if len(words) == len(values) else ["--json", as_json(values)]
 
 
 #: Lists that a server may have, and their names in the result.
@@ -22277,50 +22277,6 @@ def log_out(args: Any) -> None:
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 
-def listening_options(args: Any) -> Msg | None:
-    """Return the options for Server.run("http") that were given; None for stdio."""
-    known: Msg = without_none(
-        token=args.token, allowed_hosts=args.hosts, allowed_origins=args.origins, ssl=args.tls
-    )
-    if args.uds is not None:
-        return {**known, "uds": args.uds}
-    if args.http is None:
-        if known.keys() - {"token"}:
-            problem = "--hosts, --origins and --tls are for --http and --uds"
-            raise UsageError(problem, args.verb, "--help")
-        return None
-    host, _, port = args.http.rpartition(":")
-    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
-        problem = f"--http {args.http}: it takes PORT, or HOST:PORT, of ports up to 65535"
-        raise UsageError(problem, args.verb, "--help")
-    return {**known, "host": host.strip("[]") or "127.0.0.1", "port": int(port)}
-
-
-def serve_as_asked(app: Any, args: Any) -> None:
-    """Serve on standard input and output, or over HTTP."""
-    options = listening_options(args)
-    if options is None:
-        app.run()
-        return
-    try:
-        app.run("http", **options)
-    except (SystemExit, ValueError) as exc:
-        problem, taken, _ = str(exc).partition("; port=0 finds a free one")
-        words = (args.verb, "--http", f"{options['host']}:0") if taken else ()
-        raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
-
-
-def some(text: str) -> list[str]:
-    """Return the words of a list with commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def two_files(text: str) -> tuple[str, str]:
-    """Return the two words of an option; ValueError if there are not two."""
-    first, second = text.split("\n")
-    return first, second
-
-
 def seconds(text: str) -> float:
     """Return a time that an option gives; ValueError unless it is one that can pass."""
     value = float(text)
@@ -22438,11 +22394,6 @@ OPTIONS = [
     Option("--port", "N", "+ proxy", "for a login: where the browser comes back", int, 0),
     Option("--no-browser", "", "+ proxy", "for a login: print the address only"),
     Option("--all", "", "logout", "forget all logins"),
-    Option("--http", "[HOST:]PORT", "serve proxy", "serve there, not on standard input and output"),
-    Option("--uds", "PATH", "serve proxy", "serve over HTTP on a Unix socket"),
-    Option("--hosts", "NAME,...", "serve proxy", "by which names clients may call it", some),
-    Option("--origins", "URL,...", "serve proxy", "which web pages may call it", some),
-    Option("--tls", "CERT KEY", "serve proxy", "serve https, with these two files", two_files),
     Option("--trace", "[=full]", "*", "show every message on stderr, in one line or in full",
            one_of("short", "full")),
 ]
@@ -22851,7 +22802,7 @@ OPTIONS += [
 ###############################################################################
 # 61. Options
 ###############################################################################
-# Uses sections 1, 2, 16, 31, 35, 44, 55, 56, 59 and 60.
+# Uses sections 1, 2, 16, 31, 35, 44, 55, 56 and 58 to 60.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -23960,16 +23911,59 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 64. A proxy
+# 64. Where to serve, and a proxy
 ###############################################################################
-# Uses sections 1, 44, 53, 56 and 59.
+# Uses sections 1, 16, 44, 53, 56 and 59.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
 # Rules.    1. Clients of the proxy and its target have secrets of their own: with --http,
 #              --token is asked for here, and --auth is for the target.
-# Plan.     The verb.
+# Plan.     What is served where; the verb.
 # Not here. How it is done: section 53.
+
+def listening_options(args: Any) -> Msg | None:
+    """Return the options for Server.run("http") that were given; None for stdio."""
+    known: Msg = without_none(
+        token=args.token, allowed_hosts=args.hosts, allowed_origins=args.origins, ssl=args.tls
+    )
+    if args.uds is not None:
+        return {**known, "uds": args.uds}
+    if args.http is None:
+        if known.keys() - {"token"}:
+            problem = "--hosts, --origins and --tls are for --http and --uds"
+            raise UsageError(problem, args.verb, "--help")
+        return None
+    host, _, port = args.http.rpartition(":")
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+        problem = f"--http {args.http}: it takes PORT, or HOST:PORT, of ports up to 65535"
+        raise UsageError(problem, args.verb, "--help")
+    return {**known, "host": host.strip("[]") or "127.0.0.1", "port": int(port)}
+
+
+def serve_as_asked(app: Any, args: Any) -> None:
+    """Serve on standard input and output, or over HTTP."""
+    options = listening_options(args)
+    if options is None:
+        app.run()
+        return
+    try:
+        app.run("http", **options)
+    except (SystemExit, ValueError) as exc:
+        problem, taken, _ = str(exc).partition("; port=0 finds a free one")
+        words = (args.verb, "--http", f"{options['host']}:0") if taken else ()
+        raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
+
+
+def some(text: str) -> list[str]:
+    """Return the words of a list with commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def two_files(text: str) -> tuple[str, str]:
+    """Return the two words of an option; ValueError if there are not two."""
+    first, second = text.split("\n")
+    return first, second
 
 
 # The program that starts us gives us two seconds, and kills us then: the child must be gone first.
@@ -23999,6 +23993,11 @@ VERBS["proxy"] = Verb(
     "proxy --http 8000 -- npx -y some-server", talks=None,
 )  # fmt: skip
 OPTIONS += [
+    Option("--http", "[HOST:]PORT", "serve proxy", "serve there, not on standard input and output"),
+    Option("--uds", "PATH", "serve proxy", "serve over HTTP on a Unix socket"),
+    Option("--hosts", "NAME,...", "serve proxy", "by which names clients may call it", some),
+    Option("--origins", "URL,...", "serve proxy", "which web pages may call it", some),
+    Option("--tls", "CERT KEY", "serve proxy", "serve https, with these two files", two_files),
     Option("--shared", "", "proxy", "with --http: one connection to the target for all clients"),
 ]
 
@@ -24356,7 +24355,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 66. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 31, 53, 56, 59 and 60.
+# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 31, 53, 56, 59, 60 and 64.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
