@@ -4939,10 +4939,12 @@ PLAIN_KINDS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def check_kinds(
+    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
+) -> None:
     """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
 
-    No number of ours may be below 0: that is a ValueError.
+    No number of ours may be below 0, and those named in `positive` not be 0: that is a ValueError.
 
     >>> def serve(*, port: int): ...
     >>> check_kinds(serve, {"port": "8000"})
@@ -4957,21 +4959,11 @@ def check_kinds(maker: Callable[..., Any], given: Mapping[str, Any]) -> None:
         value = given[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
-        if isinstance(value, (int, float)) and not value >= 0:  # below 0, or NaN
-            raise ValueError(f"{name}={value!r}: give 0 or more")
-
-
-def check_positive(**given: float) -> None:
-    """Raise ValueError for an option with which nothing would ever happen.
-
-    >>> check_positive(threads=0)
-    Traceback (most recent call last):
-        ...
-    ValueError: threads=0: give a number above 0
-    """
-    for name, value in given.items():
-        if not value > 0:
-            raise ValueError(f"{name}={value!r}: give a number above 0")
+        if isinstance(value, (int, float)):
+            above = name in positive
+            if not (value > 0 if above else value >= 0):  # NaN is neither
+                least = "a number above 0" if above else "0 or more"
+                raise ValueError(f"{name}={value!r}: give {least}")
 
 
 def check_functions(**given: Any) -> None:
@@ -6880,6 +6872,19 @@ class Registry(dict[str, Any]):
         return entry
 
 
+def check_path(what: str, path: str) -> None:
+    """Raise ValueError for a path that no request could have, or that would match no other.
+
+    >>> check_path("path='mcp'", "mcp")
+    Traceback (most recent call last):
+        ...
+    ValueError: path='mcp': a path begins with a slash, and has no parameters, dots, % or query
+    """
+    if not re.fullmatch(r"/(?!\.\.?/|.*/\.\.?/)[^?#{}%\\\0-\x1f]*", path):
+        problem = "a path begins with a slash, and has no parameters, dots, % or query"
+        raise ValueError(f"{what}: {problem}")
+
+
 class Route(NamedTuple):
     """A page beside the MCP endpoint."""
 
@@ -6994,19 +6999,21 @@ class Registrations:
         probes call a server by its address. Plain functions run in threads of their own, and so
         wait for no tool. A path has no parameters.
         """
-        if not re.fullmatch(r"/(?!\.\.?/|.*/\.\.?/)[^?#{}\\\0-\x1f]*", path):
-            problem = "a path begins with a slash, and has no parameters, dots or query"
-            raise ValueError(f"route({method!r}, {path!r}): {problem}")
+        what = f"route({method!r}, {path!r})"
+        check_path(what, path)
         if not re.fullmatch("[A-Za-z]+", method):
-            raise ValueError(f"route({method!r}, {path!r}): no method of HTTP")
+            raise ValueError(f"{what}: no method of HTTP")
         check_kinds(self.route, {"public": public, "any_host": any_host})
+        where = method.upper(), path.rstrip("/")
+        if where in self.routes:
+            raise ValueError(f"{what}: a page is there already")
 
         def enter(fn: Any) -> Any:
             try:
                 inspect.signature(fn).bind(None)
             except TypeError:
                 raise TypeError(f"{_name_of(fn)}: a page's function takes the request") from None
-            return _enter(self.routes, (method.upper(), path), Route(fn, public, any_host)).fn
+            return _enter(self.routes, where, Route(fn, public, any_host)).fn
 
         return enter
 
@@ -7975,8 +7982,7 @@ class Server(Registrations):
         state_key: str | bytes | None = None, bus: Any = None, hide_forbidden: bool = False,
         access_log: bool | str | None = None,
     ) -> None:
-        check_kinds(Server, vars())
-        check_positive(threads=threads, max_in_flight=max_in_flight, page_size=page_size)
+        check_kinds(Server, vars(), ("threads", "max_in_flight", "page_size"))
         check_functions(lifespan=lifespan, call_sync=call_sync)
         super().__init__(capabilities)
         self.name, self.instructions = name, instructions
@@ -10768,8 +10774,7 @@ class Client:
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
-        check_kinds(Client, vars())
-        check_positive(timeout=timeout, max_timeout=max_timeout)
+        check_kinds(Client, vars(), ("timeout", "max_timeout"))
         self.target, self.options, self.pinned = target, options, revision
         self.connector = connector_of(target)
         self.connector.check(options, inspect.signature(type(self)).parameters)
@@ -12562,6 +12567,7 @@ def encode_comment(text: str = "") -> bytes:
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
 MAX_JUDGED = 100  # pairs of Host and Origin, or addresses, that need not be judged again
 VISIBLE = r"[\x21-\x7e]+"
+ORIGIN = r"\*|null|(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9.+-]*://[^\s/*]+"
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
@@ -12617,8 +12623,8 @@ class Gate:
 
     def _known_origin(self, origin: str) -> str:
         """Return an origin of `origins`; ValueError for one that no page has."""
-        if not re.fullmatch(r"\*|null|[a-z][a-z0-9.+-]*://[^\s/]+", origin):
-            problem = "give it as a browser does, such as https://app.example.com"
+        if not re.fullmatch(ORIGIN, origin):
+            problem = "give each whole, as a browser does, such as https://app.example.com"
             raise ValueError(f"allowed_origins: {origin!r}: {problem}; or * for any")
         return origin
 
@@ -14607,6 +14613,10 @@ class Entrance:
             raise ValueError("token=: each is a text of visible ASCII, without blanks")
         if tokens is not None and not tokens:
             raise ValueError("token= is empty: nobody could come in")
+        if not all((tokens or {}).values()):  # it would come in, and be nobody
+            raise ValueError("token=: give each token a principal that is not None, nor empty")
+        if key is not None and tokens is verify is None:
+            raise ValueError("key= is a function of a principal: give verify= or token=, too")
         # A principal without a stable key is an error at the start.
         self.tokens = {token.encode(): Identity(principal, owner_of(principal, key))
                        for token, principal in (tokens or {}).items()}  # fmt: skip
@@ -14693,6 +14703,8 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
 # Plan.     Endpoint; PairRoutes, HTTP+SSE.
 # Not here. Who may come in: section 40.
 
+PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
+PROBE_PATHS = "/healthz", "/readyz"
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
 PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
@@ -14754,19 +14766,19 @@ class Endpoint:
         }
         if legacy_sse:
             pair = PairRoutes(self)
-            self.routes.update({"/sse": {"GET": pair.open}, "/messages": {"POST": pair.post}})
+            served = {"GET": pair.open}, {"POST": pair.post}
+            self.routes.update(zip(PAIR_PATHS, served))
         self.public: set[tuple[str, str]] = set()
         self.any_host: set[tuple[str, str]] = set()
         #: whether new work is turned away, because the server is to end
         self.draining = False
-        if healthz:
-            self._add_page("GET", "/healthz", Route(self.healthz, True, True))
-            self._add_page("GET", "/readyz", Route(self.readyz, True, True))
+        for where, probe in zip(PROBE_PATHS, (self.healthz, self.readyz)) if healthz else ():
+            self._add_page("GET", where, Route(probe, True, True))
         ours = {where: {*methods} for where, methods in self.routes.items()}
         for (method, where), route in server.routes.items():
-            if method in ours.get(where.rstrip("/"), ()):
+            if method in ours.get(where, ()):
                 raise ValueError(f"route({method!r}, {where!r}): the server has a page there")
-            self._add_page(method, where.rstrip("/"), route)
+            self._add_page(method, where, route)
         for where, page in self.entrance.pages(self.path).items():
             self._add_page("GET", where, Route(page, True, True))
 
@@ -14842,7 +14854,7 @@ class Endpoint:
             self.check_host(method, where, headers)
             cors = cors_headers(headers["origin"]) if "origin" in headers else {}
             try:
-                serve = self.methods_at(where).get(method)
+                serve = self.methods_at(request).get(method)
             except ProtocolError as exc:
                 exc.headers = {**exc.headers, **cors}  # a page must be able to read why
                 raise
@@ -14881,18 +14893,18 @@ class Endpoint:
             known = (target, status, request.address, request.scheme)
             observers.tell(refused_record(time.time(), *known))
 
-    def methods_at(self, where: str) -> dict[str, Callable[..., Awaitable[None]]]:
-        """Return what serves a path, by method."""
-        methods = self.routes.get(where)
+    def methods_at(self, request: HTTPRequest) -> dict[str, Callable[..., Awaitable[None]]]:
+        """Return what serves the path of a request, by method."""
+        methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
-            there = where[:100] or "/"
-            hint = f": the endpoint is at {self.path!r}"
-            raise ProtocolError(f"nothing is at {there!r}{hint}", http_status=404)
+            there, here = f"{request.root}{request.path}"[:100], f"{request.root}{self.path}" or "/"
+            problem = f"nothing is at {there!r}: the endpoint is at {here!r}"
+            raise ProtocolError(problem, http_status=404)
         return methods
 
     async def _other(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, and methods that a path does not have."""
-        allowed = ", ".join((*self.methods_at(request.path.rstrip("/")), "OPTIONS"))
+        allowed = ", ".join((*self.methods_at(request), "OPTIONS"))
         method = request.method
         if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
             problem = ProtocolError(f"{method[:20]} is not served here", http_status=405)
@@ -15292,11 +15304,15 @@ def wants_answer(msg: JSON) -> bool:
 def check_options(
     path: str = "/", session_prefix: str = "", auth: Any = None, token: Any = None,
     verify: Any = None, key: Any = None, allowed_hosts: Any = None, allowed_origins: Any = (),
-    trusted_proxies: Any = (), **others: Any,
+    trusted_proxies: Any = (), legacy_sse: bool = True, healthz: bool = False, **others: Any,
 ) -> None:  # fmt: skip
     """Raise TypeError or ValueError for options of an Endpoint that nobody can mean."""
-    if not path.startswith("/"):
-        raise ValueError(f"path={path!r}: it begins with a slash")
+    check_path(f"path={path!r}", path)
+    for option, given, taken in (
+        ("legacy_sse", legacy_sse, PAIR_PATHS), ("healthz", healthz, PROBE_PATHS)
+    ):  # fmt: skip
+        if given and path.rstrip("/") in taken:
+            raise ValueError(f"path={path!r}: {option}=True serves another page there")
     # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
     if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
         raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
@@ -15332,10 +15348,8 @@ class Engine:
         max_body: int = MAX_MESSAGE_BYTES, **options: Any,
     ) -> None:  # fmt: skip
         check_names(self.what, keywords_of(type(self), Engine, Endpoint), options)
-        check_kinds(Engine, {"grace": grace, "max_body": max_body})
-        check_kinds(Endpoint, options)
-        bounded = ("max_sessions", "session_seconds")
-        check_positive(max_body=max_body, **{k: options[k] for k in bounded if k in options})
+        check_kinds(Engine, vars(), ("max_body",))
+        check_kinds(Endpoint, options, ("max_sessions", "session_seconds"))
         check_options(**options)
         if max_body > MAX_MESSAGE_BYTES:
             problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
@@ -15372,6 +15386,8 @@ class HTTPServer(Engine):
             raise ValueError("uds_mode= are the permissions of a Unix socket: give uds=, too")
         if uds_mode > 0o777:
             raise ValueError(f"uds_mode={uds_mode}: permissions are octal: give 0o660, say")
+        if uds is not None and (host, port) != ("127.0.0.1", 8000):
+            raise ValueError("uds= stands in place of host= and port=: give the one or the others")
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
         self.uds_mode = uds_mode
         self.url = ""

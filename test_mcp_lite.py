@@ -13156,6 +13156,15 @@ class TestOwnersOverHTTP:
             ({"trusted_proxies": 5}, "trusted_proxies= is a text"), ({"key": 5}, "function"),
             ({"allowed_hosts": ["https://mcp.example.com"]}, "as they stand in Host"),
             ({"allowed_hosts": "*.example.com"}, "as they stand in Host"),
+            ({"allowed_origins": "https://*.example.com"}, "give each whole, as a browser does"),
+            ({"allowed_origins": "https://a.example:443"}, "as a browser does"),
+            ({"token": {"a": None}}, "a principal that is not None"), ({"token": {"a": ""}}, "nor empty"),
+            ({"key": str}, "give verify= or token=, too"), ({"path": "/mcp?x=1"}, "no parameters"),
+            ({"path": "/caf%C3%A9"}, "dots, % or query"), ({"path": "/a/../b"}, "dots"),
+            ({"path": "/sse"}, "legacy_sse=True serves"), ({"path": "/messages/"}, "legacy_sse=True"),
+            ({"path": "/healthz", "healthz": True}, "healthz=True serves another page there"),
+            ({"path": "/readyz", "healthz": True}, "healthz=True"),
+            ({"uds": "x"}, "uds= stands in place of host= and port="),
         ],
     )  # fmt: skip
     def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
@@ -13447,6 +13456,21 @@ class TestPages:
         for wrong in ({"public": "no"}, {"any_host": 1}):
             with pytest.raises(TypeError, match="give bool"):
                 app.route("GET", "/more", **wrong)
+
+    def test_a_second_page_of_one_method_and_path_is_an_error_at_once(self):
+        app = m.Server("x")
+        app.route("GET", "/page")(lambda request: "")
+        app.route("POST", "/page")(lambda request: "")
+        with pytest.raises(ValueError, match=r"route\('get', '/page/'\): a page is there already"):
+            app.route("get", "/page/")
+
+    @pytest.mark.parametrize("options", [
+        {"path": "/sse", "legacy_sse": False}, {"path": "/healthz"}, {"path": "/"}, {"path": "/a/b/"},
+        {"allowed_origins": ["https://a.example", "http://b.example:8080", "null"]},
+        {"token": {"t": "me"}, "key": str},
+    ])  # fmt: skip
+    def test_an_unusual_option_that_can_be_meant_is_taken(self, options):
+        m.Server("x").asgi_with(**options)
 
     def test_a_page_for_any_host_answers_probes(self):
         app = demo()
@@ -14475,9 +14499,8 @@ class TestASGI:
             ):
                 request = ASGI(asgi, path=path, root=root, body=hello())
                 assert (await request.answer())[0] == 200, (root, path)
-            assert (await ASGI(asgi, path="/apix/mcp", root="/api", body=hello()).answer())[
-                0
-            ] == 404
+            status, _, answer = await ASGI(asgi, path="/apix/mcp", root="/api", body=hello()).answer()
+            assert status == 404 and "the endpoint is at '/api/mcp'" in answer["error"]["message"]
             sse = ASGI(asgi, "GET", "/api/sse", root="/api")
             await until(lambda: sse.body)
             assert b"data: /api/messages?session_id=" in sse.body
@@ -34704,7 +34727,7 @@ class TestOptions:
     @pytest.mark.parametrize("options, problem", [
         ({"threads": 0}, "threads=0: give a number above 0"), ({"threads": "5"}, "give int"),
         ({"max_in_flight": 0}, "above 0"), ({"page_size": 0}, "above 0"), ({"name": 5}, "give str"),
-        ({"page_size": -1}, "0 or more"), ({"rate_limit": 5}, "give .requests, seconds."),
+        ({"page_size": -1}, "page_size=-1: give a number above 0"), ({"rate_limit": 5}, "give .requests, seconds."),
         ({"rate_limit": (1,)}, "give .requests, seconds."), ({"lifespan": 5}, "is a function"),
         ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
         ({"bus": 5}, "bus=5: give an async iterable with publish"), ({"bus": [1]}, "bus="),
