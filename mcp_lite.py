@@ -14766,8 +14766,8 @@ class Endpoint:
         }
         if legacy_sse:
             pair = PairRoutes(self)
-            served = {"GET": pair.open}, {"POST": pair.post}
-            self.routes.update(zip(PAIR_PATHS, served))
+            stream, messages = PAIR_PATHS
+            self.routes.update({stream: {"GET": pair.open}, messages: {"POST": pair.post}})
         self.public: set[tuple[str, str]] = set()
         self.any_host: set[tuple[str, str]] = set()
         #: whether new work is turned away, because the server is to end
@@ -15263,7 +15263,7 @@ class PairRoutes:
         endpoint.check_open()
         session = endpoint.open_session(PairSession, caller)
         response.on_lost = functools.partial(endpoint.end_soon, session)
-        where = f"{request.root}/messages?session_id={session.id}"
+        where = f"{request.root}{PAIR_PATHS[1]}?session_id={session.id}"
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         stream = session.listen()
         end = functools.partial(endpoint.end_stream, stream, response)
