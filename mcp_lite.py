@@ -3140,8 +3140,8 @@ class Peer(Asker):
             problem = {"code": INTERNAL_ERROR, "message": "the handler was cancelled"}
             answer = error(exchange.req_id, problem)
         except BaseException as exc:  # a handler ends neither the process nor another request
-            if isinstance(exc, GeneratorExit) and not _runs(exchange.task):
-                raise  # the loop has ended, and this coroutine is thrown away
+            if is_dropped(exchange, exc):
+                raise
             if not isinstance(exc, FOR_THE_PEER) and self.lost is None:
                 logger.error("%s failed", exchange.title, exc_info=exc)
             answer = error(exchange.req_id, wire_error(exc))
@@ -3338,11 +3338,13 @@ async def _keep(answers: list[Msg], answer: Msg) -> None:
     answers.append(answer)
 
 
-def _runs(task: Any) -> bool:
-    """Return whether a task is the one that runs now."""
-    with contextlib.suppress(RuntimeError):  # no loop runs at all
-        return asyncio.current_task() is task
-    return False
+def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
+    """Return whether this is how Python ends the coroutine of a request whose loop has ended.
+
+    A handler may raise GeneratorExit as well, but then a task is running on the loop.
+    """
+    ends = isinstance(exc, GeneratorExit)
+    return ends and asyncio.current_task(exchange.task.get_loop()) is None
 
 # =============================================================================
 # Part III. A server
@@ -4680,10 +4682,8 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           2. A name that the author has bound, as by functools.partial, is not for the model.
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
-#           4. An option of a wrong kind is an error where it is given.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together. Then options of ours:
-#           what checks them, and show_options(), for help().
+#           parameters by who fills them; signature_of() puts all together.
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -4930,145 +4930,6 @@ def signature_of(
         parameters, own if schema is None else schema, returns, description, converters, whole,
         not odd,
     )  # fmt: skip
-
-
-#: Annotations of options that can be checked, and what may be given.
-PLAIN_KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
-    "str | None": (str, type(None)),
-}  # fmt: skip
-
-
-def check_kinds(
-    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
-) -> None:
-    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
-
-    No number of ours may be below 0, and those named in `positive` not be 0: that is a ValueError.
-
-    >>> def serve(*, port: int): ...
-    >>> check_kinds(serve, {"port": "8000"})
-    Traceback (most recent call last):
-        ...
-    TypeError: port='8000': give int
-    """
-    for name, parameter in inspect.signature(maker).parameters.items():
-        kinds = PLAIN_KINDS.get(parameter.annotation)
-        if kinds is None or name not in given:
-            continue
-        value = given[name]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
-        if isinstance(value, (int, float)):
-            above = name in positive
-            if not (value > 0 if above else value >= 0):  # NaN is neither
-                least = "a number above 0" if above else "0 or more"
-                raise ValueError(f"{name}={value!r}: give {least}")
-
-
-def check_functions(**given: Any) -> None:
-    """Raise TypeError for an option that is no function, and not None.
-
-    >>> check_functions(verify="secret", key=None)
-    Traceback (most recent call last):
-        ...
-    TypeError: verify= is a function, not str
-    """
-    for name, value in given.items():
-        if value is not None and not callable(value):
-            raise TypeError(f"{name}= is a function, not {type(value).__name__}")
-
-
-def check_texts(name: str, given: Any) -> list[str]:
-    """Return the value of an option, one text or several, as a list; TypeError for anything else.
-
-    >>> check_texts("allowed_hosts", "mcp.example.com")
-    ['mcp.example.com']
-    """
-    texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name}= is a text, or several")  # which may be secrets
-    return texts
-
-
-def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the keyword parameters of functions, by name: their options.
-
-    >>> [*keywords_of(sorted)]
-    ['key', 'reverse']
-    """
-    found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
-    return {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
-
-
-def check_names(
-    what: str, known: Iterable[str], given: Iterable[str], hint: str = "",
-    others: Iterable[str] = (),
-) -> None:  # fmt: skip
-    """Raise TypeError for an option that is unknown; `others` may have been meant, too.
-
-    >>> check_names("sorted()", keywords_of(sorted), ["keys"])
-    Traceback (most recent call last):
-        ...
-    TypeError: sorted() has no option 'keys'; did you mean key?
-    """
-    for name in given:
-        if name not in known:
-            import difflib
-
-            meant = [each for each in (*known, *others) if each != name]
-            near = difflib.get_close_matches(name, meant, 1)
-            can = f"; it can have {', '.join(known)}" if known else ""
-            can = f"; did you mean {near[0]}?" if near else can
-            raise TypeError(f"{what} has no option {name!r}{can}{hint}")
-
-
-class AsWritten(int):
-    """A number that help() shows as its author wrote it."""
-
-    def __repr__(self) -> str:
-        return SHOWN[int(self)]
-
-
-#: Defaults that would not be recognized: a limit, and permissions.
-SHOWN = {MAX_MESSAGE_BYTES: "MAX_MESSAGE_BYTES", 0o600: "0o600"}
-
-
-def show_options(fns: Iterable[Any], where: str, *makers: Callable[..., Any]) -> None:
-    """Let help() show the options of functions, or of a class, which pass them on to these makers.
-
-    Each maker explains its options in its docstring, after `Args:`.
-
-    >>> def make(*, port=8000):
-    ...     '''Make.
-    ...
-    ...     Args:
-    ...         port: to listen on
-    ...     '''
-    >>> def run(name, **options): "Run."
-    >>> show_options([run], "on the network", make)
-    >>> inspect.signature(run)
-    <Signature (name, *, port=8000)>
-    >>> print(run.__doc__)
-    Run.
-    <BLANKLINE>
-    Options on the network:
-        port: to listen on
-    """
-    words = [(inspect.getdoc(maker) or "").partition("\nArgs:\n")[2] for maker in makers]
-    for shown in fns:
-        if shown.__doc__:  # Python can be told to keep none
-            told = "\n".join(filter(None, [f"Options {where}:", *words]))
-            shown.__doc__ = f"{inspect.getdoc(shown)}\n\n{told}"
-        fn = vars(shown)["__init__"] if isinstance(shown, type) else shown
-        signature = inspect.signature(fn)
-        own = signature.parameters.items()
-        parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
-        for name, each in keywords_of(*makers).items():
-            if type(each.default) is int and each.default in SHOWN:
-                each = each.replace(default=AsWritten(each.default))
-            parameters.setdefault(name, each)
-        fn.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 ###############################################################################
 # 15. URI templates
@@ -5453,7 +5314,10 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
 
 
 class Elicited(NamedTuple):
-    """The answer of a person: `data` is None unless `action` is "accept"."""
+    """The answer of a person: `data` is None unless `action` is "accept".
+
+    Where a plain confirmation was asked for, `data` is True then.
+    """
 
     action: str
     data: Any = None
@@ -5482,11 +5346,12 @@ class Form:
         self.convert: Callable[[Any], Any] | None = None
         #: fields that may be None in Python, and so be absent: a form has no null
         self.nullable: set[str] = set()
-        if isinstance(wanted, (list, tuple)):
+        if wanted is None:  # there is nothing to fill in: to accept is all that can be said
+            self.convert, wanted = lambda content: True, {"properties": {}}
+        elif isinstance(wanted, (list, tuple)):
             wanted = {"type": "string", "enum": list(wanted)}
-        elif wanted is not None and not isinstance(wanted, dict):
+        elif not isinstance(wanted, dict):
             self.convert, wanted = converter_of(wanted), schema_of(wanted)
-        wanted = wanted or {"properties": {}}
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
@@ -6274,7 +6139,7 @@ class Context:
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
-        or None for a plain confirmation. In the modern era, `key` names the question.
+        or None for a confirmation. In the modern era, `key` names the question.
 
         Raises CapabilityMissing, or SchemaError if the client's answer does not fit the form.
         """
@@ -7003,7 +6868,8 @@ class Registrations:
         check_path(what, path)
         if not re.fullmatch("[A-Za-z]+", method):
             raise ValueError(f"{what}: no method of HTTP")
-        check_kinds(self.route, {"public": public, "any_host": any_host})
+        if not (isinstance(public, bool) and isinstance(any_host, bool)):
+            raise TypeError(f"{what}: public= and any_host= are True or False")
         where = method.upper(), path.rstrip("/")
         if where in self.routes:
             raise ValueError(f"{what}: a page is there already")
@@ -7852,20 +7718,169 @@ class Conversation:
 ###############################################################################
 # 23. Server
 ###############################################################################
-# Uses sections 1 to 5, 7, 8, 10, 14, 16 and 18 to 22.
+# Uses sections 1 to 5, 7, 8, 10, 16 and 18 to 22.
 #
 # Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
 #           loop or a thread of the author's choice.
-# Rules.    1. What an author does with a server is a method of Server. Options have names, and one
-#              that a transport does not know is an error.
-#           2. A server that is told to end answers what it does not finish, and ends in time.
-# Plan.     The options; Server, for the author; ServerThread.
+# Rules.    1. What an author does with a server is a method of Server.
+#           2. An option that nobody knows, or of a wrong kind, is an error where it is given.
+#           3. A server that is told to end answers what it does not finish, and ends in time.
+# Plan.     What checks options, and show_options(), for help(); the options of serving; Server, for
+#           the author; ServerThread.
 # Not here. How bytes come and go: sections 27 and 42 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
 PAGE_SIZE = 100  # items of one page of a list
 SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
+
+
+#: Annotations of options that can be checked, and what may be given.
+PLAIN_KINDS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
+    "str | None": (str, type(None)),
+}  # fmt: skip
+#: The annotations of functions begin so. Where one may be given, None may be given, too.
+FUNCTIONS = ("Callable", "Callback")
+
+
+def check_kinds(
+    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
+) -> None:
+    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
+
+    No number of ours may be below 0, and those named in `positive` not be 0: that is a ValueError.
+
+    >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
+    >>> check_kinds(serve, {"port": "8000"})
+    Traceback (most recent call last):
+        ...
+    TypeError: port='8000': give int
+    >>> check_kinds(serve, {"verify": "secret"})
+    Traceback (most recent call last):
+        ...
+    TypeError: verify= is a function, not str
+    """
+    for name, parameter in inspect.signature(maker).parameters.items():
+        if name not in given:
+            continue
+        value, wanted = given[name], str(parameter.annotation)
+        if wanted.startswith(FUNCTIONS) and value is not None and not callable(value):
+            raise TypeError(f"{name}= is a function, not {type(value).__name__}")
+        kinds = PLAIN_KINDS.get(wanted, (object,))
+        if not isinstance(value, kinds) or (isinstance(value, bool) and int in kinds):
+            raise TypeError(f"{name}={value!r:.100}: give {wanted}")
+        if int in kinds and isinstance(value, (int, float)):
+            above = name in positive
+            if not (value > 0 if above else value >= 0):  # NaN is neither
+                least = "a number above 0" if above else "0 or more"
+                raise ValueError(f"{name}={value!r}: give {least}")
+
+
+def check_rate(rate: Any) -> tuple[float, float]:
+    """Return a rate, (requests, seconds); TypeError or ValueError for what is none.
+
+    >>> check_rate([100, 60])
+    (100, 60)
+    """
+    is_pair = isinstance(rate, (tuple, list)) and len(rate) == 2
+    if not is_pair or not all(type(number) in (int, float) for number in rate):
+        raise TypeError(f"rate_limit={rate!r:.100}: give (requests, seconds)")
+    if not all(0 < number < float("inf") for number in rate):
+        raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), both above 0")
+    return rate[0], rate[1]
+
+
+def check_texts(name: str, given: Any) -> list[str]:
+    """Return the value of an option, one text or several, as a list; TypeError for anything else.
+
+    >>> check_texts("allowed_hosts", "mcp.example.com")
+    ['mcp.example.com']
+    """
+    texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name}= is a text, or several")  # which may be secrets
+    return texts
+
+
+def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the keyword parameters of functions, by name: their options.
+
+    >>> [*keywords_of(sorted)]
+    ['key', 'reverse']
+    """
+    found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
+    return {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
+
+
+def check_names(
+    what: str, known: Iterable[str], given: Iterable[str], hint: str = "",
+    others: Iterable[str] = (),
+) -> None:  # fmt: skip
+    """Raise TypeError for an option that is unknown; `others` may have been meant, too.
+
+    >>> check_names("sorted()", keywords_of(sorted), ["keys"])
+    Traceback (most recent call last):
+        ...
+    TypeError: sorted() has no option 'keys'; did you mean key?
+    """
+    for name in given:
+        if name not in known:
+            import difflib
+
+            meant = [each for each in (*known, *others) if each != name]
+            near = difflib.get_close_matches(name, meant, 1)
+            can = f"; it can have {', '.join(known)}" if known else ""
+            can = f"; did you mean {near[0]}?" if near else can
+            raise TypeError(f"{what} has no option {name!r}{can}{hint}")
+
+
+class AsWritten(int):
+    """A number that help() shows as its author wrote it."""
+
+    def __repr__(self) -> str:
+        return SHOWN[int(self)]
+
+
+#: Defaults that would not be recognized: a limit, and permissions.
+SHOWN = {MAX_MESSAGE_BYTES: "MAX_MESSAGE_BYTES", 0o600: "0o600"}
+
+
+def show_options(fns: Iterable[Any], where: str, *makers: Callable[..., Any]) -> None:
+    """Let help() show the options of functions, or of a class, which pass them on to these makers.
+
+    Each maker explains its options in its docstring, after `Args:`.
+
+    >>> def make(*, port=8000):
+    ...     '''Make.
+    ...
+    ...     Args:
+    ...         port: to listen on
+    ...     '''
+    >>> def run(name, **options): "Run."
+    >>> show_options([run], "on the network", make)
+    >>> inspect.signature(run)
+    <Signature (name, *, port=8000)>
+    >>> print(run.__doc__)
+    Run.
+    <BLANKLINE>
+    Options on the network:
+        port: to listen on
+    """
+    words = [(inspect.getdoc(maker) or "").partition("\nArgs:\n")[2] for maker in makers]
+    for shown in fns:
+        if shown.__doc__:  # Python can be told to keep none
+            told = "\n".join(filter(None, [f"Options {where}:", *words]))
+            shown.__doc__ = f"{inspect.getdoc(shown)}\n\n{told}"
+        fn = vars(shown)["__init__"] if isinstance(shown, type) else shown
+        signature = inspect.signature(fn)
+        own = signature.parameters.items()
+        parameters = {name: each for name, each in own if each.kind is not each.VAR_KEYWORD}
+        for name, each in keywords_of(*makers).items():
+            if type(each.default) is int and each.default in SHOWN:
+                each = each.replace(default=AsWritten(each.default))
+            parameters.setdefault(name, each)
+        fn.__signature__ = signature.replace(parameters=list(parameters.values()))
 
 
 class StdioOptions(typing.TypedDict, total=False):
@@ -7983,7 +7998,6 @@ class Server(Registrations):
         access_log: bool | str | None = None,
     ) -> None:
         check_kinds(Server, vars(), ("threads", "max_in_flight", "page_size"))
-        check_functions(lifespan=lifespan, call_sync=call_sync)
         super().__init__(capabilities)
         self.name, self.instructions = name, instructions
         about = without_none(
@@ -8004,12 +8018,8 @@ class Server(Registrations):
         self.conversations: set[Conversation] = set()
         self.feeds: set[Feed] = set()
         self.jobs: dict[str, Job] = {}
-        if rate_limit is not None and not (
-            isinstance(rate_limit, tuple) and len(rate_limit) == 2 and min(rate_limit) > 0
-        ):
-            raise ValueError(f"rate_limit={rate_limit}: give (requests, seconds), both above 0")
         #: what each client may still ask, and may still be told of the log
-        self.request_budgets = Budgets(rate_limit) if rate_limit is not None else None
+        self.request_budgets = None if rate_limit is None else Budgets(check_rate(rate_limit))
         self.log_budgets = Budgets(LOG_RATE)
         #: whether a client was ever authenticated: then logs are nobody's but their client's
         self.guarded = False
@@ -8298,7 +8308,7 @@ class ServerThread:
 ###############################################################################
 # 24. Handlers
 ###############################################################################
-# Uses sections 1 to 4, 6, 8, 12, 15, 16, 19 and 22.
+# Uses sections 1 to 4, 6, 8, 10, 12, 15, 16, 19 and 22.
 #
 # Problem.  Each method of the protocol has its answer.
 # Rules.    1. One function answers a method. Its parameters are checked before. Its result has
@@ -8487,22 +8497,11 @@ def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
 
 
 def check_failure(exc: BaseException, ctx: Context) -> None:
-    """Raise what is not the failure of a handler: the end of its task, or an error for the peer.
-
-    A handler may raise anything, GeneratorExit too. But that is also how Python ends a coroutine
-    whose task is dropped, and then no task is running.
-    """
-    if isinstance(exc, (asyncio.CancelledError, RPCError)):
+    """Raise what is not the failure of a handler: the end of its task, or an error for the peer."""
+    if isinstance(exc, (asyncio.CancelledError, RPCError)) or is_dropped(ctx.exchange, exc):
         raise exc
     if isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern:
         raise exc
-    if isinstance(exc, GeneratorExit):
-        try:
-            running = asyncio.current_task()
-        except RuntimeError:
-            running = None
-        if running is None:
-            raise exc
 
 
 def log_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
@@ -9523,7 +9522,7 @@ class LineTransport(Transport):
 ###############################################################################
 # 27. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 23 and 26.
+# Uses sections 1 to 3, 7, 23 and 26.
 #
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -10311,7 +10310,7 @@ class Announcements:
 ###############################################################################
 # 29. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 23, 25 and 28.
+# Uses sections 1 to 3, 5, 6, 8, 16, 17, 23, 25 and 28.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -10487,7 +10486,8 @@ def with_remedy(exc: RemoteError) -> RemoteError:
     >>> with_remedy(RemoteError(MISSING_CAPABILITY, "no roots", data)).message
     'no roots: give the Client roots='
     """
-    needed = object_of(object_of({"data": exc.data}, "data"), "requiredCapabilities")
+    data = exc.data if isinstance(exc.data, dict) else {}
+    needed = object_of(data, "requiredCapabilities")
     options = [DECLARED_BY[name] for name in needed if name in DECLARED_BY]
     text = f": give the Client {', '.join(options)}" if options else ""
     return RemoteError(exc.code, exc.message + text, exc.data)
@@ -10720,7 +10720,7 @@ class Renewal:
 ###############################################################################
 # 30. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 14, 16, 23, 24, 28 and 29.
+# Uses sections 1 to 8, 10, 13, 16, 23, 24, 28 and 29.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -11318,7 +11318,7 @@ class Client:
 ###############################################################################
 # 31. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 26, 29 and 30.
+# Uses sections 1 to 3, 7, 23, 26, 29 and 30.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -12549,7 +12549,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 35. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 13, 14 and 32.
+# Pure. Uses sections 1, 2, 4, 13, 23 and 32.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -14560,7 +14560,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 40. Entrances
 ###############################################################################
-# Uses sections 1 to 3, 9, 13, 14, 33 and 35.
+# Uses sections 1 to 3, 9, 13, 23, 33 and 35.
 #
 # Problem.  Somebody sends a request: who is it, may they come in, and what is on the pages?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
@@ -14601,7 +14601,7 @@ class Entrance:
         self, token: Any = None, verify: Callable[[str], Any] | None = None,
         key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
-        check_functions(verify=verify, key=key)
+        check_kinds(Entrance, vars())
         self.verify, self.key = verify, key
         self.url = ""  # of the endpoint, as clients know it
         self.warned = False
@@ -16053,7 +16053,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 44. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7 to 9, 14, 28 to 30, 32 to 37 and 43.
+# Uses sections 1 to 4, 7 to 9, 23, 28 to 30, 32 to 37 and 43.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.

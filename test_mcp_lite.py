@@ -2377,7 +2377,8 @@ class TestAnswering:
         run(main())
         assert caplog.text.count("prompts/get of 'p' failed") == logged
 
-    def test_coroutine_that_is_thrown_away_ends_without_an_answer(self):
+    @pytest.mark.parametrize("in_another_loop", [False, True])
+    def test_coroutine_that_is_thrown_away_ends_without_an_answer(self, in_another_loop):
         """A loop that is closed throws GeneratorExit into what is still suspended."""
 
         async def serve(exchange):
@@ -2389,8 +2390,11 @@ class TestAnswering:
             coro.send(None)
             return peer, coro
 
+        async def close():
+            coro.close()
+
         peer, coro = run(main())
-        coro.close()
+        run(close()) if in_another_loop else coro.close()
         assert not peer.incoming
 
     @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
@@ -27873,6 +27877,19 @@ class TestElicitation:
         assert len(asked) == len(forms) * link.since(self.NEEDS)
         assert all(("mode" in params) == link.since("2025-11-25") for params in asked)
 
+    def test_without_a_type_it_is_a_confirmation(self, link):
+        app = asking_app(lambda ctx: ctx.elicit("Sure?"))
+
+        async def main():
+            for said in ({}, {"more": "than was asked"}, None):
+                async with link.connect(app, elicit=lambda *_, said=said: said) as c:
+                    await c.call("tool")
+
+        if link.since(self.NEEDS):
+            run(main())
+            yes, no = m.Elicited("accept", True), m.Elicited("decline", None)
+            assert app.seen == [yes, yes, no]
+
     def test_a_record_of_fields_with_defaults(self, link):
         app = asking_app(lambda ctx: ctx.elicit("Who?", Person))
 
@@ -27974,7 +27991,7 @@ class TestElicitation:
                 await c.call("tool")
 
         run(main())
-        assert app.seen == [m.Elicited(action, {} if action == "accept" else None)]
+        assert app.seen == [m.Elicited(action, True if action == "accept" else None)]
 
     @pytest.mark.parametrize("said", [5, "x", {"value": "x"}, {"value": None}, {"other": 1}, []])
     def test_a_client_does_not_send_what_was_not_asked_for(self, said, caplog):
@@ -34187,7 +34204,7 @@ class TestBudgets:
         assert budgets.of("c").take(0.0) and len(budgets.budgets) == 2
         assert not budgets.of("b").take(0.0), "the one that was silent for longest is forgotten"
 
-    @pytest.mark.parametrize("limit", [(0, 60), (5, 0), (-1, 60)])
+    @pytest.mark.parametrize("limit", [(0, 60), (5, 0), (-1, 60), [0, 60]])
     def test_a_rate_that_lets_nothing_through_is_refused(self, limit):
         with pytest.raises(ValueError, match="rate_limit"):
             m.Server(rate_limit=limit)
@@ -34729,6 +34746,9 @@ class TestOptions:
         ({"max_in_flight": 0}, "above 0"), ({"page_size": 0}, "above 0"), ({"name": 5}, "give str"),
         ({"page_size": -1}, "page_size=-1: give a number above 0"), ({"rate_limit": 5}, "give .requests, seconds."),
         ({"rate_limit": (1,)}, "give .requests, seconds."), ({"lifespan": 5}, "is a function"),
+        ({"rate_limit": ("5", 60)}, "give .requests, seconds."),
+        ({"rate_limit": (True, 60)}, "give .requests, seconds."),
+        ({"rate_limit": (5, float("nan"))}, "above 0"), ({"rate_limit": (5, float("inf"))}, "above 0"),
         ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
         ({"bus": 5}, "bus=5: give an async iterable with publish"), ({"bus": [1]}, "bus="),
     ])  # fmt: skip
@@ -34745,6 +34765,13 @@ class TestOptions:
                 await m.Client("http://127.0.0.1:9/mcp", token=lambda: token).connect()
 
         run(main())
+
+    @pytest.mark.parametrize("name", [
+        "elicit", "elicit_url", "sample", "log", "progress", "on_tools_changed", "on_reconnect",
+    ])  # fmt: skip
+    def test_a_callback_that_cannot_be_called_is_an_error_at_once(self, name):
+        with pytest.raises(TypeError, match=f"{name}= is a function, not int"):
+            m.Client(m.Server(), **{name: 5})
 
     def test_help_of_a_client_shows_what_belongs_to_commands_and_to_urls(self):
         shown = inspect.signature(m.Client).parameters
