@@ -15293,7 +15293,7 @@ def wants_answer(msg: JSON) -> bool:
 ###############################################################################
 # 42. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 19, 23, 27, 35, 37, 38, 40 and 41.
+# Uses sections 1 to 3, 7, 19, 23, 27, 35, 37, 38, 40 and 41.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
