@@ -6205,7 +6205,10 @@ class Context:
         elif "tools" in params or "toolChoice" in params:
             needed["sampling.tools"] = rev.rich_sampling
         for capability, known in needed.items():
-            check_capability("client", declared if known else {}, capability, rev)
+            if not known:
+                why = f"the client speaks revision {rev.name}, which has no {capability}"
+                raise CapabilityMissing("client", capability, why)
+            check_capability("client", declared, capability, rev)
 
     def ways_to_ask(self) -> Asking:
         """Return how questions reach the client: by request, or in rounds of this call.
@@ -10476,20 +10479,21 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 
 
 #: The options of a Client that declare what a server may need of it.
-DECLARED_BY = {"elicitation": "elicit=", "sampling": "sample=", "roots": "roots="}
+DECLARED_BY = {"elicitation": "Client(elicit=)", "sampling": "Client(sample=)",
+               "roots": "Client(roots=)"}  # fmt: skip
 
 
-def with_remedy(exc: RemoteError) -> RemoteError:
+def with_remedy(exc: RemoteError, declared_by: Mapping[str, str] = DECLARED_BY) -> RemoteError:
     """Return the error for a capability that we did not declare, with the option that does.
 
     >>> data = {"requiredCapabilities": {"roots": {}}}
     >>> with_remedy(RemoteError(MISSING_CAPABILITY, "no roots", data)).message
-    'no roots: give the Client roots='
+    'no roots: give Client(roots=)'
     """
     data = exc.data if isinstance(exc.data, dict) else {}
     needed = object_of(data, "requiredCapabilities")
-    options = [DECLARED_BY[name] for name in needed if name in DECLARED_BY]
-    text = f": give the Client {', '.join(options)}" if options else ""
+    options = [declared_by[name] for name in needed if name in declared_by]
+    text = f": give {', '.join(options)}" if options else ""
     return RemoteError(exc.code, exc.message + text, exc.data)
 
 
@@ -10519,7 +10523,7 @@ class Call:
             )  # fmt: skip
         except RemoteError as exc:
             if exc.code == MISSING_CAPABILITY:
-                raise with_remedy(exc) from None
+                raise with_remedy(exc, self.client.declared_by) from None
             raise
 
     def overdue(self) -> RequestTimeout:
@@ -10761,6 +10765,9 @@ class Client:
         capabilities: declared besides those that follow from the callbacks
         cache: whether results are kept for as long as the server permits
     """
+
+    #: the options that errors name where a capability was not declared
+    declared_by: Mapping[str, str] = DECLARED_BY
 
     def __init__(
         self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
@@ -11337,6 +11344,8 @@ MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
 MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
 EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
 TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
+ADDRESS = r"[\w.-]+:\d+(/|$)"  # HOST:PORT/PATH, which is a URL to whoever types it
+RECENT_SECONDS = 10.0  # before its end, in which a child writes what that has to do with
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
 WITHOUT_A_WORD = " without a word"
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
@@ -11394,6 +11403,8 @@ def why_not(word: str, cwd: str | None, path: str | None) -> str:
         return "it is a folder"
     if names_file(f"{word}.py", cwd):
         return f"did you mean {word}.py?"
+    if re.match(ADDRESS, word):
+        return f"a URL begins with http://, as in http://{word}"
     return f"it is not on the PATH, {str(path):.100}"
 
 
@@ -11424,7 +11435,7 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
         argv.insert(0, sys.executable if ours else "python" if os.name == "nt" else "python3")
-    if os.name == "nt" or not os.path.dirname(argv[0]):
+    if os.name == "nt" or not os.path.dirname(argv[0]) or re.match(ADDRESS, argv[0]):
         found = shutil.which(argv[0], path=path)
         if found is None:
             raise ConnectionClosed(f"cannot start {argv[0]!r}: {why_not(argv[0], cwd, path)}")
@@ -11474,7 +11485,9 @@ class StdioTransport(LineTransport):
         self.process: Any = None
         self.heard = False  # whether any message has come from it
         self.garbage = ""  # the first line of its stdout that is no message
-        self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
+        #: the last lines of its stderr, each with the time at which it came
+        self.last_words: deque[tuple[float, str]] = deque(maxlen=MAX_LAST_WORDS)
+        self.ended = 0.0  # when it was seen to have exited
         #: whether explain() repeats them; False for a reader who has just seen them
         self.repeats = True
         self._group_lives = True
@@ -11547,6 +11560,7 @@ class StdioTransport(LineTransport):
         """Wait until the child has exited, and then until what it wrote is read."""
         try:
             await self.process.wait()
+            self.ended = time.monotonic()
             self.deaf = self.writer.sent <= unread_bytes(self._spare)
         except asyncio.CancelledError:  # our loop ends, and nobody has called close()
             self.kill()
@@ -11585,7 +11599,7 @@ class StdioTransport(LineTransport):
 
     def _hear(self, data: Any) -> None:
         line = data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
-        self.last_words.append(line)
+        self.last_words.append((time.monotonic(), line))
         try:
             if callable(self.stderr):
                 self.stderr(line)
@@ -11641,7 +11655,8 @@ class StdioTransport(LineTransport):
             if status == 0 and not self.heard and ".py'" in self.name:
                 how += f"{WITHOUT_A_WORD}: it should call app.run() at its end"
                 how += " (FILE.py:APP needs no run(), and `mcp_lite.py serve FILE.py` no app)"
-        words = "\n".join(self.last_words)
+        recent = (self.ended or time.monotonic()) - RECENT_SECONDS
+        words = "\n".join(line for when, line in self.last_words if when >= recent)
         said = f'its last words: "{words}"' if words and self.repeats else ""
         missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
         if "No module named 'mcp_lite'" in words:
@@ -12877,6 +12892,28 @@ def sendable_token(token: Any) -> Any:
     if token is not None and not (isinstance(token, str) and re.fullmatch(VISIBLE, token)):
         raise ValueError("token=: give a text of visible ASCII, without blanks or a line break")
     return token
+
+
+def sendable_headers(headers: Any) -> dict[str, str]:
+    """Return headers by their names in lower case; ValueError for what no request can carry.
+
+    >>> sendable_headers({"X-Team": 7})
+    Traceback (most recent call last):
+        ...
+    ValueError: headers=: give a mapping from names to values, all of them str
+    """
+    given = {} if headers is None else headers
+    if not isinstance(given, Mapping) or not all(
+        isinstance(text, str) for pair in given.items() for text in pair
+    ):
+        raise ValueError("headers=: give a mapping from names to values, all of them str")
+    try:
+        _, framed = header_lines(tuple(given.items()))
+    except ValueError as exc:
+        raise ValueError(f"headers=: {exc}") from None
+    if framed:
+        raise ValueError("headers=: leave out Content-Length and Transfer-Encoding")
+    return {name.lower(): value for name, value in given.items()}
 
 
 def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
@@ -14646,6 +14683,12 @@ class Entrance:
     def identity_of(self, principal: Any) -> Identity:
         """Return a principal with its stable key; say once where that may not be stable."""
         who = Identity(principal, owner_of(principal, self.key))
+        if principal is True and not (self.key or self.warned):
+            self.warned = True
+            logger.warning(
+                "verify= gave True: all who have a right token are one principal, which shares "
+                "sessions, tasks and questions; give who it is, or use token= for a shared secret"
+            )
         plain = isinstance(principal, (str, int, tuple, list, set, frozenset))
         if not (plain or self.key or self.warned or issuer_and_subject(principal)):
             self.warned = True
@@ -14718,7 +14761,8 @@ class Endpoint:
     Args:
         path: of the endpoint
         token: a bearer token, several, or a mapping from token to principal
-        verify: gives the principal of a token; None or False refuses; async, if it has to wait
+        verify: gives the principal of a token; None or False refuses, True would be one for all;
+            async, if it has to wait
         key: a function from a principal to what stays the same when its token is refreshed
         auth: a Guard, for tokens that an authorization server gives
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
@@ -15845,6 +15889,8 @@ class HTTPClient:
         admit: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.url, self.uds = url, uds
+        #: whether it must still be told that secrets can be read on the way
+        self.exposed = url.scheme == "http" and uds is None and not is_loopback(url.host)
         #: looks at the address that was reached, and raises ConnectionClosed if nothing may be
         #: sent there; a proxy reaches the server in our place, so nobody can look then
         self.admit = admit
@@ -15898,6 +15944,10 @@ class HTTPClient:
         patience: float | None,
     ) -> HTTPAnswer:  # fmt: skip
         url, fields = self.url._replace(target=target), {"host": self.url.authority}
+        if self.exposed and "authorization" in headers:
+            self.exposed = False
+            problem = "a token goes to %s unencrypted, for all on the way to read: use https"
+            logger.warning(problem, self.url)
         if self.proxy and url.scheme == "http":
             target = str(url)
             fields.update(self.proxy.headers)
@@ -16266,7 +16316,8 @@ class HTTPTransport(Transport):
         self.name = url
         self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
-        self._headers, self._token = headers, token if callable(token) else sendable_token(token)
+        self._headers = headers if callable(headers) else sendable_headers(headers)
+        self._token = token if callable(token) else sendable_token(token)
         self.auth = authorizer_of(self, auth)
         self.session_id: str | None = None
         self.rev: Revision | None = None
@@ -16366,8 +16417,7 @@ class HTTPTransport(Transport):
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
-        own, token = await value_from(self._headers), await value_from(self._token)
-        out = {name.lower(): value for name, value in (own or {}).items()}
+        out, token = sendable_headers(await value_from(self._headers)), await value_from(self._token)
         if token is not None:
             out["authorization"] = f"Bearer {sendable_token(token)}"  # RFC 6750 §2.1
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
@@ -18727,7 +18777,10 @@ class OAuth:
             if answer is None:
                 raise AuthError("the redirect is not the answer to this login: state is different")
             return answer
-        sys.stderr.write(f"To log in, open this page:\n\n    {url}\n\n")
+        sys.stderr.write(
+            f"To log in, open this page; it is waited for, for {self.timeout:g} seconds; "
+            f"Ctrl-C gives up:\n\n    {url}\n\n"
+        )
         self.open_browser(url)
         paste = asyncio.ensure_future(pasted(door.state))
         try:
@@ -22034,6 +22087,7 @@ class CommandLine:
             elicit=person.elicit, elicit_url=person.elicit_url, sample=person.sample,
             log=person.log, progress=person.progress, cache=False, **options,
         )  # fmt: skip
+        self.c.declared_by = {"roots": "--root FOLDER"}
 
     def pass_on(self, text: str) -> None:
         """Write a line of the server's stderr, which no error need repeat to a person."""
@@ -23892,6 +23946,12 @@ class CheckLine(CommandLine):
     async def work(self) -> int:
         """Look at the server, show what was found, and return the exit status."""
         checkup = self.checkup
+        if isinstance(self.args.target, dict):
+            failed = [text async for text in self.look_at_each(servers_of(self.args.target))]
+            status = self.report(checkup)
+            if failed:
+                raise ConnectionClosed("; ".join(failed))
+            return status
         try:
             await checkup.run()
         except (TypeError, ValueError) as exc:
@@ -23900,6 +23960,21 @@ class CheckLine(CommandLine):
             self.report(checkup)
             raise
         return self.report(checkup)
+
+    async def look_at_each(self, servers: Mapping[str, Msg]) -> AsyncIterator[str]:
+        """Look at each server of a configuration, by itself; yield which cannot be, and why."""
+        found, seen = self.checkup.found, self.checkup.seen
+        for name, entry in servers.items():
+            try:
+                target, given = read_entry(name, entry)
+                args = {**vars(self.args), "target": target, "configured": given}
+                part = CheckLine(types.SimpleNamespace(**args)).checkup
+                await part.run()
+            except (MCPError, TypeError, ValueError) as exc:
+                yield f"{name}: {exc}"
+                continue
+            found += [each._replace(place=f"{name}: {each.place}") for each in part.found]
+            seen.update({what: seen.get(what, 0) + count for what, count in part.seen.items()})
 
     def report(self, checkup: Checkup) -> int:
         """Show what was found for the applications that matter; return the exit status."""

@@ -6968,12 +6968,26 @@ class TestConnecting:
                 with pytest.raises(m.RemoteError) as caught:
                     await c.call("ask")
             assert str(caught.value).startswith(
-                "the client did not declare the capability 'elicitation': give the Client elicit="
+                "the client did not declare the capability 'elicitation': give Client(elicit=)"
             )
 
         run(main())
         for odd in (None, 5, {"requiredCapabilities": 5}, {"requiredCapabilities": {"x": 1}}):
             assert m.with_remedy(m.RemoteError(-32021, "no", odd)).message == "no"
+
+    def test_a_revision_that_has_no_such_question_is_blamed_and_not_the_client(self):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            return str(await ctx.elicit("Well?"))
+
+        async def main():
+            async with m.Client(app, revision="2024-11-05", elicit=lambda *given: {}) as c:
+                with pytest.raises(m.ToolError, match="speaks revision 2024-11-05, which has no elicitation"):
+                    await c.call("ask")
+
+        run(main())
 
     def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
         async def main():
@@ -7851,6 +7865,30 @@ class TestChild:
         text = run(explanation(code, stderr="null"))[1]
         assert text.count("\n") == m.MAX_LAST_WORDS - 1
         assert text.endswith('\n999"')
+
+    def test_the_last_words_are_those_of_its_last_seconds(self):
+        code = "import sys\nfor line in sys.stdin: print('words', file=sys.stderr); sys.exit(3)"
+
+        async def main():
+            heard = asyncio.Event()
+            transport = child(f"import sys; print('old', file=sys.stderr, flush=True)\n{code}", stderr=lambda line: heard.set())
+            await transport.open()
+            await heard.wait()
+            transport.last_words[0] = (time.monotonic() - m.RECENT_SECONDS, "old")
+            await transport.write({})
+            assert await answers(transport) == []
+            assert transport.explain() == 'exited with status 3; its last words: "words"'
+            await transport.close()
+
+        run(main())
+
+    @pytest.mark.parametrize("word", ["localhost:8791/mcp", "localhost:8791", "a.example:80/x"])
+    def test_a_url_without_its_beginning_is_told_how_urls_begin(self, word):
+        async def main():
+            with pytest.raises(m.ConnectionClosed, match=f"a URL begins with http://, as in http://{word}$"):
+                await m.Client(word).connect()
+
+        run(main())
 
     def test_half_a_line_then_death(self):
         code = 'import os; os.write(1, b\'{"id":1}\\n{"id"\'); os.kill(os.getpid(), 9)'
@@ -13125,6 +13163,16 @@ class TestOwnersOverHTTP:
         assert caplog.text.count("without a subject") == bool(told)
         assert told is None or f"{told}" in caplog.text and "pass key=" in caplog.text
 
+    @pytest.mark.parametrize("options, told", [({}, 1), ({"key": lambda who: "all"}, 0)])
+    def test_a_judge_that_says_only_that_a_token_is_right_is_warned_of_once(self, options, told, caplog):
+        async def main():
+            async with http_calling(opened=False, verify=lambda token: True, **options) as (caller, _):
+                for token in "xy":
+                    assert (await caller.post(hello(), authorization=f"Bearer {token}"))[0] == 200
+
+        run(main())
+        assert caplog.text.count("verify= gave True: all who have a right token are one principal") == told
+
     @pytest.mark.parametrize("issuer", ["issuer", "iss"])
     @pytest.mark.parametrize("subject", ["subject", "sub"])
     def test_issuer_and_subject_have_two_names_each_in_dicts_and_objects(self, issuer, subject):
@@ -14901,6 +14949,37 @@ class TestClientOverHTTP:
             wire.send(http_answer(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": {}})))
 
         talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=15)
+
+    @pytest.mark.parametrize("headers, why", [
+        ("A: b", "give a mapping from names to values"), ({"a": 1}, "all of them str"), ({1: "a"}, "all of them str"),
+        ({"a b": "c"}, "cannot be sent"), ({"a": "b\nc"}, "cannot be sent"), ({"A": "b", "a": "c"}, "given twice"),
+        ({"Content-Length": "3"}, "leave out Content-Length"),
+    ])  # fmt: skip
+    def test_headers_that_no_request_can_carry_are_an_error_that_names_the_option(self, headers, why):
+        async def main():
+            with pytest.raises(ValueError, match=f"headers=: .*{why}"):
+                await m.Client("http://127.0.0.1:9/mcp", headers=headers).connect()
+            with pytest.raises(m.ConnectionClosed, match=f"headers=: .*{why}"):
+                await m.Client("http://127.0.0.1:9/mcp", headers=lambda: headers).connect()
+
+        run(main())
+
+    @pytest.mark.parametrize("options", [
+        {"token": "secret"}, {"auth": "secret"}, {"headers": {"Authorization": "Basic secret"}}, {},
+    ])  # fmt: skip
+    def test_a_token_that_all_can_read_on_its_way_is_warned_of_once(self, options, monkeypatch, caplog):
+        monkeypatch.setenv("http_proxy", "127.0.0.1:9")  # where nobody listens
+
+        async def main():
+            for url in ("http://a.example/mcp", "http://127.0.0.1:9/mcp"):
+                client = m.Client(url, **options)
+                with pytest.raises(m.ConnectionClosed):
+                    await client.connect()
+
+        run(main())
+        told = [record.getMessage() for record in caplog.records]
+        warning = "a token goes to http://a.example/mcp unencrypted, for all on the way to read: use https"
+        assert told == [warning] * bool(options)
 
     def test_headers_that_cannot_be_had_fail_the_request_at_once(self):
         async def on_call(wire, head, msg):
@@ -17417,7 +17496,7 @@ class TestLoggingIn:
         play(work)
         assert opened[0] in capsys.readouterr().err
 
-    def test_nobody_comes_back(self):
+    def test_nobody_comes_back(self, capsys):
         async def work(world):
             auth = world.oauth(ask_for_redirect=None, open_browser=lambda url: None, timeout=0.05)
             with pytest.raises(m.AuthError, match=r"nobody logged in within 0.05 seconds"):
@@ -17427,6 +17506,7 @@ class TestLoggingIn:
             assert await auth.store.load(("client", world.root)) is None
 
         play(work)
+        assert "it is waited for, for 0.05 seconds; Ctrl-C gives up" in capsys.readouterr().err
 
     def test_a_login_outlasts_the_timeout_of_a_request(self):
         async def work(world):
@@ -22083,7 +22163,9 @@ class TestVerbs:
         assert status == 1 and json.loads(out)["isError"] is True
         status, out, err = cli("call", "locate", "--revision", era, url)  # without --root
         assert (status, out) == (1, "")
-        assert "did not declare the capability 'roots'" in err.splitlines()[-1]
+        said = "error: the client did not declare the capability 'roots'"
+        assert err.splitlines()[-1].startswith(said)
+        assert ("give --root FOLDER" in err) == (era == "2026-07-28"), "there, data names what is needed"
 
     @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
@@ -24338,6 +24420,23 @@ app.run()
         assert status == 1
         assert "warning: it ends when the first message is not `initialize`" in out
         assert out.endswith("0 errors, 1 warning, 0 notes; looked at nothing\n")
+
+    def test_each_server_of_a_configuration_is_checked_and_one_that_is_dead_is_named(self, cli, tmp_path):
+        path = tmp_path / "shop.py"
+        path.write_text(self.SERVER)
+        servers = {"shop": {"command": sys.executable, "args": [str(path)]}, "gone": {"command": "no-such-program"},
+                   "odd": {"command": 5}}  # fmt: skip
+        where = tmp_path / "mcp.json"
+        where.write_text(json.dumps({"mcpServers": servers}))
+        status, out, err = cli("check", str(where))
+        assert "    shop: the server: 'ready'\n" in out and "    shop: tool 'a.b'" in out
+        assert out.endswith("1 error, 1 warning, 0 notes; looked at tools: 1\n")
+        assert status == 3
+        assert err.splitlines()[-1].startswith("error: gone: cannot start 'no-such-program': it is not on the PATH")
+        assert "; odd: the server 'odd': command is not made of strings" in err
+        where.write_text(json.dumps({"mcpServers": {"a": servers["shop"], "b": servers["shop"]}}))
+        status, out, err = cli("check", str(where))
+        assert status == 1 and "looked at tools: 2\n" in out
 
     @pytest.mark.parametrize("name, errors", [("quickstart", 0), ("everything_server", 1)])
     def test_the_examples_pass(self, cli, name, errors):
