@@ -14761,8 +14761,7 @@ class Endpoint:
     Args:
         path: of the endpoint
         token: a bearer token, several, or a mapping from token to principal
-        verify: gives the principal of a token; None or False refuses, True would be one for all;
-            async, if it has to wait
+        verify: gives the principal of a token, not a mere True; None or False refuses; may be async
         key: a function from a principal to what stays the same when its token is refreshed
         auth: a Guard, for tokens that an authorization server gives
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
@@ -16417,7 +16416,8 @@ class HTTPTransport(Transport):
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
-        out, token = sendable_headers(await value_from(self._headers)), await value_from(self._token)
+        out = sendable_headers(await value_from(self._headers))
+        token = await value_from(self._token)
         if token is not None:
             out["authorization"] = f"Bearer {sendable_token(token)}"  # RFC 6750 §2.1
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")

@@ -8217,7 +8217,7 @@ class TestCommandLine:
     def test_a_variable_that_a_child_does_not_see_is_named_with_the_remedy(self):
         for env, told in (({}, True), ({"DATABASE_URL": "x"}, False)):
             transport = m.StdioTransport("server.py", env=env)
-            transport.last_words.extend(["Traceback", "KeyError: 'DATABASE_URL'"])
+            transport.last_words.append((time.monotonic(), "KeyError: 'DATABASE_URL'"))
             remedy = "it sees DATABASE_URL only with env={'DATABASE_URL': ...}, or --env DATABASE_URL=..."
             assert (remedy in transport.explain()) == told
 
