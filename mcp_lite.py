@@ -12564,7 +12564,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 35. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 13, 23 and 32.
+# Pure. Uses sections 1, 2, 4, 13, 23, 32 and 33.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -23581,7 +23581,7 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
 ###############################################################################
 # 63. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 28, 30, 33, 35, 36, 43 to 45, 56, 59 and 62.
+# Uses sections 1 to 4, 7, 19, 28, 30, 33, 35, 36, 43 to 45, 55, 56, 59 and 62.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
