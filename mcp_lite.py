@@ -10479,21 +10479,20 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 
 
 #: The options of a Client that declare what a server may need of it.
-DECLARED_BY = {"elicitation": "Client(elicit=)", "sampling": "Client(sample=)",
-               "roots": "Client(roots=)"}  # fmt: skip
+DECLARED_BY = {"elicitation": "elicit=", "sampling": "sample=", "roots": "roots=, or --root"}
 
 
-def with_remedy(exc: RemoteError, declared_by: Mapping[str, str] = DECLARED_BY) -> RemoteError:
+def with_remedy(exc: RemoteError) -> RemoteError:
     """Return the error for a capability that we did not declare, with the option that does.
 
     >>> data = {"requiredCapabilities": {"roots": {}}}
     >>> with_remedy(RemoteError(MISSING_CAPABILITY, "no roots", data)).message
-    'no roots: give Client(roots=)'
+    'no roots: give the Client roots=, or --root'
     """
     data = exc.data if isinstance(exc.data, dict) else {}
     needed = object_of(data, "requiredCapabilities")
-    options = [declared_by[name] for name in needed if name in declared_by]
-    text = f": give {', '.join(options)}" if options else ""
+    options = [DECLARED_BY[name] for name in needed if name in DECLARED_BY]
+    text = f": give the Client {', '.join(options)}" if options else ""
     return RemoteError(exc.code, exc.message + text, exc.data)
 
 
@@ -10523,7 +10522,7 @@ class Call:
             )  # fmt: skip
         except RemoteError as exc:
             if exc.code == MISSING_CAPABILITY:
-                raise with_remedy(exc, self.client.declared_by) from None
+                raise with_remedy(exc) from None
             raise
 
     def overdue(self) -> RequestTimeout:
@@ -10765,9 +10764,6 @@ class Client:
         capabilities: declared besides those that follow from the callbacks
         cache: whether results are kept for as long as the server permits
     """
-
-    #: the options that errors name where a capability was not declared
-    declared_by: Mapping[str, str] = DECLARED_BY
 
     def __init__(
         self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
@@ -16417,8 +16413,7 @@ class HTTPTransport(Transport):
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
         out = sendable_headers(await value_from(self._headers))
-        token = await value_from(self._token)
-        if token is not None:
+        if (token := await value_from(self._token)) is not None:
             out["authorization"] = f"Bearer {sendable_token(token)}"  # RFC 6750 §2.1
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
         if self.rev is not None and self.rev.version_header:
@@ -22087,7 +22082,6 @@ class CommandLine:
             elicit=person.elicit, elicit_url=person.elicit_url, sample=person.sample,
             log=person.log, progress=person.progress, cache=False, **options,
         )  # fmt: skip
-        self.c.declared_by = {"roots": "--root FOLDER"}
 
     def pass_on(self, text: str) -> None:
         """Write a line of the server's stderr, which no error need repeat to a person."""

@@ -6968,7 +6968,7 @@ class TestConnecting:
                 with pytest.raises(m.RemoteError) as caught:
                     await c.call("ask")
             assert str(caught.value).startswith(
-                "the client did not declare the capability 'elicitation': give Client(elicit=)"
+                "the client did not declare the capability 'elicitation': give the Client elicit="
             )
 
         run(main())
@@ -22165,7 +22165,7 @@ class TestVerbs:
         assert (status, out) == (1, "")
         said = "error: the client did not declare the capability 'roots'"
         assert err.splitlines()[-1].startswith(said)
-        assert ("give --root FOLDER" in err) == (era == "2026-07-28"), "there, data names what is needed"
+        assert ("give the Client roots=, or --root" in err) == (era == "2026-07-28"), "there, data names what is needed"
 
     @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
