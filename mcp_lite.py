@@ -1359,11 +1359,6 @@ LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reporte
 RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
 
 # (state, event) -> state.
-#   RUNNING --answer--> DONE
-#   RUNNING --cancel--> CANCELLED
-#   DONE --cancel--> DONE
-#   CANCELLED --answer--> CANCELLED
-#   CANCELLED --cancel--> CANCELLED
 EXCHANGE = {
     (RUNNING, "answer"): DONE,
     (RUNNING, "cancel"): CANCELLED,
@@ -1726,11 +1721,6 @@ class Facts:
 START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
 
 # (state, event) -> state; an event crosses the wire. spec 2025-11-25: basic/lifecycle
-#   START --initialize--> OFFERED
-#   OFFERED --result--> AGREED
-#   OFFERED --error--> START
-#   AGREED --notifications/initialized--> READY
-#   READY --notifications/initialized--> READY
 SESSION = {
     (START, "initialize"): OFFERED,
     (OFFERED, "result"): AGREED,
@@ -2956,12 +2946,11 @@ class Peer(Asker):
         if len(batch) > MAX_BATCH:
             raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
 
-    def reply_batch(
-        self, batch: list[JSON], send: Send, caller: Caller = NOBODY
-    ) -> Awaitable[None]:
+    def reply_batch(self, batch: list[JSON], send: Send, caller: Caller) -> Awaitable[None]:
         """Take on the messages of a batch; the awaitable sends their answers as one batch."""
-        answers: list[Msg | None] = []
-        running: list[tuple[Exchange, list[Msg], asyncio.Task[None]]] = []
+        answers: list[Msg] = []
+        running: list[asyncio.Task[None]] = []
+        put = functools.partial(_keep, answers)
         for msg in batch:
             try:
                 if classify(msg) is not REQUEST:
@@ -2970,33 +2959,27 @@ class Peer(Asker):
                     # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
                 else:
-                    exchange, given = self.accept(msg, send, caller), list[Msg]()
-                    put = functools.partial(_keep, given)
-                    running.append((exchange, given, self.tasks.spawn(self.reply(exchange, put))))
+                    exchange = self.accept(msg, send, caller)
+                    running.append(self.tasks.spawn(self.reply(exchange, put)))
             except (RPCError, ProtocolError) as exc:
-                answers.append(self.refusal(exc, msg))
+                answer = self.refusal(exc, msg)
+                answers += [answer] if answer is not None else []
         return self._send_batch(answers, running, send)
 
     async def _send_batch(
-        self,
-        answers: list[Msg | None],
-        running: list[tuple[Exchange, list[Msg], asyncio.Task[None]]],
-        send: Send,
+        self, answers: list[Msg], running: list[asyncio.Task[None]], send: Send
     ) -> None:
         if running:
-            await asyncio.wait([task for *_, task in running])
-        for exchange, given, _ in running:
-            answers += [sayable(exchange, answer) for answer in given]
-        batch = [answer for answer in answers if answer is not None]
+            await asyncio.wait(running)
         # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if not batch:
+        if not answers:
             return
         try:
-            await send(batch)  # type: ignore[arg-type]
+            await send(answers)  # type: ignore[arg-type]
         except LimitExceeded as exc:
             problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
-            batch = [error(answer.get("id"), problem) for answer in batch]
-            await send(batch)  # type: ignore[arg-type]
+            answers = [error(answer.get("id"), problem) for answer in answers]
+            await send(answers)  # type: ignore[arg-type]
 
     def refuse(
         self, exc: MCPError, send: Send, msg: JSON = None, caller: Caller = NOBODY
@@ -3256,9 +3239,8 @@ class Peer(Asker):
         if self.lost is None:
             self.lost = reason
             self.on_lost()
-        for pending in list(self.outgoing.pending.values()):
-            self.outgoing.settle(pending.req_id)
-            settle_future(pending.waiter, None, self.lost)
+        for req_id in list(self.outgoing.pending):
+            self.fail(req_id, self.lost)
 
     async def close(self, farewell: str = "") -> None:
         """End the conversation: fail what we asked for, cancel what we serve, with an error that
@@ -3320,21 +3302,13 @@ def error_in_place(exchange: Exchange, answer: Msg, exc: Exception) -> Msg:
     return error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem})
 
 
-def sayable(exchange: Exchange, answer: Msg) -> Msg:
-    """Return an answer, or the error in its place if it cannot be sent."""
-    try:
-        encode(answer)
-    except UNSAYABLE as exc:
-        return error_in_place(exchange, answer, exc)
-    return answer
-
-
 def nothing(*_: Any) -> Any:
     """Take any news, and do nothing."""
 
 
 async def _keep(answers: list[Msg], answer: Msg) -> None:
-    """Keep an answer for a batch."""
+    """Keep an answer for a batch; raise one of UNSAYABLE if it cannot be sent."""
+    encode(answer)
     answers.append(answer)
 
 
