@@ -3336,9 +3336,9 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 #           3. `$ref` stays inside the document. Nothing is ever fetched.
 #           4. Schema and value may both be hostile. Depth, size and work are bounded, and nothing
 #              but SchemaError comes out, whatever goes in.
-# Plan.     Failures, and the budget of one validation; patterns; the keywords, and their table
-#           KEYWORDS. A keyword is compiled for a `doc`, the SchemaDocument of section 12: it
-#           compiles the schemas inside a keyword, and doc.need() refuses what makes no sense.
+# Plan.     Failures; the budget of one validation; patterns; the keywords. Each is compiled for a
+#           `doc`, the SchemaDocument of section 12: it compiles the schemas inside a keyword, and
+#           doc.need() refuses what makes no sense.
 # Not here. References between schemas: section 12. `format` and `content*`: by default they only
 #           annotate. Dialects other than 2020-12 and draft-07. Regular expressions of ECMA 262 that
 #           Python does not have.
@@ -3645,7 +3645,7 @@ def _kw_not(doc: SchemaDocument, schema: Schema, word: str) -> Check:
 
 
 def _kw_if(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile if. In the table, then and else come before it: they are compiled already."""
+    """Compile if. In KEYWORDS, then and else come before it: they are compiled already."""
     test = doc.compile_one(schema, word)
     yes, no = (doc.checks.get((*doc.place, word), TRIVIAL[True]) for word in ("then", "else"))
     return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
@@ -3762,10 +3762,7 @@ def _kw_contains(doc: SchemaDocument, schema: Schema, word: str) -> Check:
 
 
 def _kw_required(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    return _required(doc, schema[word], word)
-
-
-def _required(doc: SchemaDocument, names: Any, word: str) -> Check:
+    names = schema[word]
     doc.need(_is_names(names), f"{word} must be a list of strings")
 
     def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
@@ -3779,7 +3776,7 @@ def _kw_dependent(doc: SchemaDocument, schema: Schema, word: str) -> Check:
     """Compile dependentRequired, dependentSchemas, or draft-07's dependencies, which is both."""
     doc.need(isinstance(schema[word], dict), f"{word} must be an object")
     checks = {
-        name: _required(doc, argument, word) if isinstance(argument, list)
+        name: _kw_required(doc, {word: argument}, word) if isinstance(argument, list)
         else doc.compile(argument, word, name)
         for name, argument in schema[word].items()
     }  # fmt: skip
@@ -3837,55 +3834,6 @@ def _kw_unevaluated(doc: SchemaDocument, schema: Schema, word: str) -> Check:
         return [(key, check) for key in keys if key not in seen]
     return _inside(select)
 
-
-def _kw_schema(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    return doc.compile_one(schema, word)
-
-
-def _kw_map(doc: SchemaDocument, schema: Schema, word: str) -> dict[str, Check]:
-    return doc.compile_map(schema, word)
-
-
-def _kw_ref(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    return doc.compile_ref(schema, word)
-
-
-_size = functools.partial(_comparison, _is_count)
-_bound = functools.partial(_comparison, _is_number)
-#: The types of value that a keyword speaks of, and what compiles it. The first failure is the one
-#: that people read, so keywords that tell most stand first; a wrong value tells more than a name
-#: too many. `unevaluated...` comes last: it needs to know what all others have evaluated.
-KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
-    "$defs": ((), _kw_map), "definitions": ((), _kw_map),
-    "type": (ANY, _kw_type), "enum": (ANY, _kw_enum), "const": (ANY, _kw_enum),
-    "minimum": (NUMBER, _bound(lambda v, n: v >= n, "must be at least {}")),
-    "maximum": (NUMBER, _bound(lambda v, n: v <= n, "must be at most {}")),
-    "exclusiveMinimum": (NUMBER, _bound(lambda v, n: v > n, "must be more than {}")),
-    "exclusiveMaximum": (NUMBER, _bound(lambda v, n: v < n, "must be less than {}")),
-    "multipleOf": (NUMBER, _kw_multiple),
-    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
-    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
-    "pattern": (TEXT, _kw_pattern),
-    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
-    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
-    "prefixItems": (ARRAY, _kw_prefix), "items": (ARRAY, _kw_items),
-    "additionalItems": (ARRAY, _kw_additional_items),
-    "contains": (ARRAY, _kw_contains), "uniqueItems": (ARRAY, _kw_unique),
-    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
-    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
-    "properties": (OBJECT, _kw_properties), "patternProperties": (OBJECT, _kw_patterns),
-    "additionalProperties": (OBJECT, _kw_additional),
-    "propertyNames": (OBJECT, _kw_names), "required": (OBJECT, _kw_required),
-    "dependentRequired": (OBJECT, _kw_dependent),
-    "dependentSchemas": (OBJECT, _kw_dependent), "dependencies": (OBJECT, _kw_dependent),
-    "allOf": (ANY, _kw_all), "anyOf": (ANY, _kw_any), "oneOf": (ANY, _kw_any),
-    "not": (ANY, _kw_not), "then": ((), _kw_schema), "else": ((), _kw_schema),
-    "if": (ANY, _kw_if), "$ref": (ANY, _kw_ref), "$dynamicRef": (ANY, _kw_ref),
-    "unevaluatedItems": (ARRAY, _kw_unevaluated),
-    "unevaluatedProperties": (OBJECT, _kw_unevaluated),
-}  # fmt: skip
-
-
 ###############################################################################
 # 12. Schema documents
 ###############################################################################
@@ -3893,8 +3841,8 @@ KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] =
 #
 # Problem.  Schemas refer to each other, by URIs, anchors and pointers, and to places further out.
 # Rules.    1. Depth, size and the work of compiling are bounded, like the work of checking.
-# Plan.     SchemaDocument walks a schema once and joins references to their targets; KEYWORDS says
-#           which function compiles which keyword; Validator; compile_schema().
+# Plan.     SchemaDocument walks a schema once and joins references to their targets; KEYWORDS, the
+#           table of what compiles which keyword; Validator; compile_schema().
 # Not here. The meaning of single keywords: section 11.
 
 MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
@@ -4124,6 +4072,43 @@ class SchemaDocument:
                 seen |= ours
             return found[:MAX_FAILURES] if found else found
         return check_schema
+
+
+_size = functools.partial(_comparison, _is_count)
+_bound = functools.partial(_comparison, _is_number)
+#: The types of value that a keyword speaks of, and what compiles it. The first failure is the one
+#: that people read, so keywords that tell most stand first; a wrong value tells more than a name
+#: too many. `unevaluated...` comes last: it needs to know what all others have evaluated.
+KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
+    "$defs": ((), SchemaDocument.compile_map), "definitions": ((), SchemaDocument.compile_map),
+    "type": (ANY, _kw_type), "enum": (ANY, _kw_enum), "const": (ANY, _kw_enum),
+    "minimum": (NUMBER, _bound(lambda v, n: v >= n, "must be at least {}")),
+    "maximum": (NUMBER, _bound(lambda v, n: v <= n, "must be at most {}")),
+    "exclusiveMinimum": (NUMBER, _bound(lambda v, n: v > n, "must be more than {}")),
+    "exclusiveMaximum": (NUMBER, _bound(lambda v, n: v < n, "must be less than {}")),
+    "multipleOf": (NUMBER, _kw_multiple),
+    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
+    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
+    "pattern": (TEXT, _kw_pattern),
+    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
+    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
+    "prefixItems": (ARRAY, _kw_prefix), "items": (ARRAY, _kw_items),
+    "additionalItems": (ARRAY, _kw_additional_items),
+    "contains": (ARRAY, _kw_contains), "uniqueItems": (ARRAY, _kw_unique),
+    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
+    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
+    "properties": (OBJECT, _kw_properties), "patternProperties": (OBJECT, _kw_patterns),
+    "additionalProperties": (OBJECT, _kw_additional),
+    "propertyNames": (OBJECT, _kw_names), "required": (OBJECT, _kw_required),
+    "dependentRequired": (OBJECT, _kw_dependent),
+    "dependentSchemas": (OBJECT, _kw_dependent), "dependencies": (OBJECT, _kw_dependent),
+    "allOf": (ANY, _kw_all), "anyOf": (ANY, _kw_any), "oneOf": (ANY, _kw_any),
+    "not": (ANY, _kw_not), "then": ((), SchemaDocument.compile_one),
+    "else": ((), SchemaDocument.compile_one), "if": (ANY, _kw_if),
+    "$ref": (ANY, SchemaDocument.compile_ref), "$dynamicRef": (ANY, SchemaDocument.compile_ref),
+    "unevaluatedItems": (ARRAY, _kw_unevaluated),
+    "unevaluatedProperties": (OBJECT, _kw_unevaluated),
+}  # fmt: skip
 
 
 def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
