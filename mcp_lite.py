@@ -381,8 +381,9 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 # Ours, outside every reserved range, and named like their cousins in HTTP.
 FORBIDDEN = 403  # the token of whoever asks does not allow this
-TOO_FAST = 429  # the session's rate limit is used up
+TOO_FAST = 429  # the client's rate limit is used up
 TOO_BUSY = 503  # too many requests of this peer are being served
+REFUSALS = FORBIDDEN, TOO_FAST, TOO_BUSY
 
 
 class MCPError(Exception):
@@ -7104,8 +7105,8 @@ class Bus:
 # Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and
 #           how it ended. A status of HTTP does not tell: a tool that failed is a 200.
 # Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
-#              has none. A request over HTTP that is refused at the door gives one, too, and so does
-#              a notification, when it is heard.
+#              has none. A page over HTTP, and a request that is refused at the door, give one,
+#              too, and so does a notification, when it is heard. Probes give none.
 #           2. A record holds no arguments, no results, no headers and no tokens.
 #           3. Names from the peer are bounded in length, and cannot begin a line of their own in a
 #              log.
@@ -7133,11 +7134,11 @@ class Record(NamedTuple):
     """One request, and how it ended; or a notification. A text is "" if nothing is to be said."""
 
     time: float  #: when it came, in seconds since 1970
-    method: str = ""  #: "" for a request that was refused at the door
+    method: str = ""  #: "" for a request over HTTP of a page, or one that was refused at the door
     target: str = ""  #: the name of the tool or prompt, the URI; or method and path: "POST /mcp"
     #: "result"; "tool_error"; "error", with its `code`; "cancelled" by the client; "lost", when the
-    #: client went away before it; "input_required" or "task", as the result says; "refused", with
-    #: the status as its `code`; "heard", a notification
+    #: client went away before it; "input_required" or "task", as the result says; "refused", at
+    #: the door or by a limit, with the status of HTTP as its `code`; "heard", a notification
     outcome: str = ""
     code: int | None = None
     ms: float = 0.0  #: from the request, when its turn came, until its answer was taken
@@ -7174,9 +7175,10 @@ class Record(NamedTuple):
     def fields(self) -> Msg:
         """Return what a log says of it, as JSON: all that is there, but for the baggage.
 
-        >>> record = refused_record(0.0, "POST /mcp", 401, "192.0.2.1", "https")
+        >>> caller = Caller(address="192.0.2.1", scheme="https")
+        >>> record = page_record("POST /mcp", "refused", 401, 65, caller, 0.001)
         >>> logfmt({**record.fields(), "time": "now"})
-        'time=now target="POST /mcp" outcome=refused code=401 ms=0.0 bytes=0 address=192.0.2.1 \
+        'time=now target="POST /mcp" outcome=refused code=401 ms=1.0 bytes=65 address=192.0.2.1 \
 scheme=https'
         """
         whole, ms = divmod(round(self.time * 1000), 1000)
@@ -7187,10 +7189,17 @@ scheme=https'
         return {name: value for name, value in row.items() if value is not None and value != ""}
 
 
-def refused_record(when: float, target: str, status: int, address: str, scheme: str) -> Record:
-    """Return the record of a request over HTTP that was refused before its message was read."""
-    return Record(when, target=_bounded(target), outcome="refused", code=status, address=address,
-                  scheme=scheme)  # fmt: skip
+def page_record(
+    target: str, outcome: str, status: int, size: int, caller: Caller, took: float
+) -> Record:
+    """Return the record of a request over HTTP that has no message: for a page, or refused.
+
+    It has ended just now, and `took` so many seconds.
+    """
+    return Record(
+        time.time() - took, "", _bounded(target), outcome, status, took * 1000, size,
+        principal_name(caller), address=caller.address, scheme=caller.scheme,
+    )  # fmt: skip
 
 
 def logfmt(fields: Msg) -> str:
@@ -7276,7 +7285,8 @@ def outcome_of(exchange: Exchange, answer: Msg | None, delivered: bool) -> tuple
     if not delivered:
         return "lost", None
     if "error" in answer:
-        return "error", answer["error"]["code"]
+        code = answer["error"]["code"]
+        return ("refused" if code in REFUSALS else "error"), code
     kind = answer["result"].get("resultType", "complete")
     if kind != "complete":
         return _bounded(kind), None
@@ -7932,16 +7942,16 @@ class Server(Registrations):
         mask_errors: whether the text of exceptions that are not ToolError is hidden
         page_size: items of one page of a list
         call_sync: awaits the result of a plain function where a host wants that to run
-        rate_limit: (requests, seconds) for each client
+        rate_limit: (requests, seconds) for each client, not counting initialize and ping
         max_in_flight: requests of one client that are served at once
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those that follow from what is registered
         ttl_ms: how long results may be kept; a number, or a mapping from method to number
         cache_scope: by whom: "private" or "public", or a mapping
         state_key: signs the record that travels between rounds of a call; replicas share it
-        bus: carries announcements to the other processes of a server; see Bus
+        bus: to the other processes of a server: an async iterable of events, with publish(event)
         hide_forbidden: whether lists show only what a client's token may call
-        access_log: True, "json", None or False; see AccessLog
+        access_log: a line for each Record: True, "json", False; None where INFO is logged anyway
     """
 
     target = ""  # the words that name it on a command line, if it was loaded by one
@@ -12543,6 +12553,27 @@ SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 
 
+class Refused(ProtocolError):
+    """A request over HTTP that is refused, with the headers that say why."""
+
+    def __init__(
+        self, message: str, status: int, headers: Mapping[str, str], code: int = INVALID_REQUEST
+    ) -> None:
+        super().__init__(message, code, status)
+        self.headers = headers
+
+
+def refusal_body(exc: ProtocolError) -> bytes:
+    """Return the body of the answer to what is refused: an error that has no id."""
+    return encode(error(None, wire_error(exc)))
+
+
+def refusal_headers(exc: ProtocolError) -> dict[str, str]:
+    """Return the headers of the answer to what is refused."""
+    challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
+    return {"content-type": JSON_TYPE, **challenge, **exc.headers}  # RFC 9110 §15.5.2
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address can only mean this machine.
 
@@ -13740,8 +13771,7 @@ class Connection:
 
     def _write_refusal(self, exc: ProtocolError, *more: tuple[str, str]) -> None:
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
-        body = encode(error(None, wire_error(exc)))
-        fields = (*refusal_headers(exc).items(), *more)
+        body, fields = refusal_body(exc), (*refusal_headers(exc).items(), *more)
         head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
         self.writer.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
 
@@ -13775,12 +13805,6 @@ class Connection:
             self.unsent, self.deadline = unsent, now + STALL_SECONDS
         else:
             self.transport.abort()
-
-
-def refusal_headers(exc: ProtocolError) -> dict[str, str]:
-    """Return the headers of the answer to what is refused."""
-    challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
-    return {"content-type": JSON_TYPE, **challenge, **exc.headers}  # RFC 9110 §15.5.2
 
 
 ###############################################################################
@@ -14771,23 +14795,27 @@ class Endpoint:
         #: whether new work is turned away, because the server is to end
         self.draining = False
         for where, probe in zip(PROBE_PATHS, (self.healthz, self.readyz)) if healthz else ():
-            self._add_page("GET", where, Route(probe, True, True))
+            self._add("GET", where, probe, True, True)
         ours = {where: {*methods} for where, methods in self.routes.items()}
         for (method, where), route in server.routes.items():
             if method in ours.get(where, ()):
                 raise ValueError(f"route({method!r}, {where!r}): the server has a page there")
-            self._add_page(method, where, route)
-        for where, page in self.entrance.pages(self.path).items():
-            self._add_page("GET", where, Route(page, True, True))
+            page = functools.partial(self.page, route.fn)
+            self._add(method, where, page, route.public, route.any_host)
+        for where, fn in self.entrance.pages(self.path).items():
+            self._add("GET", where, functools.partial(self.page, fn), True, True)
 
-    def _add_page(self, method: str, where: str, route: Route) -> None:
+    def _add(
+        self, method: str, where: str, serve: Callable[..., Awaitable[None]], public: bool,
+        any_host: bool,
+    ) -> None:  # fmt: skip
+        """Let a function serve a path; see Registrations.route()."""
         # RFC 9110 §9.3.2 -- HEAD is GET without the body
         for each in ("GET", "HEAD") if method == "GET" else (method,):
-            call = functools.partial(self.page, route.fn)
-            self.routes.setdefault(where, {})[each] = call
-            if route.public:
+            self.routes.setdefault(where, {})[each] = serve
+            if public:
                 self.public.add((each, where))
-            if route.any_host:
+            if any_host:
                 self.any_host.add((each, where))
 
     async def __call__(self, request: HTTPRequest, response: Response) -> None:
@@ -14804,7 +14832,7 @@ class Endpoint:
             who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
             response.headers = door.cors
             if door.serve is None:
-                await self._other(request, response)
+                await self._answer_options(request, response)
                 return
             caller = Caller(
                 door.headers, who.principal, who.owner, request.address, request.scheme
@@ -14885,11 +14913,19 @@ class Endpoint:
 
     def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
         """Let a request that is refused have its record."""
-        observers = self.server.observers
-        if observers.wanted():
-            target, status = f"{request.method[:20]} {request.path}", exc.http_status
-            known = (target, status, request.address, request.scheme)
-            observers.tell(refused_record(time.time(), *known))
+        if self.server.observers.wanted():
+            caller = Caller(address=request.address, scheme=request.scheme)
+            size = len(refusal_body(exc))
+            self._note(request, "refused", exc.http_status, size, caller, time.perf_counter())
+
+    def _note(
+        self, request: HTTPRequest, outcome: str, status: int, size: int, caller: Caller,
+        began: float,
+    ) -> None:  # fmt: skip
+        """Let a request that has no message have its record."""
+        target, took = f"{request.method[:20]} {request.path}", time.perf_counter() - began
+        record = page_record(target, outcome, status, size, caller, took)
+        self.server.observers.tell(record)
 
     def methods_at(self, request: HTTPRequest) -> dict[str, Callable[..., Awaitable[None]]]:
         """Return what serves the path of a request, by method."""
@@ -14900,23 +14936,18 @@ class Endpoint:
             raise ProtocolError(problem, http_status=404)
         return methods
 
-    async def _other(self, request: HTTPRequest, response: Response) -> None:
-        """Answer OPTIONS, and methods that a path does not have."""
+    async def _answer_options(self, request: HTTPRequest, response: Response) -> None:
+        """Answer OPTIONS; Refused for another method that a path does not have."""
         allowed = ", ".join((*self.methods_at(request), "OPTIONS"))
         method = request.method
         if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
-            problem = ProtocolError(f"{method[:20]} is not served here", http_status=405)
-            await self.refuse(response, problem, {"allow": allowed})
-            return
+            raise Refused(f"{method[:20]} is not served here", 405, {"allow": allowed})
         wanted = request.headers.get("access-control-request-headers")
         await response.send(204, {"allow": allowed, **preflight_headers(allowed, wanted)})
 
-    async def refuse(
-        self, response: Response, exc: ProtocolError, headers: Mapping[str, str] = {}
-    ) -> None:
+    async def refuse(self, response: Response, exc: ProtocolError) -> None:
         """Answer with an error that has no id, and the status that belongs to it."""
-        body = encode(error(None, wire_error(exc)))
-        await response.send(exc.http_status, {**refusal_headers(exc), **headers}, body)
+        await response.send(exc.http_status, refusal_headers(exc), refusal_body(exc))
 
     # Messages.
 
@@ -14968,9 +14999,8 @@ class Endpoint:
         """Raise ProtocolError 503 for a message that begins new work, if we are to end."""
         batch = msg if type(msg) is list else [msg]
         if self.draining and (msg is None or any(map(wants_answer, batch))):
-            exc = ProtocolError(SHUTTING_DOWN, TOO_BUSY, http_status=503)
-            exc.headers = {"retry-after": str(COME_BACK_SECONDS)}
-            raise exc
+            later = {"retry-after": str(COME_BACK_SECONDS)}
+            raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
     def post_modern(
         self, msg: Msg, notes: Notes, response: Response, caller: Caller
@@ -15106,9 +15136,7 @@ class Endpoint:
         check_accept(request.headers, EVENT_TYPE)
         rev = header_revision(request.headers)
         if rev is not None and rev.modern:
-            problem = ProtocolError("this revision has no GET", http_status=405)
-            await self.refuse(response, problem, {"allow": "POST, OPTIONS"})
-            return
+            raise Refused("this revision has no GET", 405, {"allow": "POST, OPTIONS"})
         self.check_open()
         session = self.session_of(request.headers.get(SESSION_HEADER), caller)
         last_id = request.headers.get("last-event-id")
@@ -15143,7 +15171,7 @@ class Endpoint:
 
         Headers, as a dict, may stand in the place of the content type.
         """
-        request = request._replace(headers=caller.headers)
+        request, began = request._replace(headers=caller.headers), time.perf_counter()
         try:
             if is_async(fn):
                 value = await fn(request)
@@ -15153,15 +15181,19 @@ class Endpoint:
         except Exception as exc:
             logger.error("%s %s failed", request.method, request.path, exc_info=exc)
             status, headers, body = 500, {"content-type": "text/plain"}, FAILED_PAGE
-        await response.send(status, headers, body)
+        size = await response.send(status, headers, body)
+        if self.server.observers.wanted():
+            outcome = "lost" if response.lost else "result" if status < 400 else "error"
+            self._note(request, outcome, status, size, caller, began)
 
-    async def healthz(self, request: HTTPRequest) -> Any:
+    async def healthz(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """Say that this process lives: it has answered."""
-        return 200, PROBE_HEADERS, "ok\n"
+        await response.send(200, PROBE_HEADERS, b"ok\n")
 
-    async def readyz(self, request: HTTPRequest) -> Any:
+    async def readyz(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """Say whether new work is taken on."""
-        return (503, PROBE_HEADERS, "draining\n") if self.draining else (200, PROBE_HEADERS, "ok\n")
+        status, body = (503, b"draining\n") if self.draining else (200, b"ok\n")
+        await response.send(status, PROBE_HEADERS, body)
 
     # Time.
 
@@ -18927,14 +18959,6 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")
     return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
-
-
-class Refused(ProtocolError):
-    """A request that is not let in, with the HTTP headers that say why."""
-
-    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
-        super().__init__(message, http_status=status)
-        self.headers = headers
 
 
 def not_now(exc: Exception) -> Refused:

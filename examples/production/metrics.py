@@ -36,8 +36,8 @@ class Metrics:
         self.sums = collections.Counter()
 
     def observe(self, record):
-        """Count a request. Notifications take no time, and may have any name."""
-        if record.outcome == "heard":
+        """Count a request. Notifications take no time, and may have any name; a page has none."""
+        if record.outcome == "heard" or not (record.method or record.outcome == "refused"):
             return
         tool = record.target if record.method == "tools/call" else ""
         if tool not in self.tools:
