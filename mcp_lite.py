@@ -129,7 +129,7 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     37  Connections
     38  Listeners
     39  Streams and sessions
-    40  Entrances
+    40  Entrances and pages
     41  The endpoint
     42  Engines
     43  HTTP client
@@ -6717,7 +6717,7 @@ class Route(NamedTuple):
     """A page beside the MCP endpoint."""
 
     fn: Callable[..., Any]
-    public: bool
+    public: bool = False
     any_host: bool = False
 
 
@@ -14574,23 +14574,27 @@ def counted_as(caller: Caller) -> str:
     return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
-# 40. Entrances
+# 40. Entrances and pages
 ###############################################################################
 # Uses sections 1 to 3, 9, 13, 23, 33 and 35.
 #
-# Problem.  Somebody sends a request: who is it, may they come in, and what is on the pages?
+# Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
 #           2. All that belongs to a principal is bound to a stable key of the principal, so that a
 #              token which was refreshed changes nothing.
-# Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives.
-# Not here. Host and Origin: Gate, section 35. Tokens that an authorization server gives: Guard, a
-#           kind of Entrance, section 50.
+# Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives;
+#           Site, the pages.
+# Not here. The page that takes messages: section 41. Host and Origin: Gate, section 35. Tokens that
+#           an authorization server gives: Guard, a kind of Entrance, section 50.
+
+PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
+FAILED_PAGE = b"This page failed. The server's log says why.\n"
 
 
 class Door(NamedTuple):
     """The way that the head of a request leads; requests with the same head share it."""
 
-    serve: Callable[..., Awaitable[None]] | None  #: None: the path does not have the method
+    serve: Callable[..., Awaitable[Any]]  #: serve(request, response, caller)
     cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
     guarded: bool  #: whether a token is needed
     headers: Mapping[str, str]  #: those that a handler sees
@@ -14712,141 +14716,45 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
     header_lines(tuple(headers.items()))
     return status, headers, b"" if status in (204, 304) else body
 
-###############################################################################
-# 41. The endpoint
-###############################################################################
-# Uses sections 1 to 9, 18, 19, 21, 23, 32 and 34 to 40.
-#
-# Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
-# Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
-#           2. Host, Origin and token are checked in this order, before anything else is looked at;
-#              and before the body is read.
-#           3. Sessions belong to whoever opened them, and expire when idle.
-# Plan.     Endpoint; PairRoutes, HTTP+SSE.
-# Not here. Who may come in: section 40.
-
-PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
-PROBE_PATHS = "/healthz", "/readyz"
-KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
-SESSION_SECONDS = 1800.0  # for which a session may be idle
-PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
-PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
-FAILED_PAGE = b"This page failed. The server's log says why.\n"
-
-
-class Endpoint:
-    """The MCP endpoint as a function of requests, for any engine, which has checked the options.
-
-    Args:
-        path: of the endpoint
-        token: a bearer token, several, or a mapping from token to principal
-        verify: gives the principal of a token, not a mere True; None or False refuses; may be async
-        key: a function from a principal to what stays the same when its token is refreshed
-        auth: a Guard, for tokens that an authorization server gives
-        allowed_hosts: names in Host to let in, besides loopback names; "*" is any
-        allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
-        trusted_proxies: addresses and networks that may say who the client is; "unix" for uds=
-        sessions: False keeps nothing between requests, for a server behind a balancer
-        session_seconds: for which a session may be idle
-        session_prefix: of the ids of sessions, by which a balancer finds the process
-        max_sessions: at once; then idle ones make room
-        legacy_sse: whether the transport of the first revision is served, at /sse and /messages
-        healthz: whether there are pages for probes, /healthz and /readyz
-    """
+class Site:
+    """The pages of a server over HTTP: what is where, and who may see it."""
 
     def __init__(
-        self, server: Server, *, path: str = "/mcp", token: Any = None,
-        verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
-        auth: Entrance | None = None, allowed_hosts: str | Iterable[str] | None = None,
-        allowed_origins: str | Iterable[str] = (), trusted_proxies: str | Iterable[str] = (),
-        sessions: bool = True, session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
-        max_sessions: int = MAX_SESSIONS, legacy_sse: bool = True, healthz: bool = False,
-    ) -> None:  # fmt: skip
-        self.server, self.path = server, path.rstrip("/")
-        self.entrance = auth or Entrance(token, verify, key)
-        self.gate = Gate(allowed_hosts, allowed_origins, self.entrance.closed)
-        self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
-        self.stateful, self.session_seconds = sessions, session_seconds
-        self.loop = asyncio.get_running_loop()
-        self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
-        self.sessions = SessionTable(max_sessions, session_prefix)
-        self.kept = KeptBytes()
-        self.modern = ModernClients(self)
-        self.passing: set[HTTPSession] = set()  # of running requests, where no session is kept
-        self.streams: set[EventStream] = set()  # that somebody reads
-        #: streams that end with a token: when (a time of day), and how
-        self.expiring: dict[Response, tuple[float, Callable[[], None]]] = {}
-        self.waiting: set[Reply] = set()  # that have said nothing yet
-        self.tasks = Tasks()
+        self, server: Server, path: str, entrance: Entrance, gate: Gate, proxies: Proxies | None
+    ) -> None:
+        self.server, self.path = server, path  # of the MCP endpoint
+        self.entrance, self.gate, self.proxies = entrance, gate, proxies
+        #: by path and method; each serves by fn(request, response, caller)
+        self.routes: dict[str, dict[str, Route]] = {}
+        self.no_page = Route(self.answer_options)  # for a method that a path does not have
         self.pages = Threads(PAGE_THREADS)
-        #: set while somebody waits for requests to end: settled whenever one has
-        self.on_quiet: asyncio.Future[None] | None = None
-        self._sweeper: asyncio.TimerHandle | None = None
-        streams = {"GET": self.get, "DELETE": self.delete} if sessions else {}
-        self.routes: dict[str, dict[str, Callable[..., Awaitable[None]]]] = {
-            self.path: {"POST": self.post, **streams}
-        }
-        if legacy_sse:
-            pair = PairRoutes(self)
-            stream, messages = PAIR_PATHS
-            self.routes.update({stream: {"GET": pair.open}, messages: {"POST": pair.post}})
-        self.public: set[tuple[str, str]] = set()
-        self.any_host: set[tuple[str, str]] = set()
-        #: whether new work is turned away, because the server is to end
-        self.draining = False
-        for where, probe in zip(PROBE_PATHS, (self.healthz, self.readyz)) if healthz else ():
-            self._add("GET", where, probe, True, True)
-        ours = {where: {*methods} for where, methods in self.routes.items()}
-        for (method, where), route in server.routes.items():
-            if method in ours.get(where, ()):
-                raise ValueError(f"route({method!r}, {where!r}): the server has a page there")
+
+    def add(self, method: str, where: str, route: Route) -> None:
+        """Serve a path; ValueError if that is done already."""
+        methods = self.routes.setdefault(where, {})
+        if method in methods:
+            raise ValueError(f"route({method!r}, {where!r}): the server has a page there")
+        methods[method] = route
+
+    def add_page(self, method: str, where: str, route: Route) -> None:
+        """Serve a page, which has no stream."""
+        self.add(method, where, route)
+        if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
+            self.routes[where].setdefault("HEAD", route)
+
+    def add_pages(self) -> None:
+        """Serve the pages of the author, and those that tell how to come in."""
+        public = {("GET", where): Route(fn, True, True)
+                  for where, fn in self.entrance.pages(self.path).items()}  # fmt: skip
+        for (method, where), route in [*self.server.routes.items(), *public.items()]:
             page = functools.partial(self.page, route.fn)
-            self._add(method, where, page, route.public, route.any_host)
-        for where, fn in self.entrance.pages(self.path).items():
-            self._add("GET", where, functools.partial(self.page, fn), True, True)
-
-    def _add(
-        self, method: str, where: str, serve: Callable[..., Awaitable[None]], public: bool,
-        any_host: bool,
-    ) -> None:  # fmt: skip
-        """Let a function serve a path; see Registrations.route()."""
-        # RFC 9110 §9.3.2 -- HEAD is GET without the body
-        for each in ("GET", "HEAD") if method == "GET" else (method,):
-            self.routes.setdefault(where, {})[each] = serve
-            if public:
-                self.public.add((each, where))
-            if any_host:
-                self.any_host.add((each, where))
-
-    async def __call__(self, request: HTTPRequest, response: Response) -> None:
-        """Answer one request; a stream that it began may go on afterwards."""
-        if self._sweeper is None:
-            self.now = self.loop.time()
-            self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
-        if _trace is not None:
-            trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
-        try:
-            if self.proxies is not None:
-                request = self.unwrap(request, self.proxies)
-            door = self.door(request)
-            who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
-            response.headers = door.cors
-            if door.serve is None:
-                await self._answer_options(request, response)
-                return
-            caller = Caller(
-                door.headers, who.principal, who.owner, request.address, request.scheme
-            )
-            await door.serve(request, response, caller)
-        except ProtocolError as exc:
-            self.note_refusal(request, exc)
-            await self.refuse(response, exc)
+            self.add_page(method, where, route._replace(fn=page))
 
     def check_host(self, method: str, where: str, headers: Mapping[str, str]) -> None:
         """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
-        page = (method, where)
-        if page not in self.any_host:
-            self.gate.check(headers, page not in self.public)
+        page = self.routes.get(where, {}).get(method, self.no_page)
+        if not page.any_host:
+            self.gate.check(headers, not page.public)
 
     async def screen(self, request: HTTPRequest) -> Identity:
         """Return who sends a request, for an engine that asks before the body is there."""
@@ -14880,19 +14788,17 @@ class Endpoint:
             self.check_host(method, where, headers)
             cors = cors_headers(headers["origin"]) if "origin" in headers else {}
             try:
-                serve = self.methods_at(request).get(method)
+                page = self.methods_at(request).get(method, self.no_page)
             except ProtocolError as exc:
                 exc.headers = {**exc.headers, **cors}  # a page must be able to read why
                 raise
-            # OPTIONS, and a method that the path does not have, need no token.
-            closed = self.entrance.closed and (method, where) not in self.public
-            if closed and serve is not None:
+            if self.entrance.closed and page is not self.no_page and not page.public:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
                 bare = {name: headers[name] for name in headers if name != "authorization"}
-                found = Door(serve, cors, True, types.MappingProxyType(bare))
+                found = Door(page.fn, cors, True, types.MappingProxyType(bare))
             else:
-                found = Door(serve, cors, False, headers)
+                found = Door(page.fn, cors, False, headers)
             request.notes[self] = found
         return found
 
@@ -14927,7 +14833,7 @@ class Endpoint:
         record = page_record(target, outcome, status, size, caller, took)
         self.server.observers.tell(record)
 
-    def methods_at(self, request: HTTPRequest) -> dict[str, Callable[..., Awaitable[None]]]:
+    def methods_at(self, request: HTTPRequest) -> dict[str, Route]:
         """Return what serves the path of a request, by method."""
         methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
@@ -14936,8 +14842,10 @@ class Endpoint:
             raise ProtocolError(problem, http_status=404)
         return methods
 
-    async def _answer_options(self, request: HTTPRequest, response: Response) -> None:
-        """Answer OPTIONS; Refused for another method that a path does not have."""
+    async def answer_options(
+        self, request: HTTPRequest, response: Response, caller: Caller
+    ) -> None:
+        """Answer OPTIONS, which needs no token; Refused for any other method."""
         allowed = ", ".join((*self.methods_at(request), "OPTIONS"))
         method = request.method
         if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
@@ -14948,6 +14856,131 @@ class Endpoint:
     async def refuse(self, response: Response, exc: ProtocolError) -> None:
         """Answer with an error that has no id, and the status that belongs to it."""
         await response.send(exc.http_status, refusal_headers(exc), refusal_body(exc))
+
+    async def page(
+        self, fn: Callable[..., Any], request: HTTPRequest, response: Response, caller: Caller
+    ) -> None:
+        """Serve a page: str, bytes, a JSON value, or (status, content type, body).
+
+        Headers, as a dict, may stand in the place of the content type.
+        """
+        request, began = request._replace(headers=caller.headers), time.perf_counter()
+        try:
+            if is_async(fn):
+                value = await fn(request)
+            else:
+                value = await maybe_await(await self.pages.run(fn, request))
+            status, headers, body = read_page(value)
+        except Exception as exc:
+            logger.error("%s %s failed", request.method, request.path, exc_info=exc)
+            status, headers, body = 500, {"content-type": "text/plain"}, FAILED_PAGE
+        size = await response.send(status, headers, body)
+        if self.server.observers.wanted():
+            outcome = "lost" if response.lost else "result" if status < 400 else "error"
+            self._note(request, outcome, status, size, caller, began)
+
+###############################################################################
+# 41. The endpoint
+###############################################################################
+# Uses sections 1 to 9, 18, 21, 23, 32 and 34 to 40.
+#
+# Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
+# Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
+#           2. Host, Origin and token are checked in this order, before anything else is looked at;
+#              and before the body is read.
+#           3. Sessions belong to whoever opened them, and expire when idle.
+# Plan.     Endpoint; PairRoutes, HTTP+SSE.
+# Not here. Who may come in: section 40.
+
+PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
+PROBE_PATHS = "/healthz", "/readyz"
+KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
+SESSION_SECONDS = 1800.0  # for which a session may be idle
+PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
+
+
+class Endpoint(Site):
+    """The MCP endpoint as a function of requests, for any engine, which has checked the options.
+
+    Args:
+        path: of the endpoint
+        token: a bearer token, several, or a mapping from token to principal
+        verify: gives the principal of a token, not a mere True; None or False refuses; may be async
+        key: a function from a principal to what stays the same when its token is refreshed
+        auth: a Guard, for tokens that an authorization server gives
+        allowed_hosts: names in Host to let in, besides loopback names; "*" is any
+        allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
+        trusted_proxies: addresses and networks that may say who the client is; "unix" for uds=
+        sessions: False keeps nothing between requests, for a server behind a balancer
+        session_seconds: for which a session may be idle
+        session_prefix: of the ids of sessions, by which a balancer finds the process
+        max_sessions: at once; then idle ones make room
+        legacy_sse: whether the transport of the first revision is served, at /sse and /messages
+        healthz: whether there are pages for probes, /healthz and /readyz
+    """
+
+    def __init__(
+        self, server: Server, *, path: str = "/mcp", token: Any = None,
+        verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
+        auth: Any = None, allowed_hosts: str | Iterable[str] | None = None,
+        allowed_origins: str | Iterable[str] = (), trusted_proxies: str | Iterable[str] = (),
+        sessions: bool = True, session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
+        max_sessions: int = MAX_SESSIONS, legacy_sse: bool = True, healthz: bool = False,
+    ) -> None:  # fmt: skip
+        entrance: Entrance = auth or Entrance(token, verify, key)
+        gate = Gate(allowed_hosts, allowed_origins, entrance.closed)
+        proxies = Proxies(trusted_proxies) if trusted_proxies else None
+        super().__init__(server, path.rstrip("/"), entrance, gate, proxies)
+        self.stateful, self.session_seconds = sessions, session_seconds
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
+        self.sessions = SessionTable(max_sessions, session_prefix)
+        self.kept = KeptBytes()
+        self.modern = ModernClients(self)
+        self.passing: set[HTTPSession] = set()  # of running requests, where no session is kept
+        self.streams: set[EventStream] = set()  # that somebody reads
+        #: streams that end with a token: when (a time of day), and how
+        self.expiring: dict[Response, tuple[float, Callable[[], None]]] = {}
+        self.waiting: set[Reply] = set()  # that have said nothing yet
+        self.tasks = Tasks()
+        #: set while somebody waits for requests to end: settled whenever one has
+        self.on_quiet: asyncio.Future[None] | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        #: whether new work is turned away, because the server is to end
+        self.draining = False
+        self.add("POST", self.path, Route(self.post))
+        if sessions:
+            self.add("GET", self.path, Route(self.get))
+            self.add("DELETE", self.path, Route(self.delete))
+        if legacy_sse:
+            pair = PairRoutes(self)
+            self.add("GET", PAIR_PATHS[0], Route(pair.open))
+            self.add("POST", PAIR_PATHS[1], Route(pair.post))
+        if healthz:
+            self.add_page("GET", PROBE_PATHS[0], Route(self.healthz, True, True))
+            self.add_page("GET", PROBE_PATHS[1], Route(self.readyz, True, True))
+        self.add_pages()
+
+    async def __call__(self, request: HTTPRequest, response: Response) -> None:
+        """Answer one request; a stream that it began may go on afterwards."""
+        if self._sweeper is None:
+            self.now = self.loop.time()
+            self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        if _trace is not None:
+            trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
+        try:
+            if self.proxies is not None:
+                request = self.unwrap(request, self.proxies)
+            door = self.door(request)
+            who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
+            response.headers = door.cors
+            caller = Caller(
+                door.headers, who.principal, who.owner, request.address, request.scheme
+            )
+            await door.serve(request, response, caller)
+        except ProtocolError as exc:
+            self.note_refusal(request, exc)
+            await self.refuse(response, exc)
 
     # Messages.
 
@@ -15162,29 +15195,7 @@ class Endpoint:
         await session.end()
         await response.send(204, {})
 
-    # Pages.
-
-    async def page(
-        self, fn: Callable[..., Any], request: HTTPRequest, response: Response, caller: Caller
-    ) -> None:
-        """Serve a page: str, bytes, a JSON value, or (status, content type, body).
-
-        Headers, as a dict, may stand in the place of the content type.
-        """
-        request, began = request._replace(headers=caller.headers), time.perf_counter()
-        try:
-            if is_async(fn):
-                value = await fn(request)
-            else:
-                value = await maybe_await(await self.pages.run(fn, request))
-            status, headers, body = read_page(value)
-        except Exception as exc:
-            logger.error("%s %s failed", request.method, request.path, exc_info=exc)
-            status, headers, body = 500, {"content-type": "text/plain"}, FAILED_PAGE
-        size = await response.send(status, headers, body)
-        if self.server.observers.wanted():
-            outcome = "lost" if response.lost else "result" if status < 400 else "error"
-            self._note(request, outcome, status, size, caller, began)
+    # Probes.
 
     async def healthz(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
         """Say that this process lives: it has answered."""

@@ -13506,7 +13506,7 @@ class TestPages:
 
         run(main())
         for wrong in ({"public": "no"}, {"any_host": 1}):
-            with pytest.raises(TypeError, match="give bool"):
+            with pytest.raises(TypeError, match="are True or False"):
                 app.route("GET", "/more", **wrong)
 
     def test_a_second_page_of_one_method_and_path_is_an_error_at_once(self):
