@@ -12529,7 +12529,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 35. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 13, 23, 32 and 33.
+# Pure. Uses sections 1 to 4, 13, 23, 32 and 33.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -14576,7 +14576,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 40. Entrances and pages
 ###############################################################################
-# Uses sections 1 to 3, 9, 13, 23, 33 and 35.
+# Uses sections 1 to 3, 5, 7, 9, 13, 18, 19, 21, 23, 33 and 35.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
@@ -14882,7 +14882,7 @@ class Site:
 ###############################################################################
 # 41. The endpoint
 ###############################################################################
-# Uses sections 1 to 9, 18, 21, 23, 32 and 34 to 40.
+# Uses sections 1 to 9, 19, 23, 32 and 34 to 40.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
