@@ -12564,12 +12564,20 @@ class Refused(ProtocolError):
 
 
 def refusal_body(exc: ProtocolError) -> bytes:
-    """Return the body of the answer to what is refused: an error that has no id."""
+    """Return the body of the answer to what is refused: an error that has no id.
+
+    >>> refusal_body(ProtocolError("no"))
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}'
+    """
     return encode(error(None, wire_error(exc)))
 
 
 def refusal_headers(exc: ProtocolError) -> dict[str, str]:
-    """Return the headers of the answer to what is refused."""
+    """Return the headers of the answer to what is refused.
+
+    >>> refusal_headers(Refused("no", 405, {"allow": "GET"}))
+    {'content-type': 'application/json', 'allow': 'GET'}
+    """
     challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
     return {"content-type": JSON_TYPE, **challenge, **exc.headers}  # RFC 9110 §15.5.2
 
@@ -14715,6 +14723,7 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
         raise TypeError(f"a page gave the headers {headers!r}: names and values are str")
     header_lines(tuple(headers.items()))
     return status, headers, b"" if status in (204, 304) else body
+
 
 class Site:
     """The pages of a server over HTTP: what is where, and who may see it."""
