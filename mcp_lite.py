@@ -12567,7 +12567,7 @@ def refusal_body(exc: ProtocolError) -> bytes:
     """Return the body of the answer to what is refused: an error that has no id.
 
     >>> refusal_body(ProtocolError("no"))
-    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}'
+    b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}'
     """
     return encode(error(None, wire_error(exc)))
 
