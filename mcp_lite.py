@@ -15764,7 +15764,7 @@ show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Endpo
 # Rules.    1. A client sends a request once. If it gets no answer, nobody knows whether the request
 #              was served.
 #           2. Redirects stay within the origin; so do credentials.
-# Plan.     HTTPAnswer, one answer being read; HTTPClient, the pool; proxies.
+# Plan.     HTTPAnswer, one answer being read; HTTPClient, the pool; Authorizer; proxies.
 # Not here. HTTP/2, compression, cookies.
 
 MAX_IDLE_CONNECTIONS = 32  # that a client keeps to one server
@@ -16067,6 +16067,64 @@ class HTTPClient:
         await asyncio.sleep(0)  # lets the transports go before the loop does
 
 
+class Authorizer:
+    """Adds to our requests what a server wants to see before it lets them in.
+
+    Here that is a bearer token, if there is one: a text, or what a function, plain or async, gives
+    each time. Login (section 48) derives from it.
+    """
+
+    def __init__(self, http: HTTPClient, token: Any = None) -> None:
+        self.http, self.token = http, token if callable(token) else sendable_token(token)
+        self.closing = False  # whether nobody is to be asked any more
+
+    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
+        """Return what to send with a request to the server; a person may be asked if `ask`."""
+        token = sendable_token(await value_from(self.token))
+        return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
+
+    async def settle(
+        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
+    ) -> bool:
+        """Look at the answer to a request that had the headers `sent`; True to send it once more.
+
+        `steps` notes what was done about this request so far. Raises AuthError.
+        """
+        if answer.head.status != 401 or steps or not callable(self.token):
+            return False
+        steps.append("repeat")  # the token may have been renewed
+        return await self.headers("", "", False) != sent
+
+    async def close(self) -> None:
+        """Stop asking a person, and finish what must not be lost."""
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
+        patience: float | None = HEADERS_SECONDS,
+    ) -> HTTPAnswer:  # fmt: skip
+        """Send a request with what authorizes it, once more where a refusal has been mended."""
+        steps: list[str] = []
+        while True:
+            own = await self.headers(method, target, not self.closing)
+            fields = {**headers, **own}
+            if _trace is not None:
+                trace_head(">", CLIENT, f"{method} {target}", fields)
+            answer = await self.http.send(method, target, fields, body, patience)
+            if _trace is not None:
+                status = f"{answer.head.status} {answer.head.reason}".strip()
+                trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
+            again = None
+            try:
+                again = not self.closing and await self.settle(answer, own, steps)
+            finally:
+                if again is not False:
+                    # A login takes minutes, and servers close what is idle for seconds.
+                    answer.stream[1].transport.abort()
+                    answer.close()
+            if not again:
+                return answer
+
+
 class Proxy(NamedTuple):
     """A proxy: its URL, and the headers that it wants to see."""
 
@@ -16117,8 +16175,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 #           2. Each request is answered or failed, whatever becomes of its connection.
 #           3. A server that is down is not hammered. Whatever it says, a stream that ends at once,
 #              each time, costs about one request a second at most, and fewer where nothing comes.
-# Plan.     EventReader, one stream of events; Authorizer; StandaloneStream; HTTPTransport, and
-#           its connector.
+# Plan.     EventReader, one stream of events; StandaloneStream; HTTPTransport, and its connector.
 # Not here. Shaking hands again when the session is gone: the Client does that.
 
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
@@ -16165,67 +16222,18 @@ class EventReader:
         return self.fruitful or stood >= STEADY_SECONDS
 
 
-class Authorizer:
-    """Adds to our requests what a server wants to see before it lets them in; here, nothing.
-
-    Login (section 48) derives from it.
-    """
-
-    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
-        """Return what to send with a request to the server; a person may be asked if `ask`."""
-        return {}
-
-    async def settle(
-        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
-    ) -> bool:
-        """Look at the answer to a request that had the headers `sent`; True to send it once more.
-
-        `steps` notes what was done about this request so far. Raises AuthError.
-        """
-        return False
-
-    async def close(self) -> None:
-        """Stop asking a person, and finish what must not be lost."""
-
-    async def send(
-        self, transport: HTTPTransport, method: str, target: str, headers: Mapping[str, str],
-        body: bytes = b"", patience: float | None = HEADERS_SECONDS,
-    ) -> HTTPAnswer:  # fmt: skip
-        """Send a request with what authorizes it, once more where a refusal has been mended."""
-        steps: list[str] = []
-        while True:
-            own = await self.headers(method, target, not transport.closed)
-            fields = {**headers, **own}
-            if _trace is not None:
-                trace_head(">", CLIENT, f"{method} {target}", fields)
-            answer = await transport.http.send(method, target, fields, body, patience)
-            if _trace is not None:
-                status = f"{answer.head.status} {answer.head.reason}".strip()
-                trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
-            again = None
-            try:
-                again = not transport.closed and await self.settle(answer, own, steps)
-            finally:
-                if again is not False:
-                    # A login takes minutes, and servers close what is idle for seconds.
-                    answer.stream[1].transport.abort()
-                    answer.close()
-            if not again:
-                return answer
-
-
 #: Each makes an Authorizer, for a transport, of what `auth=` was given; or None, for the next.
 AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
 
 
 def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
-    """Return the Authorizer that a transport was given; TypeError if nothing makes one of it."""
-    found = (make(transport, auth) for make in AUTHORIZERS if auth is not None)
+    """Return the Authorizer that `auth=` stands for; TypeError if nothing makes one of it."""
+    found = (make(transport, auth) for make in AUTHORIZERS)
     made = next((each for each in found if each is not None), None)
-    if auth is not None and made is None:
+    if made is None:
         can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
         raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
-    return made or Authorizer()
+    return made
 
 
 class StandaloneStream:
@@ -16323,8 +16331,8 @@ class HTTPTransport(Transport):
         self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
         self._headers = headers if callable(headers) else sendable_headers(headers)
-        self._token = token if callable(token) else sendable_token(token)
-        self.auth = authorizer_of(self, auth)
+        given = auth is not None
+        self.auth = authorizer_of(self, auth) if given else Authorizer(self.http, token)
         self.session_id: str | None = None
         self.rev: Revision | None = None
         #: by tool, the arguments that headers repeat
@@ -16424,8 +16432,6 @@ class HTTPTransport(Transport):
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
         out = sendable_headers(await value_from(self._headers))
-        if (token := await value_from(self._token)) is not None:
-            out["authorization"] = f"Bearer {sendable_token(token)}"  # RFC 6750 §2.1
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
         if self.rev is not None and self.rev.version_header:
             out[VERSION_HEADER] = self.rev.name
@@ -16443,7 +16449,7 @@ class HTTPTransport(Transport):
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
         target = self._messages_target or self.url.target
-        answer = await self.auth.send(self, "POST", target, headers, encode(msg), None)
+        answer = await self.auth.send("POST", target, headers, encode(msg), None)
         try:
             status = answer.head.status
             if status >= 400:
@@ -16534,7 +16540,7 @@ class HTTPTransport(Transport):
     async def get_stream(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:
         """Ask for a stream of events, those after the event with `last_id`."""
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
-        answer = await self.auth.send(self, "GET", self.url.target, headers, b"", patience)
+        answer = await self.auth.send("GET", self.url.target, headers, b"", patience)
         try:
             yield answer
         finally:
@@ -16640,7 +16646,7 @@ class HTTPTransport(Transport):
         return self._reason
 
     def _end(self) -> None:
-        self.closed = True
+        self.closed = self.auth.closing = True
         for waiter in (self._sleeper, self._room, self._opening):
             if waiter is not None:
                 settle_future(waiter, None, None)
@@ -16662,7 +16668,7 @@ class HTTPTransport(Transport):
 
     async def _delete(self) -> None:
         # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
-        answer = await self.auth.send(self, "DELETE", self.url.target, await self.fields())
+        answer = await self.auth.send("DELETE", self.url.target, await self.fields())
         answer.close()
 
 
@@ -18308,6 +18314,7 @@ class Login(Authorizer):
     """The login of one transport: its tokens, where they are from, how to get others."""
 
     def __init__(self, transport: HTTPTransport, settings: OAuth) -> None:
+        super().__init__(transport.http)
         self.transport, self.settings, self.store = transport, settings, settings.store
         self.url = oauth_url(str(transport.url), "the server's URL")
         self.fetcher = Fetcher(transport.url, transport.ssl, transport.http.uds,
@@ -18871,36 +18878,13 @@ class IdentityAssertion(ClientCredentials):
 # The values of `auth=`.
 
 
-class TokenAuthorizer(Authorizer):
-    """A token from elsewhere: a text, or what a function gives, plain or async, each time."""
-
-    def __init__(self, token: Any) -> None:
-        self.token = token
-
-    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
-        """Return the header with the token."""
-        token = await value_from(self.token)
-        if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
-            raise AuthError("auth= gives no text that a header can carry")
-        return {"authorization": f"Bearer {token}"}
-
-    async def settle(
-        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
-    ) -> bool:
-        """Ask a function once more: its token may have been renewed."""
-        if answer.head.status != 401 or steps or not callable(self.token):
-            return False
-        steps.append("repeat")
-        return await self.headers("", "", False) != sent
-
-
 def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
     """Return what `auth=` stands for: "oauth", OAuth(...), a token, or a function."""
     if auth == "oauth":
         auth = OAuth()
     if isinstance(auth, OAuth):
         return Login(transport, auth)
-    return TokenAuthorizer(auth) if isinstance(auth, str) or callable(auth) else None
+    return Authorizer(transport.http, auth) if isinstance(auth, str) or callable(auth) else None
 
 
 AUTHORIZERS.append(make_authorizer)
@@ -23823,7 +23807,7 @@ class Checkup:
             odd.append(("headers", {"mcp-method": "tools/list"}))
         for rule, fields in odd:
             answer = await transport.auth.send(
-                transport, "POST", transport.url.target, {**headers, **fields}, encode(msg),
+                "POST", transport.url.target, {**headers, **fields}, encode(msg),
                 REFUSAL_SECONDS,
             )  # fmt: skip
             answer.close()
