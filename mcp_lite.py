@@ -15757,7 +15757,7 @@ show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Endpo
 ###############################################################################
 # 43. HTTP client
 ###############################################################################
-# Uses sections 1 to 3, 26, 32, 33 and 35.
+# Uses sections 1 to 4, 9, 26, 28, 32, 33, 35 and 37.
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
@@ -16167,7 +16167,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 44. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7 to 9, 23, 28 to 30, 32 to 37 and 43.
+# Uses sections 1 to 4, 7, 8, 23, 28 to 30, 32 to 37 and 43.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -18279,7 +18279,7 @@ def _veiled(value: JSON) -> JSON:
 ###############################################################################
 # 48. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 33, 35, 44 to 47 and 49.
+# Uses sections 1, 2, 7, 33, 35, 43 to 47 and 49.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
