@@ -2089,7 +2089,7 @@ class Threads:
     def _assign(self) -> None:
         """Give the waiting jobs to threads, in turn to each owner, as far as its share allows."""
         while True:
-            free = (owner for owner in self.waiting if self._may_work(owner))
+            free = (owner for owner in self.waiting if has_share(self.limit, self.working, owner))
             owner = next(free, None)
             if owner is None:
                 return
@@ -2106,11 +2106,6 @@ class Threads:
             self.idle -= 1
             self.working[owner] = self.working.get(owner, 0) + 1
             self.queue.put(job)
-
-    def _may_work(self, owner: str) -> bool:
-        limit, mine = self.limit, self.working.get(owner, 0)
-        others = sum(self.working.values()) - mine
-        return mine < (limit - others if not owner else share_of(limit, others))
 
     def _work(self, queue: Any) -> None:
         settle: Callable[[], None] | None
@@ -2165,10 +2160,7 @@ class Threads:
             yield
             return
         with self.lock:
-            mine = self.blocking.get(job.owner, 0)
-            others = sum(self.blocking.values()) - mine
-            most = MAX_BLOCKED_THREADS
-            if mine >= (most - others if not job.owner else share_of(most, others)):
+            if not has_share(MAX_BLOCKED_THREADS, self.blocking, job.owner):
                 raise RPCError(TOO_BUSY, "too many threads of this server wait for an answer")
             _count(self.working, job.owner, -1)
             _count(self.blocking, job.owner, 1)
@@ -2212,15 +2204,20 @@ class Threads:
             self._start_over()
 
 
-def share_of(limit: int, others: int) -> int:
-    """Return how many of `limit` places one owner may take, when `others` are taken by others.
+def has_share(limit: int, taken: Mapping[str, int], owner: str) -> bool:
+    """Return whether an owner may take one more of `limit` places; so many are `taken` by each.
 
-    It is half of what is left over, and at least one.
+    Its share is half of what the others have left over, and at least one place. "" stands for
+    places that are not counted: those may be all that are left.
 
-    >>> [share_of(40, others) for others in (0, 20, 30, 39, 40)]
-    [20, 10, 5, 1, 1]
+    >>> [has_share(40, {"a": mine, "b": 30}, "a") for mine in (4, 5)]
+    [True, False]
+    >>> [has_share(40, {"": mine, "b": 30}, "") for mine in (9, 10)]
+    [True, False]
     """
-    return max(1, (limit - others + 1) // 2)
+    mine = taken.get(owner, 0)
+    left = limit - sum(taken.values()) + mine
+    return mine < (max(1, (left + 1) // 2) if owner else left)
 
 
 def _count(counts: dict[str, int], owner: str, change: int) -> None:
@@ -7011,21 +7008,17 @@ class Lives:
     def _begin(self) -> Life:
         life = Life(self.manager() if self.manager else None)
         life.task.add_done_callback(lambda task: self.open.pop(life.loop))
-        with self.lock:
-            if all(each.leaving for each in self.open.values()):
-                self.bus.open()
-            self.open[life.loop] = life
+        self.open[life.loop] = life
         self._choose_hearer()
         return life
 
     async def _end(self, life: Life) -> None:
         life.leaving = True
         life.watch.stop()
-        last = all(each.leaving for each in list(self.open.values()))
+        last = not self.alive()
         try:
             await life.tasks.close()
             if last:
-                self.bus.close()
                 # Functions that look at ctx.cancelled get the time to see it, and to clean up.
                 await self.threads.drain(CLEANUP_SECONDS)
                 self.threads.close()
@@ -7034,6 +7027,10 @@ class Lives:
         finally:
             await life.close()
 
+    def alive(self) -> list[Life]:
+        """Return those that nobody is leaving: none means that nobody is served."""
+        return [life for life in list(self.open.values()) if not life.leaving]
+
     def _choose_hearer(self) -> None:
         """Let the bus be heard on one loop, as long as there is any."""
         if self.bus.carrier is None:
@@ -7041,8 +7038,7 @@ class Lives:
         with self.lock:
             if self.hearer is not None and not self.hearer.leaving:
                 return
-            alive = [life for life in self.open.values() if not life.leaving]
-            self.hearer = alive[0] if alive else None
+            self.hearer = next(iter(self.alive()), None)
         if self.hearer is not None:
             with contextlib.suppress(RuntimeError):  # its loop ended badly
                 self.hearer.loop.call_soon_threadsafe(self._hear, self.hearer)
@@ -7067,24 +7063,16 @@ class Bus:
             hasattr(carrier, "__aiter__") and callable(getattr(carrier, "publish", None))
         ):
             raise TypeError(f"bus={carrier!r:.100}: give an async iterable with publish(event)")
-        self.carrier, self.tell = carrier, tell
-        #: marks our own events; "" while nobody is served here, and there is nothing to publish
-        self.origin = ""
+        self.carrier, self.tell, self.mark = carrier, tell, os.urandom(8).hex()
 
-    def open(self) -> None:
-        """Begin to publish. Not before: processes may be forked after the server was made."""
-        self.origin = os.urandom(8).hex()
-
-    def close(self) -> None:
-        """Publish no more."""
-        self.origin = ""
+    def origin(self) -> str:
+        """Return what marks our own events; processes may be forked after the server was made."""
+        return f"{self.mark}-{os.getpid()}"
 
     def publish(self, capability: str, msg: Msg) -> None:
         """Tell the other processes; an error of the carrier goes to the log."""
-        if self.carrier is None or not self.origin:
-            return
         try:
-            self.carrier.publish({"from": self.origin, "capability": capability, "msg": msg})
+            self.carrier.publish({"from": self.origin(), "capability": capability, "msg": msg})
         except Exception:
             logger.exception("the bus did not take %s", msg["method"])
 
@@ -7092,7 +7080,7 @@ class Bus:
         """Pass on what other processes announce."""
         async for event in self.carrier:
             try:
-                if event["from"] != self.origin:
+                if event["from"] != self.origin():
                     self.tell(event["capability"], event["msg"])
             except Exception as exc:  # another version of us may speak otherwise
                 logger.warning("the bus brought what is no event of ours: %r", exc)
@@ -8031,7 +8019,8 @@ class Server(Registrations):
 
     def _announce(self, capability: str, msg: Msg) -> None:
         self.tell(capability, msg)  # not by way of the bus, which may be out of order
-        self.bus.publish(capability, msg)
+        if self.bus.carrier is not None and self.lives.alive():
+            self.bus.publish(capability, msg)
 
     def tell(self, capability: str, msg: Msg) -> None:
         """Pass an announcement on to the clients of this process."""
@@ -8765,13 +8754,13 @@ class Job(Asking):
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
             del jobs[old.id]
-        mine = [job for job in jobs.values() if job.owner == self.owner]
-        others = len(jobs) - len(mine)
-        share = share_of(MAX_TASKS, others) if self.owner else MAX_TASKS - others
-        if len(mine) >= share:
-            _drop_one(jobs, mine, share)
+        taken: dict[str, int] = {}
+        for job in jobs.values():
+            _count(taken, job.owner, 1)
+        if not has_share(MAX_TASKS, taken, self.owner):
+            _drop_one(jobs, [job for job in jobs.values() if job.owner == self.owner])
         elif len(jobs) >= MAX_TASKS:  # each of many owners has a small share
-            _drop_one(jobs, jobs.values(), MAX_TASKS)
+            _drop_one(jobs, jobs.values())
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
         """Note a new status, and tell the feeds; a task that has ended does not change."""
@@ -8808,7 +8797,7 @@ class Job(Asking):
             for job in others:
                 _count(held, job.owner, job.size)
             most = max((job.owner for job in others), key=lambda owner: held[owner])
-            _drop_one(jobs, [job for job in others if job.owner == most], 0)
+            _drop_one(jobs, [job for job in others if job.owner == most])
 
     def details(self, begun: bool = False) -> Msg:
         """Return the task, with its questions or its outcome unless it has just `begun`."""
@@ -8868,12 +8857,12 @@ class Job(Asking):
             run.call.cancel()
 
 
-def _drop_one(jobs: dict[str, Job], some: Iterable[Job], limit: int) -> None:
+def _drop_one(jobs: dict[str, Job], some: Iterable[Job]) -> None:
     """Forget one of some tasks that has ended: the oldest, or rather the oldest that its client
     has seen the end of. Raise RPCError if none has ended."""
     ended = [job for job in some if job.run is None]
     if not ended:
-        raise RPCError(TOO_BUSY, f"more than {limit} tasks are running")
+        raise RPCError(TOO_BUSY, "too many tasks are running")
     del jobs[min(ended, key=lambda job: not job.known).id]
 
 
