@@ -5705,32 +5705,23 @@ class Question(NamedTuple):
 
 
 class Asking:
-    """How the questions of a handler reach its client. A Context has one."""
+    """How the questions of a handler reach its client. A Context has one.
+
+    This one is for methods of the modern era that cannot end in a question.
+    spec: basic/patterns/mrtr#supported-requests
+    """
 
     #: whether a question ends the run, and its answer begins another from the top
     replays = False
 
     async def ask(self, question: Question) -> Any:
         """Return the answer to a question."""
-        raise NotImplementedError
+        able = ", ".join(row.name for row in METHODS.values() if row.may_ask)
+        raise RuntimeError(f"this method cannot ask the client: only {able} can")
 
     def turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
         """Return where the result of once(fn, *args) is kept: [mark], or [mark, result]."""
         return [""]
-
-
-class AskNever(Asking):
-    """The modern era, for methods that cannot end in a question.
-
-    spec: basic/patterns/mrtr#supported-requests
-    """
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-
-    async def ask(self, question: Question) -> Any:
-        """Raise RuntimeError, which says why."""
-        raise RuntimeError(self.problem)
 
 
 class AskByRequest(Asking):
@@ -6179,8 +6170,7 @@ class Context:
             elif row is not None and row.may_ask:
                 self.asking = AskInRounds(self.rounds(), self.run)
             else:
-                problem = f"in {self.revision} {self.method} cannot ask the client"
-                self.asking = AskNever(problem)
+                self.asking = Asking()
         return self.asking
 
     async def _ask(
@@ -6655,9 +6645,10 @@ def check_hints(hints: Msg) -> Msg:
 class Registry(dict[str, Any]):
     """Entries by name, each with a serial number that never comes again, for stable pages."""
 
-    def __init__(self, what: str, make: Callable[..., Entry], changed: Callable[[], None]) -> None:
+    def __init__(self, make: type[Entry], changed: Callable[[], None]) -> None:
         super().__init__()
-        self.what, self.make, self.changed, self.last = what, make, changed, 0
+        self.make: Callable[..., Entry] = make
+        self.what, self.changed, self.last = make.what, changed, 0
 
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function and give it back; for a name or nothing, return a decorator."""
@@ -6730,13 +6721,10 @@ class Registrations:
     """The offer of a server: tools, prompts, resources, completions, and methods of its own."""
 
     def __init__(self, capabilities: Msg | None = None) -> None:
-        def changed(name: str) -> Callable[[], None]:
-            return lambda: self.list_changed(name)
-
-        self.tools = Registry("tool", Tool, changed("tools"))
-        self.prompts = Registry("prompt", Prompt, changed("prompts"))
-        self.resources = Registry("resource", ResourceEntry, changed("resources"))
-        self.templates = Registry("resource template", ResourceEntry, changed("resources"))
+        self.tools = Registry(Tool, functools.partial(self.list_changed, "tools"))
+        self.prompts = Registry(Prompt, functools.partial(self.list_changed, "prompts"))
+        self.resources = Registry(ResourceEntry, functools.partial(self.list_changed, "resources"))
+        self.templates = Registry(ResourceEntry, functools.partial(self.list_changed, "resources"))
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.methods: dict[str, Callable[..., Any]] = {}
         self.listeners: dict[str, Callable[..., Any]] = {}
@@ -8764,16 +8752,16 @@ class Job(Asking):
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
         """Note a new status, and tell the feeds; a task that has ended does not change."""
-        if self.status in ("working", "input_required"):
-            if status == "working" and self.requests:
-                status = "input_required"
-            self.status, self.message, self.outcome = status, message, outcome
-            self.updated = timestamp()
-            if status not in ("working", "input_required"):
-                self.run = None
-                self._keep()
-            told = notification("notifications/tasks", self.details())
-            self.server.tell("extensions", told)
+        if self.run is None:
+            return
+        if status == "working" and self.requests:
+            status = "input_required"
+        self.status, self.message, self.outcome = status, message, outcome
+        self.updated = timestamp()
+        if status not in ("working", "input_required"):
+            self.run = None
+            self._keep()
+        self.server.tell("extensions", notification("notifications/tasks", self.details()))
 
     def _keep(self) -> None:
         """Keep the outcome of the task, if JSON can say it and there is room."""
