@@ -8460,7 +8460,8 @@ def log_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
     needs no traceback. A ToolError is meant for the client, and needs no log.
     """
     if not isinstance(exc, (ToolError, CapabilityMissing)):
-        trace = None if isinstance(exc, MCPError) else (type(exc), exc, frames_after(exc, __name__))
+        frames = frames_after(exc, __name__) or exc.__traceback__
+        trace = None if isinstance(exc, MCPError) else (type(exc), exc, frames)
         logger.error("%s: %s failed: %r", ctx.method, entry.label, exc, exc_info=trace)
 
 
@@ -8469,7 +8470,7 @@ def frames_after(exc: BaseException, *modules: str) -> types.TracebackType | Non
     frames = exc.__traceback__
     while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(modules):
         frames = frames.tb_next
-    return frames or exc.__traceback__
+    return frames
 
 
 def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
@@ -9549,20 +9550,26 @@ class ServerStdio(LineTransport):
         super().__init__(max_message_bytes)
         self.watch_parent = watch_parent
         self._held = contextlib.AsyncExitStack()
-        self._opened = False
         self._input = -1  # the descriptor of the real standard input
 
     async def open(self) -> None:
-        """Take the standard streams."""
-        if self._opened:
-            return
-        self._opened = True
+        """Begin to read."""
+        if self._input < 0:
+            await self.claim()
+        self.reader.transport.resume_reading()
+
+    async def claim(self) -> None:
+        """Take the standard streams, and read nothing yet.
+
+        A server that fails at its start has read nothing: a client need not try it again.
+        """
         stdin, stdout = self._held.enter_context(claimed_streams())
         self._input = stdin
         # To learn that nobody reads its output, a loop watches the output for reading. So it cannot
         # watch one socket for both directions. And a terminal's flags are those of our stderr, too.
         shared = os.path.sameopenfile(stdin, stdout)
         self.reader = await read_lines(os.dup(stdin), self.max_message_bytes, in_thread=shared)
+        self.reader.transport.pause_reading()
         self._held.callback(self.reader.close)
         self.writer = await write_lines(os.dup(stdout), in_thread=shared)
         self._held.push_async_callback(self._stop, asyncio.ensure_future(self._until_unread()))
@@ -9664,7 +9671,7 @@ async def serve_stdio(
     """Serve one client on this process's standard streams; the options are ServerStdio's."""
     transport = ServerStdio(**options)
     try:
-        await transport.open()  # before the lifespan begins, which may print
+        await transport.claim()  # before the lifespan begins, which may print
         ready(None)
         if not signals:
             await app.serve(transport)
@@ -11290,6 +11297,7 @@ ADDRESS = r"[\w.-]+:\d+(/|$)"  # HOST:PORT/PATH, which is a URL to whoever types
 RECENT_SECONDS = 10.0  # before its end, in which a child writes what that has to do with
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
 WITHOUT_A_WORD = " without a word"
+LAST_WORDS = "; its last words: "
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # Variables that a child may see: enough to run and to find its files and the network, none
@@ -11442,14 +11450,20 @@ class StdioTransport(LineTransport):
         self._exited: asyncio.Future[None] | None = None
         self._listening: asyncio.Future[None] | None = None
 
-    async def open(self) -> None:
-        """Start the child; raise ConnectionClosed if that is impossible."""
+    def argv(self) -> list[str]:
+        """Return what is started; raise ConnectionClosed if there is no such thing."""
         if self.cwd is not None and not os.path.isdir(self.cwd):
             raise ConnectionClosed(f"cannot start {self.name}: there is no folder {self.cwd!r}")
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
         script = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else ""
         if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
-            raise ConnectionClosed(f"cannot start {self.name}: there is no file {script!r}")
+            where = f" in {self.cwd!r}, its working directory" if self.cwd is not None else ""
+            raise ConnectionClosed(f"cannot start {self.name}: there is no file {script!r}{where}")
+        return argv
+
+    async def open(self) -> None:
+        """Start the child; raise ConnectionClosed if that is impossible."""
+        argv = self.argv()
         self._exited = asyncio.get_running_loop().create_future()
         with contextlib.ExitStack() as theirs:  # the child's ends of the pipes: it has copies
             try:
@@ -11599,14 +11613,14 @@ class StdioTransport(LineTransport):
                 how += " (FILE.py:APP needs no run(), and `mcp_lite.py serve FILE.py` no app)"
         recent = (self.ended or time.monotonic()) - RECENT_SECONDS
         words = "\n".join(line for when, line in self.last_words if when >= recent)
-        said = f'its last words: "{words}"' if words and self.repeats else ""
+        said = f'{LAST_WORDS}"{words}"' if words and self.repeats else ""
         missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
         if "No module named 'mcp_lite'" in words:
             how += ": mcp_lite.py is to stand beside it (FILE.py:APP brings its own)"
         elif missing is not None and missing[1] not in self.env:
             name = missing[1]
             how += f": it sees {name} only with env={{{name!r}: ...}}, or --env {name}=..."
-        return "; ".join(filter(None, (how, said, self.hint())))
+        return how + said + f"; {self.hint()}" * bool(self.hint())
 
     def hint(self) -> str:
         """Return the first line on its stdout that was no message, if there is one."""
@@ -16449,22 +16463,21 @@ class HTTPTransport(Transport):
 
     async def _problem(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
-        body = await answer.body()
-        status = answer.head.status
-        if status in (401, 403):  # whatever the body says, no other message would get further
-            told = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
-            return AuthError(f"{told}: {first_line(body)}")
+        body, status = await answer.body(), answer.head.status
+        problem: Msg = {}
         with contextlib.suppress(ProtocolError):
             msg = decode(body)
-            if classify(msg) is ERROR:
-                problem = msg["error"]
-                text = problem["message"]
-                if msg.get("id") is None:  # it may come from whatever stands between
-                    text += f" (HTTP {status} from {answer.url})"
-                return RemoteError(problem["code"], text, problem.get("data"))
+            problem = msg["error"] if classify(msg) is ERROR else {}
         text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
-        text += f": {first_line(body)}" if body.strip() else ""
-        return ConnectionClosed(text)
+        said = problem.get("message") or first_line(body)
+        text += f": {said}" if said else ""
+        if status in (401, 403):  # whatever the body says, no other message would get further
+            return AuthError(text)
+        if not problem:
+            return ConnectionClosed(text)
+        if msg.get("id") is None:  # it may come from whatever stands between
+            said += f" (HTTP {status} from {answer.url})"
+        return RemoteError(problem["code"], said, problem.get("data"))
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read JSON or events, over many connections if need be, until `ids` are answered."""
@@ -20060,7 +20073,8 @@ class Forwarder:
         except Exception as exc:  # whatever a target raises; it has disconnected by now
             if self.far_ends.get(far.key) is far:
                 del self.far_ends[far.key]
-            logger.warning("no connection to %s: %s", self.label, exc)
+            problem = str(exc).partition(LAST_WORDS)[0]  # the words have been on stderr
+            logger.warning("no connection to %s: %s", self.label, problem)
             return refusal_of(exc, NEWEST)
         far.used = far.loop.time()
         self.modern = far.peer.session.rev.modern
@@ -20080,12 +20094,16 @@ class Forwarder:
             self.tasks[far.loop].spawn(far.end())
 
     def leave(self, near: Conversation) -> None:
-        """Hear that a near client has gone."""
+        """Hear that a near client has gone; what it has asked for may still be answered."""
         for far in list(self.far_ends.values()):
             if far.key[1] is near:
-                self.drop(far)
+                self.tasks[far.loop].spawn(self._drop_after(near, far))
             elif (near, "") in far.followed:
                 self.tasks[far.loop].spawn(far.detach(near))
+
+    async def _drop_after(self, near: Conversation, far: FarEnd) -> None:
+        await near.peer.tasks.drain(None)  # which close() of the peer ends
+        self.drop(far)
 
     def _end_when_idle(self, far: FarEnd) -> None:
         """Look, when it may be so, whether a connection was idle for too long."""
@@ -20956,6 +20974,9 @@ MOST_CHOICES = 9  # of an enum in a signature; more would hide the rest of it
 MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
 MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
 MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
+LIKENESS = 0.6  # at least, of a name that is suggested for another: 1.0 if they are the same
+SHOWN_NAMES = 3  # of those that are suggested
+MOST_ERROR_COLUMNS = 1000  # of an error, which is one line; with --json it is whole
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
 
 # The words of a schema, as they limit a value.
@@ -20963,7 +20984,7 @@ BOUNDS = {
     "minimum": ">= {}", "exclusiveMinimum": "> {}", "maximum": "<= {}", "exclusiveMaximum": "< {}",
     "multipleOf": "a multiple of {}", "minLength": "{} characters or more",
     "maxLength": "{} characters or fewer", "pattern": "matches {}", "format": "{}",
-    "minItems": "{} items or more", "maxItems": "{} items or fewer",
+    "minItems": "{} items or more", "maxItems": "{} items or fewer", "contentEncoding": "{}",
 }  # fmt: skip
 # The hints in a tool's annotations, if they are true and if they are false.
 HINTS = {
@@ -20974,7 +20995,7 @@ HINTS = {
 }
 # Values of the formats, for examples.
 EXAMPLES = {"email": "me@example.com", "uri": "https://example.com", "date": "2030-12-31",
-            "date-time": "2030-12-31T12:00:00Z"}  # fmt: skip
+            "date-time": "2030-12-31T12:00:00Z", "base64": "dGV4dA=="}  # fmt: skip
 # The members of an item that details() shows in words.
 DESCRIBED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations",
              "arguments", "uri", "uriTemplate", "mimeType")  # fmt: skip
@@ -21042,13 +21063,15 @@ def as_json(value: JSON) -> str:
 
 
 def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = "") -> Any:
-    """Return what has this name; UsageError suggests the nearest, or says what there is."""
+    """Return what has this name; UsageError names those nearest to it, or says what there is."""
     if name not in known:
         import difflib
 
-        near = difflib.get_close_matches(name, known, 1)
+        likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in known}
+        best = max(likeness.values(), default=0.0)
+        near = [each for each in known if likeness[each] == best >= LIKENESS][:SHOWN_NAMES]
         there = ", ".join([*known][:SHOWN_MEMBERS]) + ", ..." * (len(known) > SHOWN_MEMBERS)
-        hint = f"did you mean {near[0]}?" if near else f"there is: {there or 'none'}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there is: {there or 'none'}"
         raise UsageError(f"{of}{' has ' * bool(of)}no {what} {name!r}; {hint}", *words)
     return known[name]
 
@@ -21285,7 +21308,7 @@ def example_of(given: JSON, root: JSON, depth: int = 0) -> JSON:
         least = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
         return min(max(least, 1), schema.get("maximum", least + 1))
     usual: Msg = {"boolean": True, "null": None, "array": [], "object": {}}
-    text = EXAMPLES.get(str(schema.get("format")), "text")
+    text = EXAMPLES.get(str(schema.get("format", schema.get("contentEncoding"))), "text")
     return usual.get(str(kind), text.ljust(min(schema.get("minLength", 0), SHOWN_CHARS), "x"))
 
 
@@ -21312,6 +21335,20 @@ def binary_of(block: Msg) -> bytes | None:
     inner = block["resource"] if block.get("type") == "resource" else block
     data = inner.get("data", inner.get("blob"))
     return base64.b64decode(data) if isinstance(data, str) else None
+
+
+def suffix_of(block: Msg) -> str:
+    """Return how the name of a file ends that has such content; "" if that is unknown.
+
+    >>> suffix_of({"type": "image", "mimeType": "image/png", "data": "AAAA"})
+    '.png'
+    """
+    import mimetypes
+
+    inner = block["resource"] if block.get("type") == "resource" else block
+    kind = str(inner.get("mimeType", ""))
+    word = re.fullmatch(r"\w+/(\w{2,5})", kind)  # audio/wav is not in all tables
+    return mimetypes.guess_extension(kind) or (f".{word[1]}" if word else "")
 
 
 def content_text(block: Msg) -> str:
@@ -21653,7 +21690,8 @@ def read_arguments(
             raise UsageError(f"{key!r} is given twice{several}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick("argument", key, fields, of=usage)
-        given[key] = convert(text, fields.get(key))
+        is_base64 = takes_base64(fields.get(key))
+        given[key] = read_base64(key, text) if is_base64 else convert(text, fields.get(key))
     with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
         check = checker_of(schema)
         try:
@@ -21661,6 +21699,30 @@ def read_arguments(
         except SchemaError as exc:
             raise UsageError(f"{exc}; as in {usage}") from None
     return given
+
+
+def takes_base64(field: JSON) -> bool:
+    """Return whether a schema asks for bytes.
+
+    >>> takes_base64({"anyOf": [{"contentEncoding": "base64"}, {"type": "null"}]})
+    True
+    """
+    options = [field, *(field.get("anyOf") or ())] if isinstance(field, dict) else []
+    return any(isinstance(it, dict) and it.get("contentEncoding") == "base64" for it in options)
+
+
+def read_base64(key: str, text: str) -> str:
+    """Return bytes that are given as @FILE, or as the base64 that they become; UsageError else."""
+    try:
+        if not text.startswith("@"):
+            base64.b64decode(text, validate=True)
+            return text
+        with open(text[1:], "rb") as file:
+            return base64.b64encode(file.read()).decode()
+    except OSError as exc:
+        raise UsageError(f"{key}: {text[1:]}: {exc.strerror}") from None
+    except ValueError:
+        raise UsageError(f"{key}: {text!r:.40} is no base64; {key}=@FILE takes a file") from None
 
 
 def example_words(schema: Msg) -> list[str]:
@@ -21677,6 +21739,9 @@ def example_words(schema: Msg) -> list[str]:
     for key, value in values.items():
         texts = [value] if isinstance(value, str) else [as_json(value)]
         texts[:0] = [",".join(map(str, value))] if isinstance(value, list) else []
+        if takes_base64(fields[key]):
+            words.append(f"{key}=@FILE")
+            continue
         words += [f"{key}={text}" for text in texts if convert(text, fields[key]) == value][:1]
     return words if len(words) == len(values) else ["--json", as_json(values)]
 
@@ -21935,11 +22000,12 @@ class Person:
             blocks = message["content"]
             for block in blocks if isinstance(blocks, list) else [blocks]:
                 self.line(f"{message['role']}: {content_text(block)}")
-        text = await self.ask("The server asks a model; you answer for it (Ctrl-D declines): ")
-        if text is None:
+        title = "The server asks a model; you answer for it (Ctrl-D declines)"
+        answer = await self.fill({"sample": {"type": "string", "title": title}}, ["sample"])
+        if answer is None:
             # spec 2025-11-25: client/sampling#error-handling
             raise RPCError(-1, "User rejected sampling request")
-        return text
+        return str(answer["sample"])
 
 ###############################################################################
 # 59. Verbs
@@ -22115,11 +22181,14 @@ class CommandLine:
         if into == "-" and len(binary) > 1:
             raise UsageError(f"-o - takes one binary piece, and there are {len(binary)}: -o FILE")
         stem, end = os.path.splitext(into or "")
-        for number, data in enumerate(binary[1:], 2):
-            self.write_file(f"{stem}-{number}{end}", data)
+        number = 0
         for block in blocks:
-            if binary_of(block) is None:
+            data = binary_of(block)
+            number += data is not None
+            if data is None:
                 self.person.line(content_text(block))
+            elif number > 1:
+                self.write_file(f"{stem}-{number}{suffix_of(block) or end}", data)
         return binary[0]
 
     def write_file(self, path: str, data: bytes) -> None:
@@ -22305,6 +22374,13 @@ def log_out(args: Any) -> None:
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 
+def folder(text: str) -> str:
+    """Return the path of a folder, or its URI; ValueError if there is no such folder."""
+    if not (text.startswith("file:") or os.path.isdir(text)):
+        raise ValueError(text)
+    return text
+
+
 def seconds(text: str) -> float:
     """Return a time that an option gives; ValueError unless it is one that can pass."""
     value = float(text)
@@ -22405,7 +22481,7 @@ OPTIONS = [
     Option("--config", "FILE", "+ proxy logout",
            "the mcp.json of an application, in place of the target; -c is the same"),
     Option("--server", "NAME", "+ proxy logout", "one of the servers in there; without, all"),
-    Option("--root", "FOLDER", "+", "a folder to tell the server about", str, []),
+    Option("--root", "FOLDER", "+", "a folder to tell the server about", folder, []),
     Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
            one_of(*LOG_LEVELS)),
     Option("--revision", "DATE", "+ proxy", f"the one to speak: {', '.join(REVISIONS)}",
@@ -22950,7 +23026,7 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     if command:
         args.target, args.typed = command, f"-- {quoted(command)}"
     else:
-        args.target = args.config or take_target(args.words, PAIRS in row.form) or ""
+        args.target = args.config or take_target(args.words, PAIRS in row.form)
         args.typed = quoted([args.target]) if args.target else ""
     named = not command and row.target != "FILE.py[:APP]" and re.match(CONFIGURATION, args.target)
     if args.config or named:
@@ -22985,6 +23061,8 @@ def find_server(args: Any, command: list[str]) -> None:
         if name or len(servers) == 1:
             name = name or next(iter(servers))
             args.target, args.configured = read_entry(name, pick("server", name, servers))
+        elif args.verb in ("ping", "check"):  # all together are a server of ours
+            raise UsageError(f"{args.verb} takes one: {path}#NAME, of {', '.join(servers)}")
         else:
             args.target, args.configured = {SERVER_KEYS[0]: servers}, {}
     except (OSError, ValueError, ProtocolError) as exc:
@@ -22992,20 +23070,15 @@ def find_server(args: Any, command: list[str]) -> None:
         raise UsageError(f"{path}: {problem}") from None
 
 
-def take_target(words: list[str], pairs: bool = False) -> str | None:
-    """Take the target out of the words: the last, or the first if only that looks like one.
+def take_target(words: list[str], pairs: bool) -> str:
+    """Take the target out of the words: the last that looks like one, or else the last of all.
 
-    `pairs` says that all between a name and the target are KEY=VALUE.
+    With `pairs`, KEY=VALUE is none. Returns "" if there is no target.
     """
-    if not words:
-        return None
-    looks = re.compile(TARGET)
-    early = list(filter(looks.match, words[1:-1])) if pairs else []
-    if pairs and "=" in words[-1] and not looks.match(words[-1]):
-        return words.pop(0) if looks.match(words[0]) else None
-    if early:
-        raise UsageError(f"{early[0]!r} is no KEY=VALUE, and a target stands last")
-    return words.pop(0 if looks.match(words[0]) and not looks.match(words[-1]) else -1)
+    looks = [at for at, word in enumerate(words) if re.match(TARGET, word)]
+    if not looks and (not words or pairs and "=" in words[-1]):
+        return ""
+    return words.pop(looks[-1] if looks else -1)
 
 
 ABOUT = "Talk to an MCP server, or be one."
@@ -23073,6 +23146,10 @@ def advice(exc: MCPError, args: Any) -> str:
         return f"{command} -- {args.program} serve {args.typed}" if lacks_run else ""
     if isinstance(exc, LimitExceeded):
         return ""
+    there = re.search(r"the endpoint is at '(/[\w/.-]*)'", str(exc))
+    if there and is_url(args.target):
+        url = str(parse_url(args.target)._replace(target=there[1]))
+        return f"{args.program} {quoted([args.verb, *args.words, url])}"
     return typed(args, args.verb, *args.words, *["--trace"] * bool(args.program))
 
 
@@ -23089,6 +23166,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
         text = json.dumps({"error": without_none(**problem)})
     else:
         screen = Screen(sys.stderr)
+        message = cut(message, MOST_ERROR_COLUMNS)
         message += "." * (bool(step) and message[-1:] not in ".?!")
         text = f"{screen.paint(screen.RED, 'error')}: {message}{' Try: ' * bool(step)}{step}"
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
@@ -23633,6 +23711,7 @@ class Checkup:
         try:
             offer = await self.read_offer()
             self.found += findings_of(offer)
+            self.seen.update({"calls": 0} if self.call else {})
             for tool in filter(is_harmless, offer["tools"] if self.call else ()):
                 place = f"tool {tool['name']!r}"
                 await self.try_tool(place, tool)
@@ -23751,7 +23830,7 @@ class Checkup:
                 slowest = max(slowest, clock() - began)
                 await asyncio.wait({call}, timeout=PING_SECONDS)
             self.found += result_findings(place, tool, await call)
-            self.seen["calls"] = self.seen.get("calls", 0) + 1
+            self.seen["calls"] += 1
         except (RemoteError, RequestTimeout, ProtocolError) as exc:
             self.find("failed-call", place, exc)
         finally:
@@ -24021,15 +24100,16 @@ PROXY_PATIENCE = {"exit_seconds": 1.0, "term_seconds": 0.5}
 
 def proxy(args: Any) -> None:
     """Be a server that passes on what it is asked to another server."""
-    far = args
+    far, _ = args, listening_options(args)  # which tells first what is wrong with these
     if args.http is not None:
         far = types.SimpleNamespace(**{**vars(args), "token": None})
     elif args.shared:
         raise UsageError("--shared is for --http: one client is alone", "proxy", "--help")
     options = target_options(far)
-    if not (isinstance(args.target, Mapping) or is_url(args.target)):
-        options.update(PROXY_PATIENCE)
     try:
+        if not (isinstance(args.target, Mapping) or is_url(args.target)):
+            StdioTransport(args.target, cwd=options["cwd"], env=options["env"]).argv()
+            options.update(PROXY_PATIENCE)
         app = ProxyServer(args.target, shared=args.shared, revision=args.revision, **options)
     except (TypeError, ValueError) as exc:
         raise UsageError(str(exc)) from exc
@@ -24177,6 +24257,8 @@ class Shell:
                 return 0
             if words[0] in self.words:
                 return int(self.wait(self.own(*words)) or 0)
+            if words[0] not in self.verbs and words[0] in self.wait(self.nameable("call")):
+                words.insert(0, "call")
             args = self.parse(words)
             return int(self.wait(self.do(args))) if args.verb else 0
         except MCPError as exc:
@@ -24439,11 +24521,19 @@ def stop_loading(server: Any) -> NoReturn:
     raise Loaded
 
 
-def show_failure(exc: Exception) -> None:
-    """Print the traceback of a file that fails, without the frames that loaded it."""
-    import traceback
+@contextlib.contextmanager
+def failing_aloud() -> Iterator[None]:
+    """End with status 1 where the code of a file fails, and show where, without frames of ours."""
+    try:
+        yield
+    except MCPError:
+        raise
+    except Exception as exc:
+        import traceback
 
-    traceback.print_exception(type(exc), exc, frames_after(exc, __name__, "importlib"))
+        frames = frames_after(exc, __name__, "importlib", "asyncio", "contextlib")
+        traceback.print_exception(type(exc), exc, frames)
+        raise SystemExit(1) from None
 
 
 def file_of(target: str) -> str:
@@ -24471,9 +24561,6 @@ def load_app(target: str) -> Any:
         spec.loader.exec_module(module)
     except Loaded:
         logger.warning(RUN_IS_NOT_CALLED, path)
-    except Exception as exc:
-        show_failure(exc)
-        raise SystemExit(1) from None
     finally:
         LOADER.reset(token)
     # By its name: another copy of this file, beside the program, has a Server class of its own.
@@ -24693,9 +24780,9 @@ def serve(args: Any) -> None:
         end_with_input()
     args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
     if not args.reload:
-        serve_as_asked(load_app(args.target), args)
-        return
-    if listening_options(args) is None:
+        with failing_aloud():
+            serve_as_asked(load_app(args.target), args)
+    elif listening_options(args) is None:
         ReloadServer(args.target).run()
     else:
         asyncio.run(reload_http(args))

@@ -20010,7 +20010,7 @@ class TestTheFarServerEnds:
 
         run(main())
 
-    def test_a_server_that_cannot_start_is_an_error_of_each_request(self):
+    def test_a_server_that_cannot_start_is_an_error_of_each_request(self, caplog):
         async def main():
             proxy = m.ProxyServer([sys.executable, "-c", "raise SystemExit('no key')"], stderr="null")
             async with raw_client(proxy) as raw:
@@ -20019,6 +20019,8 @@ class TestTheFarServerEnds:
                     assert code == -32603 and "no key" in text and "status 1" in text
 
         run(main())
+        assert "exited with status 1" in caplog.text
+        assert "no key" not in caplog.text, "that was on stderr, as the log is"
 
     def test_a_server_that_is_silent_is_given_up_in_time(self):
         async def main():
@@ -21134,7 +21136,7 @@ CLI_SERVER = f"""
 import asyncio, sys
 sys.path.insert(0, {str(HERE)!r})
 from typing import List, Literal, Optional
-from mcp_lite import Context, Image, Message, Server, ToolError
+from mcp_lite import Audio, Context, Image, Message, Server, ToolError
 
 app = Server("shop", version="2.1", instructions="Ask \\x1b[31mnicely\\x1b[0m.")
 
@@ -21185,7 +21187,7 @@ async def think_twice(ctx: Context) -> str:
 
 @app.tool
 def pictures():
-    return [Image(b"four"), "two of them", Image(b"two")]
+    return [Image(b"four"), "and a sound", Audio(b"two", format="wav")]
 
 @app.tool
 async def locate(ctx: Context) -> str:
@@ -22024,6 +22026,24 @@ class TestValuesFromWords:
         assert problem in str(caught.value)
         assert "USAGE" in str(caught.value)
 
+    def test_bytes_are_a_file_or_base64(self, tmp_path):
+        path = tmp_path / "two"
+        path.write_bytes(b"\xff=")
+        for field in ({"contentEncoding": "base64"}, {"anyOf": [{"contentEncoding": "base64"}, {}]}):
+            schema = {"properties": {"data": field, "text": {"type": "string"}}, "required": ["data"]}
+            assert m.example_words(schema) == ["data=@FILE"]
+            words = [f"data=@{path}", "text=@me"]
+            assert m.read_arguments(words, schema, "") == {"data": "/z0=", "text": "@me"}
+            assert m.read_arguments(["data=/z0="], schema, "") == {"data": "/z0="}
+            with pytest.raises(m.UsageError, match="^data: 'hello' is no base64; data=@FILE takes a file$"):
+                m.read_arguments(["data=hello"], schema, "")
+            with pytest.raises(m.UsageError, match="^data: .*none: No such file or directory$"):
+                m.read_arguments([f"data=@{path}none"], schema, "")
+
+    def test_all_names_that_are_equally_near_are_suggested(self):
+        with pytest.raises(m.UsageError, match="did you mean read_a or read_b\\?$"):
+            m.pick("tool", "read_c", dict.fromkeys(["read_a", "read_b", "reader_of_all"]))
+
     def test_schema_that_cannot_be_used_leaves_the_judgement_to_the_server(self):
         schema = {"properties": {"a": {"$ref": "https://elsewhere/schema"}}}
         assert m.read_arguments(["a=1"], schema, "") == {"a": 1}
@@ -22160,12 +22180,12 @@ class TestVerbs:
         assert path.read_bytes() == b"\x89PNG\r\n"
         status, out, err = cli("call", "pictures", f"--output={path}", stall)
         assert (status, out) == (0, "")
-        assert err == f"{tmp_path / 'logo-2.png'}: 3 bytes\ntwo of them\n{path}: 4 bytes\n"
-        assert path.read_bytes() == b"four" and (tmp_path / "logo-2.png").read_bytes() == b"two"
+        assert err == f"and a sound\n{tmp_path / 'logo-2.wav'}: 3 bytes\n{path}: 4 bytes\n"
+        assert path.read_bytes() == b"four" and (tmp_path / "logo-2.wav").read_bytes() == b"two"
         assert cli("call", "add", "a=1", "-o", str(path), stall)[:2] == (0, "")
         assert path.read_bytes() == b"1\n"
         status, out, err = cli("call", "pictures", stall)
-        assert out == "[image image/png, 4 bytes]\ntwo of them\n[image image/png, 3 bytes]\n"
+        assert out == "[image image/png, 4 bytes]\nand a sound\n[audio audio/wav, 3 bytes]\n"
         assert err == "-o FILE saves what is binary\n"
 
     def test_a_file_that_cannot_be_written_is_told_before_anything_is_called(self, cli, tmp_path):
@@ -22183,6 +22203,7 @@ class TestVerbs:
     def test_questions_are_answered_by_options(self, cli, stall):
         assert cli("call", "ask", "--answer", "value=42", stall)[:2] == (0, "accept 42\n")
         assert cli("call", "visit", "--yes", stall)[:2] == (0, "accept\n")
+        assert cli("call", "think", "--answer", "sample=because", stall)[:2] == (0, "because\n")
         status, out, err = cli("call", "ask", "--answer", "valu=42", "--json", stall)
         assert status == 2 and json.loads(out)["structuredContent"] == {"result": "decline None"}
         assert json.loads(err.splitlines()[-1])["error"] == {
@@ -22199,7 +22220,9 @@ class TestVerbs:
     def test_tool_whose_question_is_refused_has_failed_in_either_era(self, cli, url, era):
         status, out, err = cli("call", "think", "--revision", era, url)
         assert (status, out) == (1, "")
-        assert err.splitlines()[-1] == "error: User rejected sampling request (-1)"
+        assert err.splitlines()[-2:] == [
+            "  declined; to answer: --answer sample=...", "error: User rejected sampling request (-1)"
+        ]
         status, out, err = cli("call", "think", "--json", "--revision", era, url)
         assert status == 1 and json.loads(out)["isError"] is True
         status, out, err = cli("call", "locate", "--revision", era, url)  # without --root
@@ -22309,10 +22332,11 @@ class TestWires:
 class TestTargets:
     """What a command line may be about."""
 
-    def test_target_stands_last_or_first_or_after_two_dashes(self, cli, shop):
+    def test_target_stands_anywhere_or_after_two_dashes(self, cli, shop):
         for argv in (
             ("call", "add", "a=1", shop),
             ("call", shop, "add", "a=1"),
+            ("call", "add", shop, "a=1"),
             ("call", "add", "a=1", "--", sys.executable, shop),
             ("call", "add", "a=1", f"{shop}:app"),
         ):
@@ -22358,6 +22382,7 @@ class TestTargets:
             (["tools", "--", sys.executable, "-c", "raise SystemExit(7)"], "exited with status 7"),
             (["tools", "--", "no-such-program-anywhere"], "no-such-program-anywhere"),
             (["tools", "--cwd", "no-such-folder", "--", sys.executable], "no folder 'no-such-folder'"),
+            (["tools", "--cwd", "/", "none.py"], "there is no file 'none.py' in '/', its working directory"),
             (
                 ["ping", "--timeout", "0.2", "--revision", "2025-11-25", "--",
                  sys.executable, "-c", "import sys; sys.stdin.read()"],
@@ -22417,6 +22442,8 @@ class TestTargets:
              "PROGRAM call t a=1 -- PROGRAM serve x.py"),
             (m.LimitExceeded("too much"), "tools x.py", ""),
             (m.ProtocolError("odd"), "tools x.py", "PROGRAM tools --trace x.py"),
+            (m.ProtocolError("nothing is at '/': the endpoint is at '/mcp' (HTTP 404)"), "tools http://x/",
+             "PROGRAM tools http://x/mcp"),
             (m.RequestTimeout("late"), "tools --timeout 2 x.py", "PROGRAM tools --timeout 20 x.py"),
             (m.AuthError("401"), "tools http://x/mcp", "PROGRAM login http://x/mcp"),
             (m.AuthError("401"), "tools --token t http://x/mcp", ""),
@@ -22428,6 +22455,13 @@ class TestTargets:
         monkeypatch.delenv(m.TOKEN_VARIABLE, raising=False)
         args = m.parse_command_line(argv.split())
         assert m.advice(error, args) == step.replace("PROGRAM", m.program())
+
+    def test_an_error_is_one_line_of_a_length_that_can_be_read(self, capsys):
+        for length, shown in ((1000, "x" * 1000), (1001, "x" * 997 + "...")):
+            assert m.tell(m.LimitExceeded("x" * length), None, False) == 3
+            assert capsys.readouterr().err == f"error: {shown}\n"
+            assert m.tell(m.LimitExceeded("x" * length), None, True) == 3
+            assert json.loads(capsys.readouterr().err)["error"]["message"] == "x" * length
 
     def test_a_file_that_is_served_by_a_process_of_ours_tells_its_error_once(self, tmp_path):
         path = tmp_path / "functions.py"
@@ -22469,7 +22503,7 @@ class TestCommandLineOptions:
             (["call", "--json", "@/nowhere/at/all", "x.py"], "--json: /nowhere/at/all: No such file or directory. Try: PROGRAM call --help"),
             (["--tmeout", "3", "x.py"], "no option '--tmeout'; did you mean --timeout? Try: PROGRAM --help"),
             (["proxy", "--http", "65536", "http://127.0.0.1:1/mcp"], "--http 65536: it takes PORT, or HOST:PORT, of ports up to 65535. Try: PROGRAM proxy --help"),
-            (["call", "slow", "x.py", "n=1", "extra"], "'x.py' is no KEY=VALUE, and a target stands last"),
+            (["ping", "--root", "/nowhere/at/all", "x.py"], "--root: '/nowhere/at/all' is no FOLDER. Try: PROGRAM ping --help"),
             (["ping", "--env", "X", "x.py"], "--env: 'X' is no KEY=VALUE. Try: PROGRAM ping --help"),
             (["ping", "--header", "X", "http://x/"], "--header: 'X' is no 'NAME: VALUE'. Try: PROGRAM ping --help"),
             (["x.py"], "a verb stands first, as in: mcp_lite info x.py. Try: PROGRAM --help"),
@@ -22574,13 +22608,13 @@ class TestShell:
         status, out, err = script(
             "tools add", "", "# a comment", "call add a=1 b=2  # three", "read shop://item/7",
             "call copy", "call add --json '{\"a\": 5}'", "call ask --answer value=42", "ping --json",
-            "quit", "call fail", target=stall,
+            "add a=8", "quit", "call fail", target=stall,
         )  # fmt: skip
         assert status == 0
         assert out.startswith("add(a: integer, b: integer = 0) -> integer\n")
         assert "\ntry\n  call add a=1\n" in out
         assert "\n3\nitem 7\ndone\n5\naccept 42\n" in out
-        assert '"seconds"' in out
+        assert '"seconds"' in out and out.endswith("\n8\n"), "the name of a tool calls it"
         assert "progress: 20/20 copying\n" in err and "Traceback" not in err
 
     def test_mistakes_are_told_and_the_shell_goes_on(self, script, stall):
@@ -22819,6 +22853,15 @@ class TestLogins:
             thread.stop()
         told = capsys.readouterr().err
         assert "see allowed_origins" in told and "login" not in told
+
+    def test_a_refusal_is_told_in_the_words_of_the_server(self, capsys):
+        thread = m.Server().start_in_thread(port=0, token="secret")
+        try:
+            assert m.main(["tools", thread.url, "--token", "wrong"]) == 3
+        finally:
+            thread.stop()
+        told = f"error: {thread.url} answered 401 Unauthorized: a valid bearer token is needed\n"
+        assert capsys.readouterr().err == told
 
     def test_a_login_is_remembered_until_the_logout(self, monkeypatch, tmp_path, capsys):
         async def work(world, verb):
@@ -24054,6 +24097,12 @@ class TestConfigurationFiles:
         assert (status, out) == (2, "")
         assert problem in err and "Traceback" not in err
 
+    def test_what_is_about_one_server_does_not_take_several(self, cli, config):
+        """All of them are behind a server of ours, which would answer in their place."""
+        for verb in ("ping", "check"):
+            problem = f"error: {verb} takes one: {config}#NAME, of shop, far away\n"
+            assert cli(verb, str(config)) == (2, "", problem)
+
     def test_config_takes_a_server_and_no_configuration(self, cli, config):
         status, out, err = cli("config", "cursor", f"{config}#shop")
         assert (status, out) == (2, "")
@@ -24440,7 +24489,7 @@ app.run()
         assert "warning: applications refuse the name, or all tools because of it (claude, openai)\n" in out
         assert out.endswith("1 error, 1 warning, 0 notes; looked at tools: 1\n")
         path.write_text(self.SERVER.replace('print("ready")', ""))
-        assert cli("check", str(path))[0] == 0
+        assert cli("check", "--call", str(path))[1].endswith("looked at tools: 1, calls: 0\n")
         status, out, err = cli("check", "--strict", "--json", "--for", "openai", str(path))
         (warning,) = map(json.loads, out.splitlines())
         assert (status, warning["rule"], warning["breaks"]) == (1, "refused-name", ["claude", "openai"])
@@ -24573,6 +24622,25 @@ class TestProxyVerb:
         assert m.main(["proxy", *argv]) == 2
         assert problem in capsys.readouterr().err
 
+    def test_what_cannot_be_started_is_told_at_the_start(self, capsys):
+        for words, problem in ((["/no/such/k.py"], "there is no file"), (["--", "no-such-one"], "not on the PATH")):
+            assert m.main(["proxy", "--http", "0", *words]) == 3
+            assert problem in capsys.readouterr().err
+
+    def test_what_was_asked_before_the_end_of_the_input_is_answered(self, stall):
+        """As in `echo '...' | python3 mcp_lite.py proxy URL`."""
+        hello = {"protocolVersion": V4, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        call = {"name": "add", "arguments": {"a": 2}}
+        lines = [m.request(1, "initialize", hello), m.request(2, "tools/call", call)]
+        done = subprocess.run(
+            self.proxy(stall), input=b"".join(m.encode(line) + b"\n" for line in lines),
+            capture_output=True, timeout=30,
+        )  # fmt: skip
+        answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+        assert [*sorted(answers)] == [1, 2]
+        assert answers[2]["result"]["structuredContent"] == {"result": 2}
+        assert (done.returncode, done.stderr) == (0, b"")
+
 
 ###############################################################################
 # T66. Serving a file
@@ -24658,14 +24726,21 @@ class TestServe:
         assert done.returncode == 2
         assert b"neither a Server nor public functions" in done.stderr
 
-    def test_file_that_fails_shows_its_own_traceback(self, tmp_path):
+    @pytest.mark.parametrize(
+        "text, where, problem",
+        [
+            ("import nothing_here\n", "line 1, in <module>", "ModuleNotFoundError: No module named 'nothing_here'"),
+            ("x = 1\nx =\n", "line 2", "SyntaxError: invalid syntax"),
+        ],
+    )  # fmt: skip
+    def test_file_that_fails_shows_its_own_traceback(self, tmp_path, text, where, problem):
         path = tmp_path / "broken.py"
-        path.write_text("import nothing_of_this_name\n")
+        path.write_text(text)
         done = shell("serve", str(path))
         assert done.returncode == 1
-        first, where, line, problem = done.stderr.decode().splitlines()
-        assert where == f'  File "{path}", line 1, in <module>'
-        assert problem == "ModuleNotFoundError: No module named 'nothing_of_this_name'"
+        lines = [line for line in done.stderr.decode().splitlines() if not line.startswith("Traceback")]
+        assert lines[0] == f'  File "{path}", {where}'
+        assert lines[-1] == problem and done.stderr.count(b"File") == 1
 
     def test_a_traceback_is_shown_to_a_person_once(self, cli, tmp_path):
         path = tmp_path / "broken.py"
@@ -24675,6 +24750,27 @@ class TestServe:
         assert err.endswith("error: the server 'broken.py' exited with status 1\n")
         status, out, err = cli("tools", "--json", str(path))
         assert "No module named" in json.loads(err.splitlines()[-1])["error"]["message"]
+
+    def test_a_lifespan_that_fails_does_so_once(self, cli, tmp_path):
+        """It has read nothing: the client knows that no other first message would help."""
+        path = tmp_path / "life.py"
+        path.write_text(
+            "import contextlib, mcp_lite\n"
+            "@contextlib.asynccontextmanager\n"
+            "async def lifespan(server):\n"
+            "    raise OSError('no database')\n"
+            "    yield\n"
+            "app = mcp_lite.Server('life', lifespan=lifespan)\n"
+        )
+        status, out, err = cli("tools", f"{path}:app")
+        assert (status, out) == (3, "")
+        assert err.splitlines() == [
+            "Traceback (most recent call last):",
+            f'  File "{path}", line 4, in lifespan',
+            "    raise OSError('no database')",
+            "OSError: no database",
+            "error: the server 'life.py:app' exited with status 1",
+        ]
 
     def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
         (tmp_path / "vendored_mcp_lite.py").write_text(
