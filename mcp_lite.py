@@ -19934,7 +19934,7 @@ class FarEnd(Client):
 ###############################################################################
 # 53. Forwarding
 ###############################################################################
-# Uses sections 1 to 7, 22 to 24, 30, 41, 51 and 52.
+# Uses sections 1 to 7, 22 to 24, 30, 31, 41, 51 and 52.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
@@ -22906,7 +22906,7 @@ OPTIONS += [
 ###############################################################################
 # 61. Options
 ###############################################################################
-# Uses sections 1, 2, 16, 31, 35, 44, 55, 56 and 58 to 60.
+# Uses sections 1, 2, 16, 31, 33, 35, 44, 55, 56 and 58 to 60.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -24041,7 +24041,7 @@ OPTIONS += [
 ###############################################################################
 # 64. Where to serve, and a proxy
 ###############################################################################
-# Uses sections 1, 16, 44, 53, 56 and 59.
+# Uses sections 1, 16, 31, 44, 53, 56 and 59.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
