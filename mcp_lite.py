@@ -1629,7 +1629,7 @@ def may_wait(msg: JSON) -> bool:
     return bool(msg.get("method", "ping") != "ping")
 
 
-#: The table of clients of whom nothing is held: one of their own would take 400 bytes of each.
+#: Shared by all clients of whom nothing is held: a table of its own would cost each 400 bytes.
 NOTHING_HELD: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
 
 
@@ -2374,7 +2374,7 @@ MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits b
 #: Announcements that only say that something has changed.
 CHANGES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 CHANGES |= {"notifications/resources/updated", "notifications/tasks"}
-#: Numbers for the keys of messages that are never said twice.
+#: Numbers, each of which is given once.
 _serial = itertools.count()
 
 
@@ -2432,7 +2432,7 @@ class Outbox:
             fits = self._keep(msg, size, share)
         if fits:
             self._wake()
-        elif share == 1:
+        elif share == 1:  # a client that misses a change would believe what is stale
             self.close()
             if self.too_slow is not None:
                 self.too_slow()
@@ -4195,6 +4195,7 @@ def compile_schema(schema: JSON) -> Validator:
 __all__ += ["Header"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
+
 
 class Header(NamedTuple):
     """`Annotated[str, Header("Region")]`: clients repeat this argument in an HTTP header."""
@@ -6642,6 +6643,24 @@ def check_hints(hints: Msg) -> Msg:
     return hints
 
 
+def hints_by_method(
+    ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
+) -> dict[str, Msg]:
+    """Return the caching hints of each cacheable method; ValueError for what cannot be one.
+
+    >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
+    {'ttlMs': 5, 'cacheScope': 'public'}
+    """
+    hints = {}
+    for method in [row.name for row in METHODS.values() if row.cacheable]:
+        ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
+        scope = cache_scope
+        if isinstance(scope, Mapping):
+            scope = scope.get(method, "private")
+        hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
+    return hints
+
+
 class Registry(dict[str, Any]):
     """Entries by name, each with a serial number that never comes again, for stable pages."""
 
@@ -7710,19 +7729,25 @@ def check_kinds(
     TypeError: verify= is a function, not str
     """
     for name, parameter in inspect.signature(maker).parameters.items():
-        if name not in given:
-            continue
-        value, wanted = given[name], str(parameter.annotation)
-        if wanted.startswith(FUNCTIONS) and value is not None and not callable(value):
-            raise TypeError(f"{name}= is a function, not {type(value).__name__}")
-        kinds = PLAIN_KINDS.get(wanted, (object,))
-        if not isinstance(value, kinds) or (isinstance(value, bool) and int in kinds):
-            raise TypeError(f"{name}={value!r:.100}: give {wanted}")
-        if int in kinds and isinstance(value, (int, float)):
-            above = name in positive
-            if not (value > 0 if above else value >= 0):  # NaN is neither
-                least = "a number above 0" if above else "0 or more"
-                raise ValueError(f"{name}={value!r}: give {least}")
+        wanted = str(parameter.annotation)
+        if name in given and wanted.startswith(FUNCTIONS):
+            _check_function(name, given[name])
+        elif name in given and wanted in PLAIN_KINDS:
+            _check_plain(name, given[name], wanted, name in positive)
+
+
+def _check_function(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name}= is a function, not {type(value).__name__}")
+
+
+def _check_plain(name: str, value: Any, wanted: str, positive: bool) -> None:
+    kinds = PLAIN_KINDS[wanted]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise TypeError(f"{name}={value!r:.100}: give {wanted}")
+    if isinstance(value, (int, float)) and not (value > 0 if positive else value >= 0):  # or NaN
+        least = "a number above 0" if positive else "0 or more"
+        raise ValueError(f"{name}={value!r}: give {least}")
 
 
 def check_rate(rate: Any) -> tuple[float, float]:
@@ -8172,24 +8197,6 @@ class Server(Registrations):
     ) -> ServerThread:
         """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
         return ServerThread(self, transport, {**options})
-
-
-def hints_by_method(
-    ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
-) -> dict[str, Msg]:
-    """Return the caching hints of each cacheable method; ValueError for what cannot be one.
-
-    >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
-    {'ttlMs': 5, 'cacheScope': 'public'}
-    """
-    hints = {}
-    for method in [row.name for row in METHODS.values() if row.cacheable]:
-        ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
-        scope = cache_scope
-        if isinstance(scope, Mapping):
-            scope = scope.get(method, "private")
-        hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
-    return hints
 
 
 def check_no_loop() -> None:
@@ -8705,7 +8712,7 @@ async def set_level(ctx: Context) -> Msg:
 # spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
 
 MAX_TASKS = 1000  # of one server, running or kept for their results
-MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps, as they are sent
+MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps; four messages
 TASK_TTL_MS = 3_600_000  # for which a task's result is kept
 POLL_MS = 500  # between two looks at a task
 
@@ -8765,28 +8772,25 @@ class Job(Asking):
         self.server.tell("extensions", notification("notifications/tasks", self.details()))
 
     def _keep(self) -> None:
-        """Keep the outcome of the task, if JSON can say it and there is room."""
-        problem = ""
+        """Keep the outcome of the task, or the reason why it cannot be kept."""
         try:
             self.size = len(encode(self.outcome))
-            if self.size > MAX_TASK_BYTES // 2:
-                problem = f"is longer than {MAX_TASK_BYTES // 2} bytes"
-        except (TypeError, ValueError) as exc:
-            problem = f"cannot be sent as JSON: {exc}"
-        if problem:
-            self.message = f"the result of the task {problem}"
+        except UNSAYABLE as exc:
+            self.status, self.message = "failed", f"the result of the task cannot be sent: {exc}"
             logger.error("the task %s: %s", self.id, self.message)
-            self.status = "failed"
             self.outcome = {"error": wire_error(RPCError(INTERNAL_ERROR, self.message))}
             self.size = len(encode(self.outcome))
-        jobs = self.server.jobs
-        while sum(job.size for job in jobs.values()) > MAX_TASK_BYTES:
-            held = {self.owner: self.size}
-            others = [job for job in jobs.values() if job.size and job is not self]
-            for job in others:
-                _count(held, job.owner, job.size)
-            most = max((job.owner for job in others), key=lambda owner: held[owner])
-            _drop_one(jobs, [job for job in others if job.owner == most])
+        while sum(job.size for job in self.server.jobs.values()) > MAX_TASK_BYTES:
+            self._drop_largest(self.server.jobs)
+
+    def _drop_largest(self, jobs: dict[str, Job]) -> None:
+        """Forget an outcome of the principal whose outcomes take most; but not this one."""
+        held = {self.owner: self.size}
+        others = [job for job in jobs.values() if job.size and job is not self]
+        for job in others:
+            _count(held, job.owner, job.size)
+        most = max((job.owner for job in others), key=lambda owner: held[owner])
+        _drop_one(jobs, [job for job in others if job.owner == most])
 
     def details(self, begun: bool = False) -> Msg:
         """Return the task, with its questions or its outcome unless it has just `begun`."""
