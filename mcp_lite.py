@@ -7685,7 +7685,7 @@ class Conversation:
 ###############################################################################
 # 23. Server
 ###############################################################################
-# Uses sections 1 to 5, 7, 8, 10, 16 and 18 to 22.
+# Uses sections 1 to 3, 5, 7, 8, 10, 16 and 18 to 22.
 #
 # Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
 #           loop or a thread of the author's choice.
@@ -8692,7 +8692,7 @@ async def set_level(ctx: Context) -> Msg:
 ###############################################################################
 # 25. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 3, 7, 16, 17, 22 and 24.
+# Uses sections 1 to 3, 7, 10, 16, 17, 22 and 24.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
