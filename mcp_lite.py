@@ -22047,9 +22047,8 @@ def typed(args: Any, *words: str) -> str:
     return f"{args.program} {quoted(words)} {args.typed}".strip()
 
 
-#: Lists that a server may have, and their names in the result.
-LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
-         "prompts": "prompts"}  # fmt: skip
+#: The lists that a server may have, by the verbs that show them.
+LISTS = {row.lists.registry: row for row in METHODS.values() if row.lists.registry}
 # The result of a verb: as JSON, and as text for people, or as bytes for a binary resource.
 Shown = tuple[Any, Union[str, bytes]]
 
@@ -22227,7 +22226,7 @@ class CommandLine:
 
     async def listed(self, verb: str) -> list[Msg]:
         """Return a list of the server; an empty one if it does not even declare such things."""
-        if verb.replace("templates", "resources") not in self.c.server_capabilities:
+        if not declares(self.c.server_capabilities, LISTS[verb].capability):
             return []
         items: list[Msg] = await getattr(self.c, f"list_{verb}")()
         return items
@@ -22235,13 +22234,13 @@ class CommandLine:
     async def list(self) -> Shown:
         """List them as signatures; or tell all of those that are named."""
         verb = self.args.verb
-        items = await self.listed(verb)
+        items, key = await self.listed(verb), LISTS[verb].lists.key
         if not self.words:
-            return {LISTS[verb]: items}, table(items, self.out)
+            return {key: items}, table(items, self.out)
         known = {item["name"]: item for item in items}
         known.update(named(items))
         items = [pick(verb[:-1], word, known, verb) for word in self.words]
-        return {LISTS[verb]: items}, "\n\n".join(map(self.about, items))
+        return {key: items}, "\n\n".join(map(self.about, items))
 
     def about(self, item: Msg) -> str:
         """Return all that an item says of itself, and a command line that uses it."""
@@ -22265,13 +22264,13 @@ class CommandLine:
         text += [one_line(f"capabilities: {', '.join(has)}")]
         if c.instructions:
             found["instructions"] = c.instructions
-            for row in plain(c.instructions).splitlines():
-                text += self.out.wrap(row) or [""]
-        for verb, key in LISTS.items():
-            if verb.replace("templates", "resources") in has:
-                found[key] = await self.listed(verb)
+            for line in plain(c.instructions).splitlines():
+                text += self.out.wrap(line) or [""]
+        for verb, row in LISTS.items():
+            if declares(has, row.capability):
+                found[row.lists.key] = items = await self.listed(verb)
                 title = self.out.paint(self.out.BOLD, verb.upper())
-                text += ["", title, table(found[key], self.out)]
+                text += ["", title, table(items, self.out)]
         return found, "\n".join(text)
 
     def entry(self, what: str, items: Iterable[Msg]) -> Msg:
@@ -22391,6 +22390,11 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError("it must be more than 0")
     return value
+
+
+def some(text: str) -> list[str]:
+    """Return the words of a list with commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def having(sign: str) -> Callable[[str], str]:
@@ -22935,7 +22939,7 @@ def options_of(verb: str) -> list[Option]:
 
 def spell_out(argv: Sequence[str]) -> list[str]:
     """Return a command line with `--arguments` for each `--json` that is not about the output."""
-    words = list(argv)
+    words = [re.sub(r"^--json=", "--arguments=", word) for word in argv]
     for i, word in enumerate(words[1:]):
         if words[i] == "--json" and re.match(r"[{\[@]|-$", word):
             words[i] = "--arguments"
@@ -22968,6 +22972,8 @@ def sort_words(words: Sequence[str]) -> tuple[list[str], Msg]:
             others.append(word)
             continue
         row = pick("option", SHORT_OPTIONS.get(name, name), known)
+        if equals and not row.value:
+            raise UsageError(f"{name} takes no value")
         if row.value and row.value[:2] != "[=" and not equals:
             count = 1 if row.value[0] == "'" else len(row.value.split())
             taken = [rest.popleft() for _ in range(min(count, len(rest)))]
@@ -23026,7 +23032,12 @@ def parse_command_line(argv: Sequence[str]) -> Any:
 def find_target(args: Any, row: Verb, command: list[str]) -> None:
     """Set the target, as it was typed and as the Client takes it; UsageError if there is none."""
     form = f"as in: mcp_lite {args.verb} {row.form + ' ' * bool(row.form)}{row.target}"
+    args.target, args.typed = "", ""
     args.configured = None  # options that a configuration gives
+    if args.all or args.list:
+        if args.words or command:
+            raise UsageError(f"{args.verb} is about one or about all", args.verb, "--help")
+        return
     if command:
         args.target, args.typed = command, f"-- {quoted(command)}"
     else:
@@ -23038,12 +23049,13 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     elif args.server:
         raise UsageError("--server NAME belongs to a configuration", args.verb, "--help")
     args.served = isinstance(args.target, str) and bool(app_in(args.target)[0])
-    if row.target == "URL" and not is_url(args.target) and not (args.all and not args.typed):
-        raise UsageError(form, args.verb, "--help")
-    no_target = not (args.target or args.all or args.list)
-    no_words = not fits(args.words, row) and not (args.list and not args.typed)
-    if no_target or no_words or row.target.startswith("FILE") and command:
-        problem = f"the {row.target} is missing, " * (no_target and not no_words)
+    complete, usable = fits(args.words, row), bool(args.target)
+    if row.target == "URL":
+        usable = is_url(args.target)
+    elif row.target.startswith("FILE"):
+        usable = usable and not command
+    if not complete or not usable:
+        problem = f"the {row.target} is missing, " * (complete and not args.target)
         raise UsageError(problem + form, args.verb, "--help")
 
 
@@ -23065,8 +23077,8 @@ def find_server(args: Any, command: list[str]) -> None:
         if name or len(servers) == 1:
             name = name or next(iter(servers))
             args.target, args.configured = read_entry(name, pick("server", name, servers))
-        elif args.verb in ("ping", "check"):  # all together are a server of ours
-            raise UsageError(f"{args.verb} takes one: {path}#NAME, of {', '.join(servers)}")
+        elif args.verb == "ping":  # which a server of ours, made of them, would answer
+            raise UsageError(f"ping takes one: {path}#NAME, of {', '.join(servers)}")
         else:
             args.target, args.configured = {SERVER_KEYS[0]: servers}, {}
     except (OSError, ValueError, ProtocolError) as exc:
@@ -23661,15 +23673,9 @@ FOREIGN = "check.invalid"  # a name that nobody can have. RFC 6761 §6.4
 
 
 def read_profiles(text: str) -> list[str]:
-    """Return the applications that --for names; ValueError says which there are.
-
-    >>> read_profiles("claude,gemini"), read_profiles("protocol")
-    (['claude', 'gemini'], [])
-    """
-    known = dict.fromkeys((*PROFILES, "protocol"))
-    names = [str(pick("application", name.strip(), {name: name for name in known}))
-             for name in text.split(",")]  # fmt: skip
-    return [name for name in names if name != "protocol"]
+    """Return the applications that --for names; UsageError says which there are."""
+    known = {name: name for name in (*PROFILES, "protocol")}
+    return [pick("application", name, known) for name in some(text)]
 
 
 class Checkup:
@@ -23747,11 +23753,10 @@ class Checkup:
         offer: Msg = {"tools": [], "serverInfo": self.c.server_info,
                       "instructions": self.c.instructions}  # fmt: skip
         rev = self.c.peer.session.rev
-        for row in METHODS.values():
-            lists = row.lists.registry and rev.name in row.revisions
-            if lists and declares(self.c.server_capabilities, row.capability):
+        for name, row in LISTS.items():
+            if rev.name in row.revisions and declares(self.c.server_capabilities, row.capability):
                 offer[row.lists.key] = items = await self.read_list(row)
-                self.seen[row.lists.registry] = len(items)
+                self.seen[name] = len(items)
         return offer
 
     async def read_list(self, row: Method) -> list[Msg]:
@@ -24085,11 +24090,6 @@ def serve_as_asked(app: Any, args: Any) -> None:
         problem, taken, _ = str(exc).partition("; port=0 finds a free one")
         words = (args.verb, "--http", f"{options['host']}:0") if taken else ()
         raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
-
-
-def some(text: str) -> list[str]:
-    """Return the words of a list with commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def two_files(text: str) -> tuple[str, str]:
