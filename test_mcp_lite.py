@@ -16399,17 +16399,6 @@ g0RrVCu9rXnD6ol5UGoaCmJ6ycNhzSk7nl4NuiNTE+fTgFKEtOQSQhhfsekeiKpM
 2XHwse8ykzgldHImZRg1YqMz3DuRiUByNyIsTNzqWd6z8eJF/U8=
 -----END RSA PRIVATE KEY-----
 """
-RSA_PUBLIC = """
------BEGIN PUBLIC KEY-----
-MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAxEXPrOIHPKwLMURTrctZ
-f9P97PEx3SHry1Fv9n2aG1BVp0wwE6caAGq3alfUWPZeuE7YPYSm7QzH394twivy
-iIMqBZ/R6OpVzBW/RBi5vjvAIJAoGj3GLrkf1IihdMEaXxElFbjYbYs9NJGaiE/9
-JRB65CXEnUoc1myzLZ+rICyOik9yGWqvW4ZnW7joYyJ97yD5e+Ztq4n3er9rvQLK
-+HSDVk7njvWN6R5Lw2db4ApBSgMe4P+fGx2P3jE0uyrtgRlB1eVya2UrZoFPKLX5
-ia/HpFf2f9nY8SzzV2ZMtrYqIpJH7rATJUVhzU9vFsPYzdikR+VNmHc/eD4bmccd
-ewIDAQAB
------END PUBLIC KEY-----
-"""
 EC_PKCS8 = """
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgsEFUcMDdqrsX68cp
@@ -16423,12 +16412,6 @@ MHcCAQEEILBBVHDA3aq7F+vHKau9aoZzcipmrYNvlnEKssoLQ90LoAoGCCqGSM49
 AwEHoUQDQgAEZR4YlyWfsA2Ns/kiY69sN4bi611ZvsVCZz18FhPzPL4DMqz6VNt0
 MU1RpA6+c6oEGmnbQQbJgGOawz9JVNEjlw==
 -----END EC PRIVATE KEY-----
-"""
-EC_PUBLIC = """
------BEGIN PUBLIC KEY-----
-MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZR4YlyWfsA2Ns/kiY69sN4bi611Z
-vsVCZz18FhPzPL4DMqz6VNt0MU1RpA6+c6oEGmnbQQbJgGOawz9JVNEjlw==
------END PUBLIC KEY-----
 """
 #: What `openssl dgst -sign` makes of b"data" with the RSA key, in base64.
 SIGNED = {
@@ -16482,6 +16465,14 @@ def part(value):
     return m.base64url(value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
+def public(key):
+    return key._replace(d=0)
+
+
+def rsa_jwk(key):
+    return {"kty": "RSA", "n": m.base64url(key.n.to_bytes(256, "big")), "e": "AQAB"}
+
+
 class TestSigning:
     """RFC 6979, 7515, 7518, 8017."""
 
@@ -16530,7 +16521,7 @@ class TestSigning:
 
     @pytest.mark.parametrize("alg", [alg for alg in SIGNED if " " not in alg])
     def test_rsa_agrees_with_openssl(self, alg):
-        key, signature = m.read_pem(RSA_PUBLIC), base64.b64decode(SIGNED[alg])
+        key, signature = public(m.read_pem(RSA_PKCS8)), base64.b64decode(SIGNED[alg])
         assert key.verify(alg, b"data", signature)
         assert not key.verify(alg, b"datb", signature)
         for other in {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "HS256", "none"} - {alg}:
@@ -16546,7 +16537,7 @@ class TestSigning:
     def test_a_salt_of_another_length_is_refused(self):
         """RFC 7518 §3.5: as long as the hash."""
         signature = base64.b64decode(SIGNED["PS256 with a short salt"])
-        assert not m.read_pem(RSA_PUBLIC).verify("PS256", b"data", signature)
+        assert not public(m.read_pem(RSA_PKCS8)).verify("PS256", b"data", signature)
 
     def test_only_the_one_right_padding_passes(self):
         """What a lenient parser takes: a short padding, with rubbish behind the hash."""
@@ -16574,11 +16565,15 @@ class TestKeys:
 
     def test_all_forms_of_a_key_are_the_same_key(self):
         rsa, ec = m.read_pem(RSA_PKCS8), m.read_pem(EC_PKCS8)
-        assert rsa == m.read_pem(RSA_PKCS1) and rsa[:2] == m.read_pem(RSA_PUBLIC)[:2]
-        assert ec == m.read_pem(EC_SEC1) and ec[:2] == m.read_pem(EC_PUBLIC)[:2]
-        assert m.read_jwk(m.jwk_of(rsa)) == m.read_pem(RSA_PUBLIC)
-        assert m.read_jwk(m.jwk_of(ec)) == m.read_pem(EC_PUBLIC)
-        assert "d" not in m.jwk_of(rsa) and "d" not in m.jwk_of(ec)
+        assert rsa == m.read_pem(RSA_PKCS1) and ec == m.read_pem(EC_SEC1)
+        assert m.read_jwk(rsa_jwk(rsa)) == public(rsa)
+        assert m.read_jwk(m.jwk_of(ec)) == public(ec) and "d" not in m.jwk_of(ec)
+
+    @pytest.mark.parametrize("kind", ["PUBLIC KEY", "CERTIFICATE"])
+    def test_what_is_public_signs_nothing_and_so_is_no_key(self, kind):
+        text = EC_PKCS8.replace("PRIVATE KEY", kind)
+        with pytest.raises(m.AuthError, match="no key: PEM text with -----BEGIN PRIVATE KEY"):
+            m.read_pem(text)
 
     def test_a_private_key_does_not_show_itself(self):
         for key in (m.read_pem(RSA_PKCS8), m.read_pem(EC_PKCS8)):
@@ -18414,7 +18409,7 @@ class TestGrantsWithoutAPerson:
                 pass
             [form] = world.forms
             jwt = m.read_jwt(form["client_assertion"])
-            m.check_signature(jwt, [m.read_pem(EC_PUBLIC)])
+            m.check_signature(jwt, [public(m.read_pem(EC_PKCS8))])
             assert jwt.claims["aud"] == world.root and jwt.claims["sub"] == "me"
             assert form["client_assertion_type"].endswith(":jwt-bearer")
             assert "client_id" not in form
@@ -18739,7 +18734,7 @@ class TestVerifiers:
 
     def test_keys_from_configuration(self):
         key = m.read_pem(RSA_PKCS8)
-        verify = m.jwt_verifier("https://as.example", audience="a", keys=[m.jwk_of(key)])
+        verify = m.jwt_verifier("https://as.example", audience="a", keys=[rsa_jwk(key)])
         claims = {"iss": "https://as.example", "aud": ["b", "a"], "exp": time.time() + 9, "sub": "s"}
 
         async def main():
