@@ -17188,6 +17188,8 @@ def read_query(query: str) -> dict[str, str]:
 def is_answer(params: Mapping[str, str], state: str) -> bool:
     """Return whether a redirect answers the request that had this state.
 
+    spec: basic/authorization/security-considerations#open-redirection
+
     >>> is_answer({"state": "abc"}, "abc"), is_answer({}, "abc")
     (True, False)
     """
@@ -18012,18 +18014,21 @@ class RedirectListener:
     a browser here.
     """
 
-    def __init__(self, state: str, path: str = "/callback") -> None:
-        self.state, self.path = state, path
+    def __init__(self, state: str) -> None:
+        self.state, self.path, self.port = state, "", 0
         self.answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
         self.server: Any = None
         self.tasks = Tasks()
 
-    async def open(self, port: int, host: str = "127.0.0.1") -> int:
-        """Listen on a port of this machine, 0 for one that the kernel chooses; return it."""
+    async def open(self, url: URL) -> None:
+        """Listen at a URL of this machine; 0 is a port that the kernel chooses. Raises OSError."""
+        # RFC 8252 §8.3 -- the name may stand for other addresses, too
+        host = "127.0.0.1" if url.host == "localhost" else url.host
+        self.path = url.target.partition("?")[0]
         self.server = await asyncio.start_server(
-            lambda *stream: self.tasks.spawn(self._serve(*stream)) and None, host, port
+            lambda *stream: self.tasks.spawn(self._serve(*stream)) and None, host, url.port
         )
-        return int(self.server.sockets[0].getsockname()[1])
+        self.port = int(self.server.sockets[0].getsockname()[1])
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         decoder = RequestDecoder(MAX_CALLBACK_BYTES)
@@ -18138,7 +18143,10 @@ class Fetcher:
         self.public = is_public(address)
 
     def admit(self, address: str) -> None:
-        """Raise ConnectionClosed where a public server leads us into a private network."""
+        """Raise ConnectionClosed where a public server leads us into a private network.
+
+        RFC 9728 §7.7 -- its metadata name URLs, and we fetch them
+        """
         if self.public and not self.allow_private and not is_public(address):
             problem = f"{self.server} leads to the private address {address}: refused"
             raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
@@ -18176,6 +18184,7 @@ class Fetcher:
     async def _fetch(
         self, http: HTTPClient, method: str, headers: Mapping[str, str], data: bytes
     ) -> tuple[int, str, JSON]:
+        # What is posted, a code or a secret, goes nowhere else.
         redirects = MAX_FETCH_REDIRECTS if method == "GET" else 0
         answer = await http.send(method, http.url.target, headers, data, FETCH_SECONDS, redirects)
         try:
@@ -18347,8 +18356,6 @@ class Login(Authorizer):
 
     async def do(self, step: str, challenge: Challenge, used: str) -> None:
         """Refresh, or else log in; for more scope if that is the step."""
-        if self.usable() not in ("", used):
-            return  # somebody has done it
         if step == "refresh" and await self.refresh(used):
             return
         before = self.entry["asked"] if self.entry and step == "step up" else ""
@@ -18383,8 +18390,12 @@ class Login(Authorizer):
         """Return the entry that is kept for this server, if it is for the client that we are."""
         place = await self.store.load(self.place)
         entry = None if place is None else await self.store.load(tuple(place["key"]))
-        mine = entry and entry["client"]["client_id"] == self.settings.client_id
-        return entry if mine or not self.settings.client_id else None
+        if entry is None or not self.settings.client_id:
+            return entry
+        if entry["client"]["client_id"] != self.settings.client_id:
+            return None
+        self.settings.issuer = self.settings.issuer or entry["server"]["issuer"]
+        return entry
 
     async def keep(self, entry: Msg) -> None:
         """Save an entry, then use it."""
@@ -18510,6 +18521,9 @@ class Login(Authorizer):
 
     async def discover(self, challenge: Challenge) -> tuple[ProtectedResource, Msg]:
         """Return the metadata of the server, and of the authorization server that it names."""
+        # spec: basic/authorization/authorization-server-discovery
+        # #protected-resource-metadata-discovery-requirements -- the place that is named, or the
+        # usual ones
         named = challenge.params.get("resource_metadata")
         where, doc = await self.fetcher.first_of(
             [named] if named else resource_metadata_urls(self.url), "resource metadata"
@@ -18664,7 +18678,7 @@ class OAuth:
         from secrets import token_urlsafe
 
         check_pkce(server, self.assume_pkce)
-        state, verifier = token_urlsafe(32), token_urlsafe(48)
+        state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
         door = RedirectListener(state)
         try:
             client, redirect_uri = await self._enter(login, door, server, scope)
@@ -18694,17 +18708,15 @@ class OAuth:
     async def _enter(
         self, login: Login, door: RedirectListener, server: Msg, scope: str
     ) -> tuple[Msg, str]:
-        """Listen where the browser will come back, and be a client that may name that place."""
+        """Listen where the browser will come back, and be a client that may name that place.
+
+        spec: basic/authorization/client-registration -- registered by the user, named by a
+        document, registered by us; else the user is told what to do
+        """
         kept = await login.store.load(("client", server["issuer"])) or {}
         if kept.get("client_secret_expires_at", time.time() + 1) <= time.time():
             kept = {}
-        uri = self.redirect_uri or await self._listen(door, kept.get("redirect_uri"))
-        if self.redirect_uri and self.ask_for_redirect is None:
-            url = parse_url(self.redirect_uri)
-            if url.scheme != "http" or not is_loopback(url.host):
-                raise AuthError(f"redirect_uri={uri} is not on this machine: ask_for_redirect= too")
-            door.path = url.target
-            await self._open(door, url.port, url.host)
+        uri = await self._listen(door, kept.get("redirect_uri", ""))
         client = self.known_client(server)
         if client is None and kept.get("redirect_uri") == uri:
             client = {key: value for key, value in kept.items() if key != "redirect_uri"}
@@ -18715,23 +18727,26 @@ class OAuth:
             )
         return client or await login.register(server, uri, scope), uri
 
-    async def _listen(self, door: RedirectListener, former: str | None) -> str:
-        """Listen, where we are registered if that is free; return the redirect URI."""
-        if self.ask_for_redirect is not None:
-            return "http://127.0.0.1/callback"
-        port = parse_url(former).port if former and not self.port else 0
+    async def _listen(self, door: RedirectListener, former: str) -> str:
+        """Listen where the browser will come back, as `former`ly if it can be; return the URI."""
+        uri = self.redirect_uri or "http://127.0.0.1/callback"
+        if self.ask_for_redirect is not None:  # it knows where the browser ended up
+            return uri
+        url = parse_url(uri)
+        if url.scheme != "http" or not is_loopback(url.host):
+            raise AuthError(f"redirect_uri={uri} is not on this machine: ask_for_redirect= too")
+        if self.redirect_uri is None:
+            url = url._replace(port=self.port)
+            if former.startswith("http://127.0.0.1:") and not self.port:
+                with contextlib.suppress(OSError):  # else it is taken, and we register another
+                    await door.open(parse_url(former))
+                    return former
         try:
-            port = await door.open(port or self.port)
-        except OSError:  # somebody has it now: another port, and another registration
-            port = await self._open(door, self.port)
-        return f"http://127.0.0.1:{port}{door.path}"
-
-    async def _open(self, door: RedirectListener, port: int, host: str = "localhost") -> int:
-        try:
-            return await door.open(port, "127.0.0.1" if host == "localhost" else host)
+            await door.open(url)
         except OSError as exc:
-            problem = f"port {port} for the redirect cannot be had: {exc}"
+            problem = f"port {url.port} for the redirect cannot be had: {exc}"
             raise AuthError(f"{problem}; OAuth(port=) or redirect_uri= choose another") from None
+        return self.redirect_uri or f"http://127.0.0.1:{door.port}/callback"
 
     async def _ask(self, url: str, door: RedirectListener) -> dict[str, str]:
         """Show the page, and return what the browser comes back with."""
@@ -18982,6 +18997,7 @@ def jwt_verifier(
     may refuse what is right otherwise. RFC 9068 §4, RFC 8725
     """
     meant = [audience] if isinstance(audience, str) else list(audience)
+    # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
         raise ValueError("audience= is needed: without it, tokens for other servers come in")
     unknown = set(algorithms) - {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256"}

@@ -16970,6 +16970,10 @@ class TestStores:
         run(main())
 
 
+#: the kernel chooses a port
+NO_PORT = m.parse_url("http://127.0.0.1/callback")._replace(port=0)
+
+
 class TestRedirectListener:
     """RFC 8252, and what else may knock."""
 
@@ -16977,7 +16981,8 @@ class TestRedirectListener:
     @contextlib.asynccontextmanager
     async def waiting():
         door = m.RedirectListener("st-1")
-        port = await door.open(0)
+        await door.open(NO_PORT)
+        port = door.port
         try:
             async with client_of(f"http://127.0.0.1:{port}") as client:
                 yield door, client
@@ -17041,7 +17046,8 @@ class TestRedirectListener:
     def test_it_listens_on_this_machine_alone_and_no_longer_than_needed(self):
         async def main():
             door = m.RedirectListener("s")
-            port = await door.open(0)
+            await door.open(NO_PORT)
+            port = door.port
             assert door.server.sockets[0].getsockname()[0] == "127.0.0.1"
             await door.close()
             with pytest.raises(OSError):
@@ -17897,6 +17903,37 @@ class TestWhoWeAre:
 
         play(work)
 
+    def test_the_issuer_that_was_met_first_is_kept_with_the_login(self):
+        store = m.TokenStore()
+
+        async def work(world):
+            async with World().running() as second:
+                async with world.client(world.oauth(client_id="c", client_secret="s", store=store)):
+                    pass
+                world.tokens.clear()
+                world.refreshers.clear()
+                world.resource["authorization_servers"] = [second.root]
+                with pytest.raises(m.AuthError, match=f"is for {world.root} only"):
+                    async with world.client(world.oauth(client_id="c", client_secret="s", store=store)):
+                        pass
+                assert second.seen == []
+
+        play(work)
+
+    def test_where_nobody_can_register_the_remedy_is_a_token(self):
+        async def work(world):
+            world.pages["/register"] = (404, {}, "")
+            with pytest.raises(m.AuthError, match="if it has a fixed token, give that: token=, or --token"):
+                async with world.client():
+                    pass
+            world.pages["/register"] = (400, {}, {"error": "invalid_redirect_uri"})
+            with pytest.raises(m.AuthError, match='did not register us: 400, "invalid_redirect_uri"'):
+                async with world.client():
+                    pass
+            assert world.asked == []
+
+        play(work)
+
     @pytest.mark.parametrize("url", ["http://127.0.0.1/id.json", "https://me.example", "x", "https:///"])
     def test_a_client_id_is_an_https_url_with_a_path(self, url):
         with pytest.raises(m.AuthError, match="https"):
@@ -18198,6 +18235,33 @@ class TestTokensInUse:
 
         play(work)
 
+    def test_a_refresh_that_is_refused_for_another_reason_costs_no_login(self):
+        async def work(world):
+            async with world.client() as client:
+                world.tokens.clear()
+                world.pages["/token"] = (400, {}, {"error": "invalid_scope"})
+                with pytest.raises(m.AuthError, match='refused: "invalid_scope"'):
+                    await client.request("tools/list")
+                del world.pages["/token"]
+                await client.request("tools/list")
+                assert len(world.asked) == 1
+
+        play(work)
+
+    def test_a_program_gets_its_next_token_before_the_last_one_expires(self, monkeypatch):
+        now = [1000.0]
+        monkeypatch.setattr(m.time, "time", lambda: now[0])
+
+        async def work(world):
+            async with world.client(m.ClientCredentials("me", "secret")) as client:
+                now[0] += world.life - m.REFRESH_SECONDS + 1
+                await client.request("tools/list")
+                assert world.count("POST /token") == 2
+                sent = [headers.get("authorization") for headers in world.headers]
+                assert sent.count(None) == 1, "none was refused"
+
+        play(work)
+
     @pytest.mark.parametrize("page", [(500, {}, ""), (200, {}, "<html>"), (429, {}, "")])
     def test_a_server_that_is_out_of_order_costs_no_login(self, page):
         async def work(world):
@@ -18487,12 +18551,15 @@ class TestGrantsWithoutAPerson:
 
             world.nonce = "rs-1"
             world.pages.update({"/token": token, "/mcp": mcp})
-            async with world.client() as client:
+            auth = world.oauth()
+            async with world.client(auth) as client:
                 world.nonce = "rs-2"
                 await client.request("tools/list")
                 refused = len(proofs)
                 await client.request("tools/list")
                 assert len(proofs) == refused + 1, "the last nonce is remembered"
+            async with world.client(world.oauth(store=auth.store)):
+                assert len(world.asked) == 1, "the key is kept with the token"
             assert len({proof["jti"] for proof in proofs}) == len(proofs)
             assert {proof["htu"] for proof in proofs} == {world.root + "/token", world.root + "/mcp"}
             assert {proof["htm"] for proof in proofs} == {"GET", "POST", "DELETE"}
@@ -18793,6 +18860,15 @@ class TestVerifiers:
 
         with_issuer(work)
 
+    @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/nothing"])
+    def test_a_document_that_is_no_set_of_keys_is_503_too(self, path):
+        async def work(issuer):
+            with pytest.raises(m.ProtocolError) as caught:
+                await issuer.verifier(jwks_uri=issuer.root + path)(issuer.token())
+            assert caught.value.http_status == 503
+
+        with_issuer(work)
+
     @pytest.mark.parametrize(
         "answer, outcome",
         [
@@ -18979,6 +19055,11 @@ class TestGuard:
             "resource": "https://a.example/mcp", "bearer_methods_supported": ["header"],
         }  # fmt: skip
         assert bare.challenge() == {"www-authenticate": "Bearer"}
+        assert bare.pages("/mcp") == {}, "without issuers there is nothing to tell"
+        untold = m.Guard(verify=print, issuers=["https://as.example"])  # as under an ASGI server
+        pages = untold.pages("/mcp")
+        assert [*pages] == [OAUTH_PAGES, "/.well-known/oauth-protected-resource"]
+        assert run(pages[OAUTH_PAGES](None)) == (500, "text/plain", "Guard(resource_url=) is needed here")
         with pytest.raises(m.AuthError, match="https://"):
             m.Guard(verify=print, resource_url="http://a.example/mcp")
 
@@ -19313,14 +19394,18 @@ class TestGuardedServer:
 
         run(main())
 
-    def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self):
+    @pytest.mark.parametrize("judge", ["a function", "an issuer"])
+    def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self, judge):
         def verify(token):
             raise OSError("the database is down")
 
         async def main():
-            async with guarded_app().http(port=0, auth=guard_of(verify=verify)) as server:
+            silent = m.jwt_verifier("http://127.0.0.1:9", audience="us")  # where nobody listens
+            auth = guard_of(verify=verify if judge == "a function" else silent)
+            async with guarded_app().http(port=0, auth=auth) as server:
                 async with Caller(server.url) as caller:
-                    status, headers, _ = await caller.post(hello(), authorization="Bearer r")
+                    token = m.make_jwt({}, {"exp": time.time() + 60}, m.ec_key(5))
+                    status, headers, _ = await caller.post(hello(), authorization=f"Bearer {token}")
                     assert (status, headers["retry-after"]) == (503, "10")
                     assert "www-authenticate" not in headers
 
