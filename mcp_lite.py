@@ -17802,7 +17802,7 @@ def dpop_proof(
 ###############################################################################
 # 47. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 4, 7, 9, 33, 35, 37, 43, 45 and 46.
+# Uses sections 1 to 4, 7, 9, 33, 35, 37, 43 and 45.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
