@@ -365,8 +365,8 @@ else:
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
-    "LimitExceeded", "ConnectionClosed", "RequestTimeout", "CapabilityMissing", "AuthError",
-    "CannotServe",
+    "LimitExceeded", "ConnectionClosed", "SessionExpired", "RequestTimeout", "CapabilityMissing",
+    "AuthError", "CannotServe",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700  # not JSON
@@ -7707,8 +7707,8 @@ PLAIN_KINDS: dict[str, tuple[type, ...]] = {
     "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
     "str | None": (str, type(None)),
 }  # fmt: skip
-#: The annotations of functions begin so. Where one may be given, None may be given, too.
-FUNCTIONS = ("Callable", "Callback")
+#: The annotations of functions, and of mappings, begin so. Each may also be None.
+OBJECTS = ("Callable", "Callback", "Mapping[str, str]")
 
 
 def check_kinds(
@@ -7730,15 +7730,18 @@ def check_kinds(
     """
     for name, parameter in inspect.signature(maker).parameters.items():
         wanted = str(parameter.annotation)
-        if name in given and wanted.startswith(FUNCTIONS):
-            _check_function(name, given[name])
+        if name in given and wanted.startswith(OBJECTS):
+            _check_object(name, given[name], wanted)
         elif name in given and wanted in PLAIN_KINDS:
             _check_plain(name, given[name], wanted, name in positive)
 
 
-def _check_function(name: str, value: Any) -> None:
-    if value is not None and not callable(value):
-        raise TypeError(f"{name}= is a function, not {type(value).__name__}")
+def _check_object(name: str, value: Any, wanted: str) -> None:
+    maps = wanted.startswith("Mapping")
+    fits = (isinstance(value, Mapping) and maps) or (callable(value) and "Call" in wanted)
+    if value is not None and not fits:
+        what = "a mapping" if maps else "a function"
+        raise TypeError(f"{name}= is {what}, not {type(value).__name__}")
 
 
 def _check_plain(name: str, value: Any, wanted: str, positive: bool) -> None:
@@ -10805,8 +10808,7 @@ class Client:
 
     async def _open(self) -> None:
         """Reach the server."""
-        made = self.connector.make(self.target, **self.options)
-        self.transport = made
+        self.transport = made = self.connector.make(self.target, **self.options)
         if isinstance(made, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody can hear an answer
@@ -11461,8 +11463,8 @@ class StdioTransport(LineTransport):
         argv = command_line(self.command, self.cwd, self.env.get("PATH"))
         script = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else ""
         if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
-            where = f" in {self.cwd!r}, its working directory" if self.cwd is not None else ""
-            raise ConnectionClosed(f"cannot start {self.name}: there is no file {script!r}{where}")
+            path = os.path.abspath(os.path.join(self.cwd or "", script))
+            raise ConnectionClosed(f"cannot start {self.name}: there is no file {path!r}")
         return argv
 
     async def open(self) -> None:
@@ -16318,8 +16320,8 @@ class HTTPTransport(Transport):
     outlives_server = links_questions = True
 
     def __init__(
-        self, url: str, *, headers: Any = None, token: Any = None, ssl: Any = None,
-        uds: str | None = None, auth: Any = None,
+        self, url: str, *, headers: Mapping[str, str] | Callable[[], Any] | None = None,
+        token: Any = None, ssl: Any = None, uds: str | None = None, auth: Any = None,
     ) -> None:  # fmt: skip
         self.url = parse_url(url)
         self.name = url

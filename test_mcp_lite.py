@@ -8248,8 +8248,9 @@ class TestCommandLine:
     def test_a_script_that_is_missing_is_told_before_anything_is_started(self, tmp_path, command):
         async def main():
             transport = m.StdioTransport(command, cwd=tmp_path)
-            with pytest.raises(m.ConnectionClosed, match="there is no file 'missing.py'"):
+            with pytest.raises(m.ConnectionClosed, match="cannot start .*: there is no file ") as caught:
                 await transport.open()
+            assert str(caught.value).endswith(repr(str(tmp_path / "missing.py")))
             assert transport.process is None
             await transport.close()
 
@@ -35099,6 +35100,12 @@ class TestOptions:
         assert {"env", "cwd", "stderr", "headers", "token", "ssl", "uds", "auth"} <= set(shown)
         with pytest.raises(TypeError, match="uds=7: give str"):
             m.Client("http://localhost/mcp", uds=7)
+        for target, option in (("http://localhost/mcp", "headers"), ("server.py", "env")):
+            with pytest.raises(TypeError, match=f"{option}= is a mapping.*, not str") as caught:
+                m.Client(target, **{option: "s3cret"})
+            assert "cret" not in str(caught.value)
+            m.Client(target, **{option: {"A": "b"}})
+        m.Client("http://localhost/mcp", headers=dict)
 
     @pytest.mark.parametrize("options, problem", [
         ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: .*; port=0 finds a free one"),
