@@ -7708,7 +7708,7 @@ PLAIN_KINDS: dict[str, tuple[type, ...]] = {
     "str | None": (str, type(None)),
 }  # fmt: skip
 #: The annotations of functions, and of mappings, begin so. Each may also be None.
-OBJECTS = ("Callable", "Callback", "Mapping[str, str]")
+OBJECT_KINDS = ("Callable", "Callback", "Mapping[str, str]")
 
 
 def check_kinds(
@@ -7730,7 +7730,7 @@ def check_kinds(
     """
     for name, parameter in inspect.signature(maker).parameters.items():
         wanted = str(parameter.annotation)
-        if name in given and wanted.startswith(OBJECTS):
+        if name in given and wanted.startswith(OBJECT_KINDS):
             _check_object(name, given[name], wanted)
         elif name in given and wanted in PLAIN_KINDS:
             _check_plain(name, given[name], wanted, name in positive)
