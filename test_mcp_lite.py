@@ -23645,6 +23645,17 @@ class TestReadme:
         lines = done.stdout.splitlines()
         assert [line for line in said if line not in lines] == []
 
+    def test_the_first_commands_print_what_is_shown(self, folder):
+        (block,) = re.findall(r"```console\n(.*?)```", self.TEXT, re.DOTALL)
+        steps = re.findall(r"^\$ python3 (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+        assert len(steps) == 2
+        for command, shown in steps:
+            done = subprocess.run(
+                [sys.executable, *shlex.split(command)], cwd=folder, timeout=60,
+                capture_output=True, text=True,
+            )  # fmt: skip
+            assert (done.stdout, done.stderr) == (shown, "")
+
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "converse count_request declare find_resource lifespan_open list_changed serve_on tell "
