@@ -4523,14 +4523,17 @@ class AnnotationReader:
             lambda: cls(**_read_members(readers, members))
         ))  # fmt: skip
 
-    def members(self, members: list[Member]) -> tuple[Schema, Readers]:
-        """Return the schema of an object with these members, and their readers."""
+    def members(self, members: list[Member], what: str = "") -> tuple[Schema, Readers]:
+        """Return the schema of an object with these members, and their readers.
+
+        A TypeError says `what` its member is.
+        """
         properties, readers = {}, []
         for name, hint, default in members:
             try:
                 schema, read = self.shape(hint)
             except TypeError as exc:
-                raise TypeError(f"{name!r}: {exc}") from None
+                raise TypeError(f"{what}{name!r}: {exc}") from None
             properties[name] = schema
             with contextlib.suppress(TypeError, ValueError):  # a default beyond JSON is left out
                 value = to_json(default)
@@ -4832,13 +4835,28 @@ class Signature(NamedTuple):
         return self.parameters.call_args(self.bind(arguments), context)
 
 
-def _resolve_result(hint: Any, names: Any, optional: Any) -> Any:
+def _arguments_of(parameters: Parameters, names: Any) -> list[Member]:
+    """Return the parameters that arguments fill, with their annotations evaluated."""
+    if parameters.args:
+        remedy = "JSON names every argument: take one list instead"
+        raise TypeError(f"parameter {parameters.args!r}: {remedy}")
+    members: list[Member] = []
+    for p in parameters.values:
+        try:
+            members.append((p.name, _resolve(p.annotation, names), p.default))
+        except TypeError as exc:
+            raise TypeError(f"parameter {p.name!r}: {exc}") from None
+    return members
+
+
+def _result_of(parameters: Parameters, names: Any, optional: Any) -> Any:
     """Return the annotation of a result, evaluated; EMPTY if it is `optional` and cannot be."""
+    hint = parameters.returns
     try:
         return hint if hint is EMPTY else _resolve(hint, names)
-    except TypeError:
+    except TypeError as exc:
         if not optional:
-            raise
+            raise TypeError(f"its result: {exc}") from None
         return EMPTY
 
 
@@ -4857,27 +4875,20 @@ def signature_of(
     >>> signature_of(add).schema["required"]
     ['a']
     """
-    target, reader = _layers(fn)[-1], AnnotationReader()
-    names, whole, members, at = _names_around(target), None, [], ""
+    target, reader, whole = _layers(fn)[-1], AnnotationReader(), None
+    names = _names_around(target)
     try:
         parameters = parameters_of(fn, hidden)
         if schema is not None and len(parameters.values) == 1:
             name = parameters.values[0].name
             whole = None if name in schema.get("properties", ()) else name
-        for p in () if whole else parameters.values:
-            at = f"parameter {p.name!r}: "
-            members.append((p.name, _resolve(p.annotation, names), p.default))
-        if parameters.args and not whole:
-            at = f"parameter {parameters.args!r}: "
-            raise TypeError("JSON names every argument: take one list instead")
-        at = "parameter "
-        own, converters = reader.members(members)
+        members = [] if whole else _arguments_of(parameters, names)
+        own, converters = reader.members(members, "parameter ")
         own = reader.whole({**own, "additionalProperties": parameters.kwargs is not None})
-        at = "its result: "
-        returns = _resolve_result(parameters.returns, names, whole)
+        returns = _result_of(parameters, names, whole)
     except (TypeError, ValueError, NameError, SchemaError) as exc:
         name, remedy = getattr(target, "__qualname__", repr(fn)), "; or pass input_schema="
-        raise TypeError(f"{name}(): {at}{exc}{remedy if schema is None else ''}") from None
+        raise TypeError(f"{name}(): {exc}{remedy if schema is None else ''}") from None
     of_class = fn.__doc__ if target.__name__ == "__call__" else ""
     description, described = read_docstring(target.__doc__ or of_class or "")
     for name, words in described.items():
@@ -4994,13 +5005,7 @@ class Template:
         self.query = self._variable_names(query[:-1]) if query.endswith("}") else []
         if query and not self.query or self.query and "?" in path:
             raise self._refuse("write {?a,b} once, at the end, and no other question mark")
-        for i, piece in enumerate(re.split(r"\{([^{}]*)\}", path)):
-            if i % 2:
-                self._add_expression(piece)
-            elif "{" in piece or "}" in piece:
-                raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
-            else:
-                self.literals[-1] += percent_encode(piece)
+        self._take_apart(path)
         #: every URI that matches begins with this. It ends before the first escape, because an
         #: escape may be spelled in two ways
         self.start = self.literals[0].partition("%")[0]
@@ -5020,6 +5025,16 @@ class Template:
             if not re.fullmatch(f"[A-Za-z_][A-Za-z0-9_]*{star}", name):
                 raise self._refuse(f"write {{name}}, {{+path}}, {{path*}} or {{?q}}: not {name!r}")
         return text.split(",")
+
+    def _take_apart(self, path: str) -> None:
+        """Note the literals and the variables of the path, in turn."""
+        for i, piece in enumerate(re.split(r"\{([^{}]*)\}", path)):
+            if i % 2:
+                self._add_expression(piece)
+            elif "{" in piece or "}" in piece:
+                raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
+            else:
+                self.literals[-1] += percent_encode(piece)
 
     def _add_expression(self, text: str) -> None:
         """Note the variables that stand in one pair of braces, and the literals between them."""
