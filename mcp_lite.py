@@ -4644,7 +4644,8 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together.
+#           parameters by who fills them; signature_of() puts all together. check_kinds() uses the
+#           signatures of our own functions, to check what their callers give.
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -4899,6 +4900,71 @@ def signature_of(
         parameters, own if schema is None else schema, returns, description, converters, whole,
         not odd,
     )  # fmt: skip
+
+
+#: The annotations of options that are checked: unions of these. What stands in brackets does not
+#: count, as in `Callable[[str], Any] | None`.
+OPTION_KINDS: dict[str, Any] = {
+    "None": type(None), "bool": bool, "int": int, "float": (int, float), "str": str, "list": list,
+    "Msg": dict, "Mapping": Mapping, "Callable": Callable, "Callback": (Callable, type(None)),
+}  # fmt: skip
+#: The words for those of them in whose place a secret may have been given: it is not shown.
+SECRET_KINDS = {"Mapping": "a mapping", "Callable": "a function", "Callback": "a function"}
+
+
+def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -> None:
+    """Raise TypeError for an option of a wrong kind.
+
+    No number of ours may be below 0, and a `positive` one not be 0: that is a ValueError.
+
+    >>> check_kind("port", "8000", "int")
+    Traceback (most recent call last):
+        ...
+    TypeError: port='8000': give int
+    """
+    bare = annotation
+    while "[" in bare:
+        bare = re.sub(r"\[[^][]*\]", "", bare)
+    names = bare.split(" | ")
+    if not OPTION_KINDS.keys() >= {*names}:
+        return
+    kinds, is_bool = tuple(OPTION_KINDS[each] for each in names), isinstance(value, bool)
+    if not isinstance(value, kinds) or (is_bool and bool not in kinds):
+        words = [SECRET_KINDS[each] for each in names if each in SECRET_KINDS]
+        if words:
+            raise TypeError(f"{name}= is {' or '.join(words)}, not {type(value).__name__}")
+        raise TypeError(f"{name}={value!r:.100}: give {annotation}")
+    if isinstance(value, (int, float)) and not (value > 0 if positive else value >= 0):  # or NaN
+        least = "a number above 0" if positive else "0 or more"
+        raise ValueError(f"{name}={value!r}: give {least}")
+
+
+def check_kinds(
+    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
+) -> None:
+    """Check the kinds of options, as the signature of their maker says; see check_kind().
+
+    >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
+    >>> check_kinds(serve, {"port": 80, "verify": "secret"})
+    Traceback (most recent call last):
+        ...
+    TypeError: verify= is a function, not str
+    """
+    for name, parameter in inspect.signature(maker).parameters.items():
+        if name in given:
+            check_kind(name, given[name], str(parameter.annotation), name in positive)
+
+
+def check_texts(name: str, given: Any) -> list[str]:
+    """Return the value of an option, one text or several, as a list; TypeError for anything else.
+
+    >>> check_texts("allowed_hosts", "mcp.example.com")
+    ['mcp.example.com']
+    """
+    texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name}= is a text, or several")  # which may be secrets
+    return texts
 
 ###############################################################################
 # 15. URI templates
@@ -5194,7 +5260,9 @@ BYTES_URI = "result:bytes"
 #: From the type of a content block to the member that it cannot do without.
 BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
           "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
-#: The keyword arguments that describe what is registered, besides its name.
+#: The keyword arguments that describe what is registered, besides its name; and their kinds.
+FIELD_KINDS = {"title": "str", "description": "str", "icons": "list", "meta": "Msg",
+               "annotations": "Msg", "mime_type": "str", "size": "int"}  # fmt: skip
 PROMPT_FIELDS = ("title", "description", "icons", "meta")
 TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
 RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
@@ -5207,8 +5275,10 @@ def without_none(**fields: Any) -> Msg:
 
 def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta."""
-    for name in fields.keys() - {*known}:
-        raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+    for name, value in fields.items():
+        if name not in known:
+            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+        check_kind(name, value, f"{FIELD_KINDS[name]} | None")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -6372,7 +6442,7 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
     >>> scope_list("a b"), scope_list(["a b", "c"])
     (['a', 'b'], ['a', 'b', 'c'])
     """
-    words = (scopes if isinstance(scopes, str) else " ".join(scopes)).split()
+    words = " ".join(check_texts("scopes", scopes)).split()
     for word in words:
         if not re.fullmatch(SCOPE, word):
             raise ValueError(f"{word!r} is no scope: those are of ASCII, without quotes")
@@ -6460,6 +6530,7 @@ class Entry:
     serial = 0  # its place in lists
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
+        check_kind("name", name, "str")
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
         self.definition: Msg = {key: name, **fields}
         if fn is None:
@@ -6535,6 +6606,7 @@ class Tool(Entry):
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: str | Sequence[str] = (), **fields: Any,
     ) -> None:
+        check_kind("structured", structured, "bool")
         self.scopes = tuple(scope_list(scopes))
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
@@ -6604,6 +6676,7 @@ class ResourceEntry(Entry):
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
         cache_scope: str | None = None, **fields: Any,
     ) -> None:
+        check_kinds(ResourceEntry, {"uri": uri, "name": name})
         fields = wire_fields("resource", fields, RESOURCE_FIELDS)
         self.value, self.cache = value, without_none(ttlMs=ttl_ms, cacheScope=cache_scope)
         check_hints(self.cache)
@@ -6651,7 +6724,7 @@ def check_hints(hints: Msg) -> Msg:
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
     # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
     # >= 0"
-    if not isinstance(ms, int) or ms < 0:
+    if type(ms) is not int or ms < 0:
         raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
     if scope not in ("public", "private"):
         raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
@@ -6850,8 +6923,7 @@ class Registrations:
         check_path(what, path)
         if not re.fullmatch("[A-Za-z]+", method):
             raise ValueError(f"{what}: no method of HTTP")
-        if not (isinstance(public, bool) and isinstance(any_host, bool)):
-            raise TypeError(f"{what}: public= and any_host= are True or False")
+        check_kinds(self.route, {"public": public, "any_host": any_host})
         where = method.upper(), path.rstrip("/")
         if where in self.routes:
             raise ValueError(f"{what}: a page is there already")
@@ -7707,65 +7779,14 @@ class Conversation:
 # Rules.    1. What an author does with a server is a method of Server.
 #           2. An option that nobody knows, or of a wrong kind, is an error where it is given.
 #           3. A server that is told to end answers what it does not finish, and ends in time.
-# Plan.     What checks options, and show_options(), for help(); the options of serving; Server, for
-#           the author; ServerThread.
+# Plan.     The names of options: check_names(), and show_options(), for help(); the options of
+#           serving; Server, for the author; ServerThread.
 # Not here. How bytes come and go: sections 27 and 42 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
 PAGE_SIZE = 100  # items of one page of a list
 SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
-
-
-#: Annotations of options that can be checked, and what may be given.
-PLAIN_KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (bool,), "int": (int,), "float": (int, float), "str": (str,),
-    "str | None": (str, type(None)),
-}  # fmt: skip
-#: The annotations of functions, and of mappings, begin so. Each may also be None.
-OBJECT_KINDS = ("Callable", "Callback", "Mapping[str, str]")
-
-
-def check_kinds(
-    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
-) -> None:
-    """Raise TypeError for an option of a wrong kind, as the signature of its maker says.
-
-    No number of ours may be below 0, and those named in `positive` not be 0: that is a ValueError.
-
-    >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
-    >>> check_kinds(serve, {"port": "8000"})
-    Traceback (most recent call last):
-        ...
-    TypeError: port='8000': give int
-    >>> check_kinds(serve, {"verify": "secret"})
-    Traceback (most recent call last):
-        ...
-    TypeError: verify= is a function, not str
-    """
-    for name, parameter in inspect.signature(maker).parameters.items():
-        wanted = str(parameter.annotation)
-        if name in given and wanted.startswith(OBJECT_KINDS):
-            _check_object(name, given[name], wanted)
-        elif name in given and wanted in PLAIN_KINDS:
-            _check_plain(name, given[name], wanted, name in positive)
-
-
-def _check_object(name: str, value: Any, wanted: str) -> None:
-    maps = wanted.startswith("Mapping")
-    fits = (isinstance(value, Mapping) and maps) or (callable(value) and "Call" in wanted)
-    if value is not None and not fits:
-        what = "a mapping" if maps else "a function"
-        raise TypeError(f"{name}= is {what}, not {type(value).__name__}")
-
-
-def _check_plain(name: str, value: Any, wanted: str, positive: bool) -> None:
-    kinds = PLAIN_KINDS[wanted]
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise TypeError(f"{name}={value!r:.100}: give {wanted}")
-    if isinstance(value, (int, float)) and not (value > 0 if positive else value >= 0):  # or NaN
-        least = "a number above 0" if positive else "0 or more"
-        raise ValueError(f"{name}={value!r}: give {least}")
 
 
 def check_rate(rate: Any) -> tuple[float, float]:
@@ -7780,18 +7801,6 @@ def check_rate(rate: Any) -> tuple[float, float]:
     if not all(0 < number < float("inf") for number in rate):
         raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), both above 0")
     return rate[0], rate[1]
-
-
-def check_texts(name: str, given: Any) -> list[str]:
-    """Return the value of an option, one text or several, as a list; TypeError for anything else.
-
-    >>> check_texts("allowed_hosts", "mcp.example.com")
-    ['mcp.example.com']
-    """
-    texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name}= is a text, or several")  # which may be secrets
-    return texts
 
 
 def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
