@@ -5171,7 +5171,7 @@ class Template:
 ###############################################################################
 # 16. Content and forms
 ###############################################################################
-# Uses sections 1 to 4, 12 and 13.
+# Uses sections 1 to 4 and 12 to 14.
 #
 # Problem.  Authors return texts, images, records; the wire wants content blocks. And a person is
 #           asked by a form, made from a type.
@@ -7772,7 +7772,7 @@ class Conversation:
 ###############################################################################
 # 23. Server
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 8, 10, 16 and 18 to 22.
+# Uses sections 1 to 3, 5, 7, 8, 10, 14, 16 and 18 to 22.
 #
 # Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
 #           loop or a thread of the author's choice.
@@ -10297,7 +10297,7 @@ class Announcements:
 ###############################################################################
 # 29. One request
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 16, 17, 23, 25 and 28.
+# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 23, 25 and 28.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
 #           and sometimes a new session.
@@ -10707,7 +10707,7 @@ class Renewal:
 ###############################################################################
 # 30. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 16, 23, 24, 28 and 29.
+# Uses sections 1 to 8, 10, 13, 14, 16, 23, 24, 28 and 29.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -12550,7 +12550,7 @@ def encode_comment(text: str = "") -> bytes:
 ###############################################################################
 # 35. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1 to 4, 13, 23, 32 and 33.
+# Pure. Uses sections 1 to 4, 13, 14, 32 and 33.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -14605,7 +14605,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 40. Entrances and pages
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 9, 13, 18, 19, 21, 23, 33 and 35.
+# Uses sections 1 to 3, 5, 7, 9, 13, 14, 18, 19, 21, 23, 33 and 35.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
@@ -15364,7 +15364,7 @@ def wants_answer(msg: JSON) -> bool:
 ###############################################################################
 # 42. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 19, 23, 27, 35, 37, 38, 40 and 41.
+# Uses sections 1 to 3, 7, 14, 19, 23, 27, 35, 37, 38, 40 and 41.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
