@@ -1,8 +1,8 @@
 """Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T93 all of it.
 
 `python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no
-plugin. The former installs it beside itself if there is none, and uses all processors unless it is
-given options, which are pytest's. Rules of this file: what goes over the wire stands literally in
+plugin. The former installs it beside itself if there is none. Either uses all processors unless it
+is given arguments, which are pytest's. Rules of this file: what goes over the wire stands literally in
 the test; nothing sleeps, no port is fixed, nothing of ours is mocked; every limit is tested at the
 limit and one past it; the name of a test is the sentence it protects. A section's tests use nothing
 but T0 and the sections up to the tested one, so that both files can be cut at the same place (T99
@@ -61,8 +61,9 @@ import uuid
 import weakref
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Processes that we start would take half a second each to compile what they may not keep.
+# This process and those that it starts would take seconds to compile what they may not keep.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # In asyncio's debug mode they would tell on stderr of whatever takes 0.1 s: on a busy machine, of
 # everything. So the mode is for run() alone, and costs it a third of its time. pytest imports this
 # file once more: the other name is for then.
@@ -111,10 +112,12 @@ class Sharing:
         return True
 
     def report(self, session, workers):
-        """Pass on what the processes tell, until they have ended."""
+        """Pass on what the processes tell, until they have ended, or enough has failed."""
         config, hooks = session.config, session.config.hook
         running = dict.fromkeys(workers)
         while running:
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
             for ours in multiprocessing.connection.wait(list(running)):
                 try:
                     name, arguments = ours.recv()
@@ -170,19 +173,28 @@ class Sharing:
             self.tell(("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location}))
 
 
+# pytest looks for its hooks in this file, too, once it has imported it.
+pytest_plugins = [__name__]
+
+
+def pytest_collection_finish(session):
+    """Have all tests shared: by a process for each processor, and one for when those wait."""
+    config = session.config
+    if hasattr(os, "fork") and not config.invocation_params.args:
+        config.pluginmanager.register(Sharing(min(os.cpu_count() or 1, 4) + 1))
+
+
 def run_by_itself(arguments):
     """Run these tests with the pytest at hand, else with one in .venv beside this file.
 
     That is made at the first need, which takes ten seconds and a package index within reach.
-    Without arguments, as many processes as there are processors share the tests.
     """
     if importlib.util.find_spec("pytest") is not None:
         import pytest
 
         os.chdir(HERE)
         gc.disable()  # until the first test: it would take half the time of what pytest does here
-        processes = min(os.cpu_count() or 1, 4) if not arguments and hasattr(os, "fork") else 1
-        return pytest.main(arguments, [Sharing(processes)] if processes > 1 else [])
+        return pytest.main(arguments)
     folder = HERE / ".venv"
     python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     has_pytest = [python, "-c", "import pytest"]
@@ -22378,19 +22390,22 @@ class TestVerbs:
 class TestWires:
     """Whatever the revision, and however the server is reached, a person sees the same."""
 
-    # A process for each verb takes its time, and does not look at the revision: three of five.
-    @pytest.mark.parametrize(
-        "wire, era",
-        [("http", era) for era in m.REVISIONS]
-        + [("stdio", era) for era in ("2024-11-05", "2025-11-25", "2026-07-28")],
-        indirect=["wire"],
-    )
-    def test_every_verb_does_the_same(self, cli, wire, era):
-        def say(*argv):
-            return cli(*argv, "--revision", era, wire)
+    @pytest.mark.parametrize("era", m.REVISIONS)
+    def test_every_verb_does_the_same_over_http(self, cli, url, era):
+        self.use_every_verb(cli, url, [era])
 
-        word = "modern" if m.REVISIONS[era].modern else "legacy"
-        assert say("info")[1].startswith(f"shop 2.1, revision {era} ({word})\n")
+    def test_every_verb_does_the_same_over_stdio(self, cli, shop):
+        """Each starts a process, which takes its time: the revisions take turns."""
+        self.use_every_verb(cli, shop, [V4, V5, V1])
+
+    def use_every_verb(self, cli, target, eras):
+        by_turns = itertools.cycle(eras)
+
+        def say(*argv):
+            return cli(*argv, "--revision", next(by_turns), target)
+
+        word = "modern" if m.REVISIONS[eras[0]].modern else "legacy"
+        assert say("info")[1].startswith(f"shop 2.1, revision {eras[0]} ({word})\n")
         assert "add(a: integer, b: integer = 0)" in say("tools")[1]
         assert say("call", "add", "a=1", "b=2")[:2] == (0, "3\n")
         status, out, err = say("call", "copy")
@@ -22405,9 +22420,9 @@ class TestWires:
         assert say("prompt", "offer", "item=tea")[1] == "user: Praise tea, low\n"
         assert say("complete", "offer", "tone=l", "item=tea")[1] == "loud\nlow\n"
         assert re.fullmatch(r"an answer took \d+\.\d ms\n", say("ping")[1])
-        if era >= "2025-06-18":
-            assert say("call", "ask")[1] == "decline None\n"
         assert "did you mean add?" in say("call", "ad")[2]
+        if eras[0] >= V3:  # before it no server may ask
+            assert cli("call", "ask", "--revision", eras[0], target)[1] == "decline None\n"
 
 
 class TestTargets:
@@ -35298,16 +35313,11 @@ def sections_of(text):
     marks = [(0, 0, "Preface")]
     marks += [(hit.start(), int(hit[2]), hit[3]) for hit in BANNER.finditer(text)]
     ends = [mark[0] for mark in marks[1:]] + [len(text)]
-    return [
-        Part(
-            number,
-            title,
-            text.count("\n", 0, start) + 1,
-            text.count("\n", 0, end),
-            text[start:end],
-        )
-        for (start, number, title), end in zip(marks, ends)
-    ]
+    parts, lines = [], 0
+    for (start, number, title), end in zip(marks, ends):
+        above, lines = lines, lines + text.count("\n", start, end)
+        parts.append(Part(number, title, above + 1, lines, text[start:end]))
+    return parts
 
 
 SECTIONS = sections_of(SOURCE)
