@@ -4906,10 +4906,12 @@ def signature_of(
 #: count, as in `Callable[[str], Any] | None`.
 OPTION_KINDS: dict[str, Any] = {
     "None": type(None), "bool": bool, "int": int, "float": (int, float), "str": str, "list": list,
-    "Msg": dict, "Mapping": Mapping, "Callable": Callable, "Callback": (Callable, type(None)),
+    "bytes": bytes, "Msg": dict, "Mapping": Mapping, "Callable": Callable,
+    "Callback": (Callable, type(None)),
 }  # fmt: skip
 #: The words for those of them in whose place a secret may have been given: it is not shown.
-SECRET_KINDS = {"Mapping": "a mapping", "Callable": "a function", "Callback": "a function"}
+SECRET_KINDS = {"Mapping": "a mapping", "Callable": "a function", "Callback": "a function",
+                "bytes": "str or bytes"}  # fmt: skip
 
 
 def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -> None:
@@ -6933,12 +6935,14 @@ class Registrations:
                 inspect.signature(fn).bind(None)
             except TypeError:
                 raise TypeError(f"{_name_of(fn)}: a page's function takes the request") from None
-            return _enter(self.routes, where, Route(fn, public, any_host)).fn
+            self.routes[where] = Route(fn, public, any_host)
+            return fn
 
         return enter
 
     def middleware(self, fn: Any) -> Any:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
+        check_kind("fn", fn, "Callable")
         self.middlewares.append(fn)
         return fn
 
@@ -6982,9 +6986,11 @@ class Registrations:
         return entry.contents(uri, await entry.fetch(ctx, found))
 
 
-def _enter(table: dict[Any, Any], key: Any, value: Any) -> Any:
-    table[key] = value
-    return value
+def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
+    """Note a function, and give it back."""
+    check_kind("fn", fn, "Callable")
+    table[key] = fn
+    return fn
 
 
 ###############################################################################
@@ -8089,7 +8095,7 @@ class Server(Registrations):
         It is called on the event loop, so it must be quick, and a plain function. With `spans`,
         each record has a span of its own, the parent of what the request causes elsewhere.
         """
-        if is_async(fn):
+        if is_async(fn) or not callable(fn):
             raise TypeError("an observer is a plain function: it is called on the event loop")
         self.observers.functions.append(fn)
         self.observers.spans = self.observers.spans or spans
@@ -9907,6 +9913,9 @@ class Answers:
     """Answers to the questions of a server, from the functions that a program gave for them."""
 
     def __init__(self, model: str, roots: Any, callbacks: Mapping[str, Callback]) -> None:
+        listed = hasattr(roots, "__iter__") and not isinstance(roots, (str, bytes, Mapping))
+        if not (roots is None or listed or callable(roots)):
+            raise TypeError("roots= is a list of folders, or a function that gives one")
         self.model = model  # the name of the model, for texts whose function does not say it
         self.roots, self.asked_for_roots = roots, False
         #: by capability: sampling, elicitation.form, elicitation.url

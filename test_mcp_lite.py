@@ -13519,7 +13519,7 @@ class TestPages:
 
         run(main())
         for wrong in ({"public": "no"}, {"any_host": 1}):
-            with pytest.raises(TypeError, match="are True or False"):
+            with pytest.raises(TypeError, match="give bool"):
                 app.route("GET", "/more", **wrong)
 
     def test_a_second_page_of_one_method_and_path_is_an_error_at_once(self):
@@ -26806,6 +26806,9 @@ class TestServerTools:
             (lambda: app.tool(self.named, scopes=[5]), "scopes= is a text, or several"),
             (lambda: app.add_resource("x://a", "x", size=-1), "size=-1: give 0 or more"),
             (lambda: app.add_resource(5, "x"), "uri=5: give str"),
+            (lambda: app.complete("p", "a")(5), "fn= is a function, not int"),
+            (lambda: app.middleware(5), "fn= is a function, not int"),
+            (lambda: app.observe(5), "an observer is a plain function"),
             (lambda: app.add_resource("x://a", "x", ttl_ms=True), "ttl_ms=True: give a number"),
             (lambda: app.add_resource("x://a", 1, nam="x"), "a resource has no field"),
             (lambda: app.resource(self.named), "with the URI"),
@@ -35103,7 +35106,7 @@ class TestOptions:
         ({"max_in_flight": 0}, "above 0"), ({"page_size": 0}, "above 0"), ({"name": 5}, "give str"),
         ({"page_size": -1}, "page_size=-1: give a number above 0"), ({"rate_limit": 5}, "give .requests, seconds."),
         ({"rate_limit": (1,)}, "give .requests, seconds."), ({"lifespan": 5}, "is a function"),
-        ({"rate_limit": ("5", 60)}, "give .requests, seconds."),
+        ({"rate_limit": ("5", 60)}, "give .requests, seconds."), ({"state_key": 5}, "str or bytes, not int"),
         ({"rate_limit": (True, 60)}, "give .requests, seconds."),
         ({"rate_limit": (5, float("nan"))}, "above 0"), ({"rate_limit": (5, float("inf"))}, "above 0"),
         ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
@@ -35129,6 +35132,11 @@ class TestOptions:
     def test_a_callback_that_cannot_be_called_is_an_error_at_once(self, name):
         with pytest.raises(TypeError, match=f"{name}= is a function, not int"):
             m.Client(m.Server(), **{name: 5})
+
+    @pytest.mark.parametrize("roots", ["/tmp", {"uri": "file:///tmp"}, 5])
+    def test_roots_are_a_list_or_a_function(self, roots):
+        with pytest.raises(TypeError, match="roots= is a list of folders, or a function"):
+            m.Client(m.Server(), roots=roots)
 
     def test_help_of_a_client_shows_what_belongs_to_commands_and_to_urls(self):
         shown = inspect.signature(m.Client).parameters
