@@ -1218,6 +1218,15 @@ def declares(capabilities: Msg, path: str) -> bool:
     return node is not None and node is not False
 
 
+def without(obj: Mapping[str, Any], *names: str) -> Msg:
+    """Return an object without some of its members.
+
+    >>> without({"a": 1, "b": 2}, "b", "c")
+    {'a': 1}
+    """
+    return {key: value for key, value in obj.items() if key not in names}
+
+
 def strip_unknown(kind: str, obj: Msg, rev: Revision) -> Msg:
     """Return `obj` without the fields that `rev` does not know; `obj` itself when it knows all.
 
@@ -1227,7 +1236,7 @@ def strip_unknown(kind: str, obj: Msg, rev: Revision) -> Msg:
     unknown = _UNKNOWN[kind, rev.name]
     if not unknown or unknown.isdisjoint(obj):
         return obj
-    return {key: value for key, value in obj.items() if key not in unknown}
+    return without(obj, *unknown)
 
 
 def fit_content(block: Msg, rev: Revision) -> Msg:
@@ -16755,9 +16764,9 @@ show_options((Client,), "for a URL", HTTPTransport)
 #           4. An answer that anybody could have sent to us is no answer: `state` and `iss` decide
 #              before anything else in it is looked at.
 #           5. Every refusal names the field, the value and what was expected.
-# Plan.     In the order of a login: the challenge and what follows from it; metadata of the
-#           resource; metadata of the authorization server; scope; registration; the request that
-#           a browser carries, and its answer; the token request, and its answer.
+# Plan.     In the order of a login: the challenge; metadata of the resource, and of the
+#           authorization server; scope; registration; the request that a browser carries, and its
+#           answer; the token request, and its answer.
 # Not here. Fetching and keeping: section 47. Waiting: section 48. Signatures: section 46. The
 #           server's side: section 50.
 #
@@ -16823,38 +16832,6 @@ def our_challenge(text: str) -> Challenge:
     return first.get("bearer") or first.get("dpop") or Challenge("bearer", {})
 
 
-#: The steps that may mend a refused request: by status, `error`, and whether it had a token. The
-#: first step of a row that is possible, and not used up for this request, is taken.
-#: spec: basic/authorization/index#error-handling
-STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
-    (401, "", False): ("log in",),
-    (401, "", True): ("repeat", "refresh", "log in"),
-    (401, "use_dpop_nonce", True): ("nonce", "repeat", "refresh", "log in"),
-    (403, "insufficient_scope", False): ("log in",),
-    (403, "insufficient_scope", True): ("step up",),
-}
-#: How often, for one request.
-#: spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
-STEP_LIMITS = {"nonce": 1, "repeat": 1, "refresh": 1, "log in": 1, "step up": 2}
-
-
-def next_step(
-    status: int, error: str, token: bool, possible: Iterable[str], steps: Sequence[str]
-) -> str:
-    """Return what to do about a refusal, "" for nothing: see STEPS.
-
-    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], [])
-    'refresh'
-    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], ["refresh", "log in"])
-    ''
-    """
-    row = STEPS.get((status, error, token)) or STEPS.get((status, "", token), ())
-    for step in row:
-        if step in possible and steps.count(step) < STEP_LIMITS[step]:
-            return step
-    return ""
-
-
 # URLs.
 
 
@@ -16886,24 +16863,6 @@ def oauth_url(value: JSON, what: str) -> URL:
     if url.scheme != "https" and not is_loopback(url.host):
         raise AuthError(f"{what} is {show(value)}: it must begin with https://")
     return url._replace(authority=url.authority.lower(), host=url.host.lower())
-
-
-def is_public(address: str) -> bool:
-    """Return whether an IP address belongs to the Internet, not to a machine or a network in it.
-
-    >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
-    (True, False, False)
-    """
-    from ipaddress import IPv6Address, ip_address
-
-    found: Any = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address):
-        # Packets for such an address go to the one inside it in the end.
-        inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
-        if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
-            inner = ip_address(int(found) & 0xFFFFFFFF)
-        found = inner or found
-    return bool(found.is_global and not found.is_multicast)
 
 
 # The metadata of the resource. RFC 9728
@@ -17764,9 +17723,12 @@ def check_signature(jwt: JWT, keys: Iterable[Key]) -> None:
 
 
 def check_claims(
-    claims: Msg, issuer: str, audience: Sequence[str], now: float, leeway: float = LEEWAY_SECONDS
-) -> None:
+    claims: Msg, issuer: str, audience: Sequence[str] | None, now: float,
+    leeway: float = LEEWAY_SECONDS,
+) -> None:  # fmt: skip
     """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4
+
+    None as `audience` takes what is for anybody.
 
     >>> check_claims({"iss": "i", "aud": ["a", "b"], "exp": 100}, "i", ["b"], 99)
     >>> check_claims({"iss": "i", "aud": "b", "exp": 100}, "i", ["b"], 130)
@@ -17778,7 +17740,7 @@ def check_claims(
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
     aud = claims.get("aud")
     meant = aud if isinstance(aud, list) else [aud]
-    if not any(isinstance(each, str) and each in audience for each in meant):
+    if audience is not None and not any(isinstance(x, str) and x in audience for x in meant):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
     for name, value in times.items():
@@ -18163,6 +18125,24 @@ async def pasted(state: str) -> dict[str, str]:
 # Fetching.
 
 
+def is_public(address: str) -> bool:
+    """Return whether an IP address belongs to the Internet, not to a machine or a network in it.
+
+    >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
+    (True, False, False)
+    """
+    from ipaddress import IPv6Address, ip_address
+
+    found: Any = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address):
+        # Packets for such an address go to the one inside it in the end.
+        inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
+        if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
+            inner = ip_address(int(found) & 0xFFFFFFFF)
+        found = inner or found
+    return bool(found.is_global and not found.is_multicast)
+
+
 class Fetcher:
     """Fetches documents that a server names, and posts to endpoints that they name."""
 
@@ -18285,13 +18265,46 @@ def _veiled(value: JSON) -> JSON:
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
-# Plan.     Login, which obeys challenges: discovery, registration, refreshing.
+# Plan.     STEPS, what a refusal leads to; Login, which takes them: discovery, registration,
+#           refreshing.
 # Not here. The ways to a token: section 49. Checks: section 45.
 
 LOGIN_SECONDS = 300.0  # for a person to log in
 MAX_LOGINS, LOGINS_SECONDS = 5, 60.0  # logins to one server in so many seconds; then it is a loop
 NEVER = float("inf")  # when a token expires whose server does not say
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
+
+
+#: The steps that may mend a refused request: by status, `error`, and whether it had a token. The
+#: first step of a row that is possible, and not used up for this request, is taken.
+#: spec: basic/authorization/index#error-handling
+STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
+    (401, "", False): ("log in",),
+    (401, "", True): ("repeat", "refresh", "log in"),
+    (401, "use_dpop_nonce", True): ("nonce", "repeat", "refresh", "log in"),
+    (403, "insufficient_scope", False): ("log in",),
+    (403, "insufficient_scope", True): ("step up",),
+}
+#: How often, for one request.
+#: spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
+STEP_LIMITS = {"nonce": 1, "repeat": 1, "refresh": 1, "log in": 1, "step up": 2}
+
+
+def next_step(
+    status: int, error: str, token: bool, possible: Iterable[str], steps: Sequence[str]
+) -> str:
+    """Return what to do about a refusal, "" for nothing: see STEPS.
+
+    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], [])
+    'refresh'
+    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], ["refresh", "log in"])
+    ''
+    """
+    row = STEPS.get((status, error, token)) or STEPS.get((status, "", token), ())
+    for step in row:
+        if step in possible and steps.count(step) < STEP_LIMITS[step]:
+            return step
+    return ""
 
 
 class TokenRefused(AuthError):
@@ -18754,7 +18767,7 @@ class OAuth:
         uri = await self._listen(door, kept.get("redirect_uri", ""))
         client = self.known_client(server)
         if client is None and kept.get("redirect_uri") == uri:
-            client = {key: value for key, value in kept.items() if key != "redirect_uri"}
+            client = without(kept, "redirect_uri")
         if client is None and not server.get("registration_endpoint"):
             raise AuthError(
                 f"{server['issuer']} registers nobody by itself: register {uri} there, and pass "
@@ -18922,7 +18935,6 @@ CACHE_SECONDS = 60.0  # for which a token is right without a second look, even i
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
 NO_KEYS_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
-ANY_SERVER = "(any server)"  # the audience of tokens that are for no server in particular
 NO_SCOPES: frozenset[str] = frozenset()
 RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
 
@@ -19101,9 +19113,7 @@ def introspection(
             now = time.time()
             named = issuer or doc.get("iss") or origin_of(url)
             told = {"iss": named, "exp": now + CACHE_SECONDS, **doc}
-            if meant is None:
-                told["aud"] = ANY_SERVER
-            check_claims(told, named, meant or [ANY_SERVER], now)
+            check_claims(told, named, meant, now)
             return principal_of(doc, named)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)
@@ -19285,18 +19295,26 @@ class Guard(Entrance):
 # Not here. The tables of what a revision knows: section 4.
 
 
+def without_meta(part: Msg, *names: str) -> Msg:
+    """Return params, or a result, without some members of its `_meta`, nor what is no `_meta`.
+
+    >>> without_meta({"a": 1, "_meta": {"b": 2}}, "b"), without_meta({"_meta": 5})
+    ({'a': 1}, {})
+    """
+    given = part.get("_meta")
+    if "_meta" not in part or isinstance(given, dict) and given.keys().isdisjoint(names):
+        return part
+    meta, rest = without(object_of(part, "_meta"), *names), without(part, "_meta")
+    return {**rest, "_meta": meta} if meta else rest
+
+
 def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
     """Return the result of a method as `rev` knows it.
 
     >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
     {'content': []}
     """
-    answer = strip_unknown("Result", answer, rev)
-    meta = object_of(answer, "_meta")
-    if meta != answer.get("_meta", {}) or SERVER_INFO in meta:
-        meta = {key: value for key, value in meta.items() if rev.modern or key != SERVER_INFO}
-        answer = {key: value for key, value in answer.items() if key != "_meta"}
-        answer = {**answer, "_meta": meta} if meta else answer
+    answer = without_meta(strip_unknown("Result", answer, rev), *[SERVER_INFO] * (not rev.modern))
     try:
         return _fit_parts(METHODS.get(method), answer, rev)
     except (AttributeError, TypeError):  # nothing that any revision knows
@@ -19317,7 +19335,7 @@ def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
     if row is not None and row.name == "tools/call":
         answer = strip_unknown("CallToolResult", answer, rev)
         if not rev.modern and not isinstance(answer.get("structuredContent", {}), dict):
-            answer = {key: answer[key] for key in answer if key != "structuredContent"}
+            answer = without(answer, "structuredContent")
         if isinstance(answer.get("content"), list):
             answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
     return answer
@@ -19328,29 +19346,24 @@ def _legal_output(tool: Msg, rev: Revision) -> Msg:
     schema = tool.get("outputSchema")
     if rev.modern or not isinstance(schema, dict) or schema.get("type") == "object":
         return tool
-    return {key: value for key, value in tool.items() if key != "outputSchema"}
+    return without(tool, "outputSchema")
 
 
 def fit_question(method: str, params: Msg, rev: Revision) -> Msg:
     """Return the parameters of a question as `rev` knows them; RPCError if it cannot ask this."""
-    meta = {k: v for k, v in object_of(params, "_meta").items() if k != "progressToken"}
-    params = {**params, **({"_meta": meta} if meta else {})}
-    if not meta:
-        params.pop("_meta", None)
+    params = without_meta(params, "progressToken")
     if method == "sampling/createMessage":
         params = strip_unknown("Sampling", params, rev)
         messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
         return {**params, "messages": messages}
     if method == "elicitation/create" and params.get("mode") == "url":
-        own = {} if rev.modern else {"elicitationId": os.urandom(16).hex()}
-        params = {**own, **params}
         if rev.modern:  # there, an answer to the call says that the person is done
-            params.pop("elicitationId", None)
-    elif method == "elicitation/create":
+            return without(params, "elicitationId")
+        return {"elicitationId": os.urandom(16).hex(), **params}
+    if method == "elicitation/create":
         schema = fit_form(object_of(params, "requestedSchema"), rev)
         params = {**params, "requestedSchema": schema}
-        if not rev.rich_elicitation:
-            params.pop("mode", None)
+        return params if rev.rich_elicitation else without(params, "mode")
     return params
 
 
@@ -19407,18 +19420,15 @@ HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of o
 
 #: Members of `_meta` that belong to one leg of the way, and are not passed on.
 OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
-#: Capabilities that are not passed on: tasks as one legacy revision had them, for a trial.
-UNSPOKEN = {"tasks"}
+#: A capability that is not passed on: tasks as one legacy revision had them, for a trial.
+UNSPOKEN = "tasks"
 #: The capabilities of a client that can be asked something.
 ASKING = {METHODS[method].capability for method in ASKED}
 
 
 def unmarked(msg: Msg) -> Msg:
     """Return an announcement without the mark of the subscription that it came by."""
-    params = dict(msg.get("params", {}))
-    meta = {k: v for k, v in object_of(params, "_meta").items() if k != SUBSCRIPTION_ID}
-    params.pop("_meta", None)
-    return notification(msg["method"], {**params, "_meta": meta} if meta else params or None)
+    return notification(msg["method"], without_meta(msg.get("params", {}), SUBSCRIPTION_ID) or None)
 
 
 def announce_to(near: Conversation, msg: Msg) -> None:
@@ -19666,13 +19676,13 @@ class FarEnd(Client):
 
     def declare(self, rev: Revision) -> Msg:
         """Return the near client's capabilities: we have none of our own."""
-        near = {k: v for k, v in self.near_capabilities.items() if k not in UNSPOKEN}
+        near = without(self.near_capabilities, UNSPOKEN)
         return strip_unknown("ClientCapabilities", near, rev)
 
     def offered(self) -> Msg:
         """Return the far server's capabilities, and those that its revision cannot declare."""
         implied: Msg = dict.fromkeys(self.peer.session.rev.undeclared, {})
-        far = {k: v for k, v in self.server_capabilities.items() if k not in UNSPOKEN}
+        far = without(self.server_capabilities, UNSPOKEN)
         return {**(implied if {"prompts", "resources"} & far.keys() else {}), **far}
 
     # Requests.
@@ -19685,18 +19695,18 @@ class FarEnd(Client):
 
     def metadata(self, ctx: Context) -> Msg:
         """Return the `_meta` of a request that is passed on."""
-        meta = {key: value for key, value in ctx.meta.items() if key not in OWN_META}
+        meta = without(ctx.meta, *OWN_META)
         if ctx.traceparent:
             if not trace_context(meta):  # W3C Trace Context §3.5 -- it is of another trace
                 meta.pop("tracestate", None)
             meta["traceparent"] = ctx.traceparent
         if self.peer.session.rev.modern:
-            near, level = ctx.client_capabilities, ctx.facts.log_level
+            level = ctx.facts.log_level
             if not ctx.facts.rev.modern:  # its own default is the server's choice: ours
                 level = self.log_level or "info"
             meta.update({
                 PROTOCOL_VERSION: self.revision, CLIENT_INFO: ctx.client_info or self.info,
-                CLIENT_CAPABILITIES: {k: near[k] for k in near if k not in UNSPOKEN},
+                CLIENT_CAPABILITIES: without(ctx.client_capabilities, UNSPOKEN),
                 **without_none(**{LOG_LEVEL: level}),
             })
         return meta
@@ -20532,13 +20542,7 @@ class Mount(Forwarder):
 
     def result(self, answer: Msg) -> Msg:
         """Return a result as it is here. Whoever asks has asked this server, and not that one."""
-        answer = self.names.result(answer)
-        meta = object_of(answer, "_meta")
-        if SERVER_INFO in meta:
-            answer["_meta"] = {key: meta[key] for key in meta if key != SERVER_INFO}
-            if not answer["_meta"]:
-                del answer["_meta"]
-        return answer
+        return without_meta(self.names.result(answer), SERVER_INFO)
 
     def learn(self, far: FarEnd) -> None:
         """Hear that a connection is open."""
