@@ -19422,6 +19422,8 @@ HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of o
 OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
 #: A capability that is not passed on: tasks as one legacy revision had them, for a trial.
 UNSPOKEN = "tasks"
+#: The methods whose calls may ask something.
+ASKERS = {row.name for row in METHODS.values() if row.may_ask}
 #: The capabilities of a client that can be asked something.
 ASKING = {METHODS[method].capability for method in ASKED}
 
@@ -19521,7 +19523,7 @@ class Passage:
     async def round(self, ctx: Context, responses: Msg) -> Msg | None:
         """Give answers; return the result, or None when there are questions to be asked."""
         assert self.task is not None
-        self.ctx, self.news = ctx, asyncio.get_running_loop().create_future()
+        self.ctx = ctx
         for name, (_, waiter) in self.questions.items():
             # spec: basic/patterns/mrtr#error-handling -- the others are ignored
             if isinstance(responses.get(name), dict):
@@ -19723,8 +19725,7 @@ class FarEnd(Client):
             return await self._pass_once(ctx, params)
         await self.want_log(ctx.facts.log_level)
         state, responses = params.pop("requestState", None), params.pop("inputResponses", None)
-        row = METHODS.get(ctx.method)
-        if row is None or not row.may_ask or not self.near_capabilities.keys() & ASKING:
+        if ctx.method not in ASKERS or self.near_capabilities.keys().isdisjoint(ASKING):
             return await self._pass_once(ctx, params)
         async with contextlib.AsyncExitStack() as stack:
             if not self.transport.links_questions:
@@ -19826,7 +19827,7 @@ class FarEnd(Client):
         running = [item for item in self.passages if link in (None, item.far_id)]
         running = [item for item in running if not item.held] or running[-1:]
         if len(running) > 1 and running[0].ctx.facts.rev.modern:
-            running = [x for x in running if METHODS[x.ctx.method].may_ask]
+            running = [item for item in running if item.ctx.method in ASKERS]
             if len(running) > 1:
                 problem = f"{len(running)} requests are running: which of them asks?"
                 raise RPCError(INTERNAL_ERROR, problem)
@@ -20147,19 +20148,17 @@ class Forwarder:
         """
         params = {**(ctx.params if params is None else params)}
         row, rev = METHODS.get(ctx.method), ctx.facts.rev
+        # A request that only reads can be sent again, to a server that was started anew.
+        again = row is not None and bool(row.lists.key)
         while True:
             far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
             try:
                 answer = self.result(await far.pass_on(ctx, params))
                 return fit_result(ctx.method, answer, rev)
-            except ConnectionClosed as exc:
-                # A request that only reads can be sent again, to a server that was started anew.
-                reads = row is not None and row.lists.key
-                if not reads or not far.ended or "again" in ctx.state:
-                    raise refusal_of(exc, rev) from exc
-                ctx.state["again"] = True
             except MCPError as exc:
-                raise refusal_of(exc, rev) from exc
+                if not (again and far.ended and isinstance(exc, ConnectionClosed)):
+                    raise refusal_of(exc, rev) from exc
+                again = False
 
     async def subscribe(self, ctx: Context, uri: str) -> Msg:
         """Answer resources/subscribe and resources/unsubscribe; there, the URI is `uri`."""
@@ -20319,7 +20318,7 @@ class Names:
     """Names and URIs under a prefix: as they are here, and as they are at the mounted server."""
 
     def __init__(self, prefix: str) -> None:
-        if not re.fullmatch(rf"([a-z][a-z0-9-]{{0,{MAX_PREFIX_CHARS - 1}}})?", prefix):
+        if not re.fullmatch(rf"([a-z][a-z0-9-]{{0,{MAX_PREFIX_CHARS - 1}}})?", str(prefix)):
             problem = f"a letter, then letters, digits or hyphens; at most {MAX_PREFIX_CHARS}"
             raise ValueError(f"prefix={prefix!r}: give {problem}, all in lower case")
         self.prefix = prefix
@@ -20403,6 +20402,12 @@ class Names:
         # directly from the web", and that needs its own address
         return block
 
+    def message(self, item: Any) -> Any:
+        """Return a message of a prompt as it is here."""
+        if isinstance(item, dict) and "content" in item:
+            return {**item, "content": self.content(item["content"])}
+        return item
+
     def result(self, answer: Msg) -> Msg:
         """Return the result of a request as it is here.
 
@@ -20411,16 +20416,12 @@ class Names:
         'n+x://a'
         """
         answer = dict(answer)
-        if isinstance(answer.get("content"), list):
-            answer["content"] = [self.content(block) for block in answer["content"]]
-        if isinstance(answer.get("contents"), list):
-            answer["contents"] = [self.with_uri(item) for item in answer["contents"]]
-        if isinstance(answer.get("messages"), list):
-            answer["messages"] = [
-                {**item, "content": self.content(item["content"])}
-                if isinstance(item, dict) and "content" in item else item
-                for item in answer["messages"]
-            ]  # fmt: skip
+        parts: dict[str, Callable[[Any], Any]] = {
+            "content": self.content, "contents": self.with_uri, "messages": self.message,
+        }  # fmt: skip
+        for key, here in parts.items():
+            if isinstance(answer.get(key), list):
+                answer[key] = [here(item) for item in answer[key]]
         if isinstance(answer.get("taskId"), str):
             answer["taskId"] = self.outer(answer["taskId"])
         if isinstance(answer.get("result"), dict):  # of a task that is done
@@ -20456,6 +20457,15 @@ class Names:
                 value = of(params[key])
                 return None if value is None else {**params, key: value}
         return None
+
+    def own(self, method: str, name: JSON) -> bool:
+        """Return whether a name, or a URI, in a list is one of theirs.
+
+        >>> Names("a").own("tools/list", "a__add"), Names("a").own("resources/list", "note://b")
+        (True, False)
+        """
+        by_name = METHODS[method].lists.each_has == "name"
+        return (self.inner if by_name else self.inner_uri)(name) is not None
 
     def request(self, params: Msg) -> Msg:
         """Return the parameters of a request for them, with its arguments, as they are there."""
@@ -20524,11 +20534,14 @@ class Mount(Forwarder):
         super().__init__(target, **options)
         self.names = Names(prefix)
         # Neither a query nor arguments: they may hold secrets.
-        self.label = connector_of(target).name
         if isinstance(target, Server):
             self.label = f"the server {target.name!r}"
-        elif is_url(target) or is_command(target):
-            self.label = target.partition("?")[0] if is_url(target) else StdioTransport(target).name
+        elif is_url(target):
+            self.label = target.partition("?")[0]
+        elif is_command(target):
+            self.label = StdioTransport(target).name
+        else:
+            self.label = connector_of(target).name
         self.label += f" (mounted as {prefix!r})" if prefix else ""
         #: by connection, as of key_of(): clients whose lists are without it, until they ask again
         self.missed: dict[Any, float] = {}
@@ -20710,7 +20723,8 @@ class Mounts:
             raise ValueError("a server cannot be a part of itself")
         mount, other = Mount(target, prefix, options), self.by_prefix.get(prefix)
         if other is not None:
-            raise ValueError(f"{other.label} and {mount.label} have the same prefix")
+            problem = f"the prefix {prefix!r}" if prefix else "no prefix"
+            raise ValueError(f"{other.label} and {mount.label} both have {problem}")
         self.check(mount)
         self.by_prefix[prefix] = mount
 
@@ -20722,8 +20736,7 @@ class Mounts:
         """Raise ValueError if something of this server could be taken for that of a mount."""
         for method in WHOLE_LISTS if mount.names.prefix else ():
             for entry in self.own(method).values():
-                key = METHODS[method].lists.each_has
-                if mount.names.params({"name" if key == "name" else "uri": entry.name}):
+                if mount.names.own(method, entry.name):
                     raise ValueError(f"{entry.label} has the prefix of {mount.label}")
 
     async def check_bare(self, mount: Mount) -> None:
@@ -20740,9 +20753,8 @@ class Mounts:
         for name in (item[key] for item in items):
             if name in own:
                 raise ValueError(f"this server and {mount.label} both have the {own[name].label}")
-            about = {"name" if key == "name" else "uri": name}
             for other in self.by_prefix.values():
-                if other is not mount and other.names.params(about):
+                if other is not mount and other.names.own(method, name):
                     problem = f"{name!r} of {mount.label} has the prefix of {other.label}"
                     raise ValueError(problem)
 
@@ -20849,6 +20861,11 @@ URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini C
 #: The `type` of an entry, which most leave out.
 WIRES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url",
          "sse": "url"}  # fmt: skip
+#: The members of an entry that are more than one string: their kind, for us and for people.
+FORMS: dict[str, tuple[Any, str]] = {
+    "args": (list, "a list of strings"), "env": (Mapping, "an object of strings"),
+    "headers": (Mapping, "an object of strings"),
+}  # fmt: skip
 VARIABLE = r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\$\{[^}]*\}"
 
 
@@ -20878,8 +20895,25 @@ def servers_of(doc: Mapping[str, Any]) -> dict[str, Msg]:
     entries = doc.get(key)
     if not isinstance(entries, Mapping) or not entries:
         raise ValueError(f"a configuration names servers: {{{key!r}: {{name: ...}}}}")
-    return {str(name): entry for name, entry in entries.items()
-            if not (isinstance(entry, Mapping) and entry.get("disabled") is True)}  # fmt: skip
+    found = {str(name): entry for name, entry in entries.items()
+             if not (isinstance(entry, Mapping) and entry.get("disabled") is True)}  # fmt: skip
+    if not found:
+        raise ValueError("all servers of the configuration are disabled")
+    return found
+
+
+def expand_all(key: str, value: Any, known: Mapping[str, str]) -> Any:
+    """Return a member of an entry, all strings in it expanded; ValueError for another form of it.
+
+    >>> expand_all("args", ["${A}"], {"A": "1"}), expand_all("env", {"B": "${A}"}, {"A": "1"})
+    (['1'], {'B': '1'})
+    """
+    kind, form = FORMS.get(key, (str, "a string"))
+    texts = value.values() if isinstance(value, Mapping) else [value] if kind is str else value
+    if not isinstance(value, kind) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"{key}: give {form}")
+    found = [expand(text, known) for text in texts]
+    return dict(zip(value, found)) if kind is Mapping else found[0] if kind is str else found
 
 
 def read_entry(name: str, entry: Any, known: Mapping[str, str] = os.environ) -> tuple[Any, Msg]:
@@ -20893,27 +20927,19 @@ def read_entry(name: str, entry: Any, known: Mapping[str, str] = os.environ) -> 
     try:
         if not isinstance(entry, Mapping):
             raise ValueError("it is no object")
-
-        def texts(key: str, value: Any) -> Any:
-            """Return the texts of a member, expanded."""
-            if isinstance(value, list) and key == "args":
-                return [texts("", each) for each in value]
-            if isinstance(value, Mapping) and key in ("env", "headers"):
-                return {str(each): texts("", value[each]) for each in value}
-            if isinstance(value, str) and key not in ("args", "env", "headers"):
-                return expand(value, known)
-            raise ValueError(f"{key or repr(value)} is not made of strings")
-
         url_key = next((key for key in URL_KEYS if key in entry), "url")
-        wire = entry.get("type", "url" if url_key in entry else "stdio")
-        needed = WIRES.get(wire, wire) if isinstance(wire, str) else ""
-        wanted = url_key if needed == "url" else "command"
-        if needed not in ("url", "command") or wanted not in entry:
-            raise ValueError(f"it needs a command or a url; its type is {wire!r}")
-        also = ("headers",) if needed == "url" else ("args", "env", "cwd")
-        given = {key: texts(key, entry[key]) for key in (wanted, *also) if key in entry}
+        wire = entry.get("type") or ("http" if url_key in entry else "stdio")
+        if wire not in [*WIRES]:
+            raise ValueError(f"its type is {wire!r}, not one of {', '.join(WIRES)}")
+        remote = WIRES[wire] == "url"
+        wanted = url_key if remote else "command"
+        if wanted not in entry:
+            typed = f"its type is {wire!r}, so it needs a {wanted}"
+            raise ValueError(typed if entry.get("type") else "it needs a command or a url")
+        also = ("headers",) if remote else ("args", "env", "cwd")
+        given = {key: expand_all(key, entry[key], known) for key in (wanted, *also) if key in entry}
         target = given.pop(wanted)
-        return (target if needed == "url" else [target, *given.pop("args", ())]), given
+        return (target if remote else [target, *given.pop("args", ())]), given
     except ValueError as exc:
         raise ValueError(f"the server {name!r}: {exc}") from None
 
@@ -20948,9 +20974,13 @@ def configured(
     if len(found) == 1:
         ((where, options),) = found.values()
         return connector_of(where).make(where, **options)
-    app = Server(", ".join(found))
+    app, prefixes = Server(", ".join(found)), dict[str, str]()
     for name, (where, options) in found.items():
-        app.mount(where, prefix_for(name), **options)
+        prefix = prefix_for(name)
+        if prefixes.setdefault(prefix, name) != name:
+            both = f"the servers {prefixes[prefix]!r} and {name!r}"
+            raise ValueError(f"{both} would have the same prefix, {prefix!r}: rename one")
+        app.mount(where, prefix, **options)
     return app
 
 

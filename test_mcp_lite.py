@@ -20096,10 +20096,12 @@ class TestTheFarServerEnds:
         # A call that may have been made is not made again.
         assert (tmp_path / "calls").read_text().split() == ["start", "die", "start"]
 
-    def test_what_only_reads_is_asked_again(self, tmp_path):
+    def test_what_only_reads_is_asked_again_however_often_that_happens(self, tmp_path):
         async def main():
-            async with m.Client(m.ProxyServer(dying(tmp_path), stderr="null")) as c:
-                assert await c.read("x://a") == "A"
+            async with m.Client(m.ProxyServer(dying(tmp_path), stderr="null"), revision=V4) as c:
+                for _ in range(2):
+                    assert await c.read("x://a") == "A"
+                    (tmp_path / "died").unlink()
 
         run(main())
 
@@ -21150,21 +21152,31 @@ class TestConfigurations:
         assert m.read_entry("a", entry, {"V": "v"}) == read
 
     @pytest.mark.parametrize(
-        "entry",
-        [None, [], "x", {}, {"args": []}, {"command": 5}, {"command": "x", "args": "y"},
-         {"command": "x", "args": [1]}, {"command": "x", "env": {"K": 1}}, {"url": 5},
-         {"type": "stdio", "url": "https://h"}, {"type": "ws", "url": "https://h"},
-         {"type": 5, "command": "x"}, {"url": "https://h", "headers": ["A"]},
-         {"type": "http", "command": "x"}],
+        "entry, why",
+        [
+            (None, "it is no object"), ([], "it is no object"), ("x", "it is no object"),
+            ({}, "it needs a command or a url"), ({"args": []}, "it needs a command or a url"),
+            ({"command": 5}, "command: give a string"), ({"url": 5}, "url: give a string"),
+            ({"command": "x", "args": "y"}, "args: give a list of strings"),
+            ({"command": "x", "args": [1]}, "args: give a list of strings"),
+            ({"command": "x", "env": {"K": 1}}, "env: give an object of strings"),
+            ({"url": "https://h", "headers": ["A"]}, "headers: give an object of strings"),
+            ({"type": "stdio", "url": "https://h"}, "its type is 'stdio', so it needs a command"),
+            ({"type": "http", "command": "x"}, "its type is 'http', so it needs a url"),
+            ({"type": "ws", "url": "https://h"}, "its type is 'ws', not one of stdio, http"),
+            ({"type": 5, "command": "x"}, "its type is 5, not one of"), ({"type": [], "url": 5}, "url: give"),
+        ],
     )  # fmt: skip
-    def test_an_entry_that_makes_no_sense_is_named(self, entry):
-        with pytest.raises(ValueError, match="the server 'a': "):
+    def test_an_entry_that_makes_no_sense_is_named_with_what_would(self, entry, why):
+        with pytest.raises(ValueError, match=f"the server 'a': {why}"):
             m.read_entry("a", entry, {})
 
     @pytest.mark.parametrize("doc", [{}, {"mcpServers": []}, {"mcpServers": {}}, {"servers": 1}])
     def test_a_configuration_names_servers(self, doc):
         with pytest.raises(ValueError, match="a configuration names servers"):
             m.servers_of(doc)
+        with pytest.raises(ValueError, match="all servers of the configuration are disabled"):
+            m.servers_of({"mcpServers": {"a": {"command": "x", "disabled": True}}})
 
     def test_files_of_other_applications_have_other_names(self):
         for key in ("mcpServers", "servers", "context_servers"):
@@ -21205,7 +21217,7 @@ class TestConfigurations:
     def test_names_that_become_the_same_are_an_error(self):
         async def main():
             doc = {"mcpServers": {"a b": {"command": "x"}, "A-B": {"command": "y"}}}
-            with pytest.raises(ValueError, match=r"'x' \(mounted as 'a-b'\) and the server 'y'"):
+            with pytest.raises(ValueError, match=r"the servers 'a b' and 'A-B' would have the same prefix, 'a-b': rename one"):
                 async with m.Client(doc):
                     pass
 
@@ -24633,7 +24645,7 @@ app.run()
         assert out.endswith("1 error, 1 warning, 0 notes; looked at tools: 1\n")
         assert status == 3
         assert err.splitlines()[-1].startswith("error: gone: cannot start 'no-such-program': it is not on the PATH")
-        assert "; odd: the server 'odd': command is not made of strings" in err
+        assert "; odd: the server 'odd': command: give a string" in err
         where.write_text(json.dumps({"mcpServers": {"a": servers["shop"], "b": servers["shop"]}}))
         status, out, err = cli("check", str(where))
         assert status == 1 and "looked at tools: 2\n" in out
