@@ -18615,7 +18615,7 @@ class Login(Authorizer):
 ###############################################################################
 # 49. Ways to a token
 ###############################################################################
-# Uses sections 1, 2, 9, 19, 28, 33, 35 and 43 to 48.
+# Uses sections 1, 2, 4, 9, 19, 28, 33, 35 and 43 to 48.
 #
 # Problem.  A token comes from a person at a browser, from a secret of a program, or from another
 #           token; and some users bring one along.
