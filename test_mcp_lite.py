@@ -15876,31 +15876,6 @@ class TestChallenges:
         assert m.our_challenge("DPoP a=1, Basic").params == {"a": "1"}
         assert m.our_challenge("DPoP a=1, Bearer b=2").params == {"b": "2"}
 
-    @pytest.mark.parametrize(
-        "status, error, token, possible, steps, wanted",
-        [
-            (401, "", False, "log in", "", "log in"),
-            (401, "invalid_token", False, "log in", "log in", ""),
-            (401, "invalid_token", True, "refresh,log in", "", "refresh"),
-            (401, "invalid_token", True, "repeat,refresh,log in", "", "repeat"),
-            (401, "invalid_token", True, "log in", "", "log in"),
-            (401, "invalid_token", True, "refresh,log in", "refresh", "log in"),
-            (401, "", True, "refresh,log in", "refresh,log in", ""),
-            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "", "nonce"),
-            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "nonce", "refresh"),
-            (403, "insufficient_scope", True, "step up", "step up", "step up"),
-            (403, "insufficient_scope", True, "step up", "step up,step up", ""),
-            (403, "", True, "step up,log in,refresh", "", ""),
-            (403, "invalid_token", True, "step up,log in", "", ""),
-            (403, "insufficient_scope", False, "log in", "", "log in"),
-            (200, "", True, "step up,log in", "", ""),
-            (500, "insufficient_scope", True, "step up,log in", "", ""),
-        ],
-    )
-    def test_what_a_refusal_leads_to(self, status, error, token, possible, steps, wanted):
-        done = [step for step in steps.split(",") if step]
-        assert m.next_step(status, error, token, possible.split(","), done) == wanted
-
 
 class TestAddresses:
     """Rules 1 and 2 of security: https, or this machine; and no private networks."""
@@ -15926,19 +15901,6 @@ class TestAddresses:
         with pytest.raises(m.AuthError, match=why) as caught:
             m.oauth_url(value, "token_endpoint")
         assert str(caught.value).startswith("token_endpoint is ")
-
-    @pytest.mark.parametrize(
-        "address, public",
-        [
-            ("8.8.8.8", True), ("2606:4700::1", True), ("10.0.0.1", False), ("127.0.0.1", False),
-            ("169.254.169.254", False), ("192.168.1.1", False), ("100.64.0.1", False),
-            ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False),
-            ("fd00::1", False), ("::ffff:127.0.0.1", False), ("::ffff:8.8.8.8", True),
-            ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True), ("2002:a00:1::", False),
-        ],
-    )  # fmt: skip
-    def test_which_addresses_are_public(self, address, public):
-        assert m.is_public(address) is public
 
 
 class TestResourceMetadata:
@@ -17118,6 +17080,19 @@ class TestRedirectListener:
 class TestFetching:
     """Rules 2, 3, 4 and 14 of security."""
 
+    @pytest.mark.parametrize(
+        "address, public",
+        [
+            ("8.8.8.8", True), ("2606:4700::1", True), ("10.0.0.1", False), ("127.0.0.1", False),
+            ("169.254.169.254", False), ("192.168.1.1", False), ("100.64.0.1", False),
+            ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False),
+            ("fd00::1", False), ("::ffff:127.0.0.1", False), ("::ffff:8.8.8.8", True),
+            ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True), ("2002:a00:1::", False),
+        ],
+    )  # fmt: skip
+    def test_which_addresses_are_public(self, address, public):
+        assert m.is_public(address) is public
+
     @staticmethod
     async def get(listener, target="/", **options):
         fetcher = m.Fetcher(m.parse_url(listener.root), **options)
@@ -17472,6 +17447,31 @@ def play(work, **settings):
 
 class TestLoggingIn:
     """One login, from the refusal to the answer."""
+
+    @pytest.mark.parametrize(
+        "status, error, token, possible, steps, wanted",
+        [
+            (401, "", False, "log in", "", "log in"),
+            (401, "invalid_token", False, "log in", "log in", ""),
+            (401, "invalid_token", True, "refresh,log in", "", "refresh"),
+            (401, "invalid_token", True, "repeat,refresh,log in", "", "repeat"),
+            (401, "invalid_token", True, "log in", "", "log in"),
+            (401, "invalid_token", True, "refresh,log in", "refresh", "log in"),
+            (401, "", True, "refresh,log in", "refresh,log in", ""),
+            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "", "nonce"),
+            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "nonce", "refresh"),
+            (403, "insufficient_scope", True, "step up", "step up", "step up"),
+            (403, "insufficient_scope", True, "step up", "step up,step up", ""),
+            (403, "", True, "step up,log in,refresh", "", ""),
+            (403, "invalid_token", True, "step up,log in", "", ""),
+            (403, "insufficient_scope", False, "log in", "", "log in"),
+            (200, "", True, "step up,log in", "", ""),
+            (500, "insufficient_scope", True, "step up,log in", "", ""),
+        ],
+    )
+    def test_what_a_refusal_leads_to(self, status, error, token, possible, steps, wanted):
+        done = [step for step in steps.split(",") if step]
+        assert m.next_step(status, error, token, possible.split(","), done) == wanted
 
     def test_the_whole_way(self):
         async def work(world):
