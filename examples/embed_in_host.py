@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
 
-from mcp_lite import Client, Context, Server, memory_transports
+from mcp_lite import Client, Context, Server, ToolError, memory_transports
 
 # ---- The host: a scene that only the main thread may touch, and a loop that waits for events -----
 
@@ -71,7 +71,7 @@ def move(name: str, x: float = 0, y: float = 0, z: float = 0) -> str:
     """Move an object of the scene."""
     assert threading.current_thread() is threading.main_thread()
     if name not in scene:
-        raise KeyError(f"there is no {name}; there is {', '.join(scene)}")
+        raise ToolError(f"there is no {name}; there is {', '.join(scene)}")
     old = scene[name]
     scene[name] = (old[0] + x, old[1] + y, old[2] + z)
     return f"{name} is at {scene[name]}, says the {threading.current_thread().name}"
