@@ -22440,10 +22440,10 @@ def some(text: str) -> list[str]:
 
 
 def having(sign: str) -> Callable[[str], str]:
-    """Return what reads an option whose value must have a sign in it."""
+    """Return what reads an option whose value is a name, this sign, and anything."""
 
     def read(text: str) -> str:
-        if sign not in text:
+        if text.find(sign) < 1:
             raise ValueError(text)
         return text
 
@@ -22989,9 +22989,9 @@ def spell_out(argv: Sequence[str]) -> list[str]:
 
 
 def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
-    """Return the words that are no options, and the values of the options by their names."""
+    """Return what split_options() does; its UsageError names the help of the verb, too."""
     try:
-        return sort_words(words)
+        return split_options(words)
     except UsageError as exc:
         verb = [word for word in words if word in VERBS][:1]
         problem = str(exc)
@@ -23000,8 +23000,8 @@ def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
         raise UsageError(problem, *verb, "--help") from None
 
 
-def sort_words(words: Sequence[str]) -> tuple[list[str], Msg]:
-    """Do the work of read_options()."""
+def split_options(words: Sequence[str]) -> tuple[list[str], Msg]:
+    """Return the words that are no options, and the values of the options by their names."""
     known = {row.name: row for row in OPTIONS}
     known.update({name: Option(name, "", "*", "") for name in ("--help", "--version")})
     others: list[str] = []
@@ -23188,7 +23188,8 @@ def advice(exc: MCPError, args: Any) -> str:
         return typed(args, *words) if words else ""
     if isinstance(exc, AuthError):
         said = re.search(" login |see allowed_|--token", str(exc))  # it says what to do, or who can
-        given = said or args.token or os.environ.get(TOKEN_VARIABLE) or args.verb == "login"
+        given = said or args.token or args.auth or os.environ.get(TOKEN_VARIABLE)
+        given = given or args.verb == "login"
         return "" if given else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
         more = "--max-time" if args.max_time else "--timeout"
@@ -23204,6 +23205,8 @@ def advice(exc: MCPError, args: Any) -> str:
         return f"{command} -- {args.program} serve {args.typed}" if lacks_run else ""
     if isinstance(exc, LimitExceeded):
         return ""
+    if isinstance(exc, CapabilityMissing):
+        return typed(args, "info")
     there = re.search(r"the endpoint is at '(/[\w/.-]*)'", str(exc))
     if there and is_url(args.target):
         url = str(parse_url(args.target)._replace(target=there[1]))
@@ -23723,11 +23726,12 @@ def read_profiles(text: str) -> list[str]:
 class Checkup:
     """A look at one server, through a Client that is not connected yet.
 
-    With `call`, the tools that only read, and need no arguments, are called.
+    With `call`, the tools that only read, and need no arguments, are called. `connect` is how to
+    connect the Client, if not by itself.
     """
 
-    def __init__(self, client: Client, call: bool = False) -> None:
-        self.c, self.call = client, call
+    def __init__(self, client: Client, call: bool = False, connect: Any = None) -> None:
+        self.c, self.call, self.connect = client, call, connect or client.connect
         self.found: list[Finding] = []
         #: how many there were of what was looked at
         self.seen: dict[str, int] = {}
@@ -23741,7 +23745,7 @@ class Checkup:
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            await self.c.connect()
+            await self.connect()
             seconds = clock() - began
             if seconds > SLOW_START_SECONDS:
                 self.find("slow-start", "the server", f"{seconds:.1f} s")
@@ -24024,7 +24028,7 @@ class CheckLine(CommandLine):
     def __init__(self, args: Any) -> None:
         super().__init__(args)
         self.person.there = False
-        self.checkup = Checkup(self.c, self.args.call)
+        self.checkup = Checkup(self.c, self.args.call, self.connect)
 
     def pass_on(self, text: str) -> None:
         """Write a line of the server's stderr, and judge it."""
@@ -24042,8 +24046,6 @@ class CheckLine(CommandLine):
             return status
         try:
             await checkup.run()
-        except (TypeError, ValueError) as exc:
-            raise UsageError(str(exc)) from exc
         except AuthError:
             self.report(checkup)
             raise
