@@ -24398,7 +24398,7 @@ class TestChecks:
         return [(each.rule.name, each.place, each.detail) for each in checkup.found if each.rule.name not in before]
 
     def test_what_a_server_writes_to_stderr_may_be_a_finding(self):
-        checkup = m.Checkup(None)
+        checkup = m.Checkup(m.Client(m.Server()))
         for line in ("mcp_lite: the tool 'a' was registered again: the last one counts", "ready",
                      "/x/s.py:7: RuntimeWarning: coroutine 'Context.info' was never awaited"):  # fmt: skip
             checkup.hear(line)
