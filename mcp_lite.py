@@ -117,49 +117,51 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     27  Standard streams
     Part V    A client
     28  Questions and announcements
-    29  One request
-    30  Client
-    31  Child processes
+    29  Connecting
+    30  One request
+    31  Client
+    32  Child processes
     Part VI   HTTP
-    32  HTTP/1.1, heads and values
-    33  HTTP/1.1, messages
-    34  Server-sent events
-    35  HTTP rules
-    36  Mirrored headers
-    37  Connections
-    38  Listeners
-    39  Streams and sessions
-    40  Entrances and pages
-    41  The endpoint
-    42  Engines
-    43  HTTP client
-    44  Streamable HTTP, the client's end
+    33  HTTP/1.1, heads and values
+    34  HTTP/1.1, messages
+    35  Server-sent events
+    36  HTTP rules
+    37  Mirrored headers
+    38  Requests and answers
+    39  Connections
+    40  Listeners
+    41  Streams and sessions
+    42  Entrances and pages
+    43  The endpoint
+    44  Engines
+    45  HTTP client
+    46  Streamable HTTP, the client's end
     Part VII  Authorization
-    45  OAuth rules
-    46  Keys and tokens
-    47  Keeping, listening, fetching
-    48  Logging in
-    49  Ways to a token
-    50  Guarding a server
+    47  OAuth rules
+    48  Keys and tokens
+    49  Keeping, listening, fetching
+    50  Logging in
+    51  Ways to a token
+    52  Guarding a server
     Part VIII Forwarding
-    51  Cutting to measure
-    52  The far end
-    53  Forwarding
-    54  Mounting
-    55  Configurations
+    53  Cutting to measure
+    54  The far end
+    55  Forwarding
+    56  Mounting
+    57  Configurations
     Part IX   The command line
-    56  Showing
-    57  The trace
-    58  The person
-    59  Verbs
-    60  Applications
-    61  Options
-    62  Rules for servers
-    63  Checks
-    64  Where to serve, and a proxy
-    65  Shell
-    66  Serving a file
-    67  Main
+    58  Showing
+    59  The trace
+    60  The person
+    61  Verbs
+    62  Applications
+    63  Options
+    64  Rules for servers
+    65  Checks
+    66  Where to serve, and a proxy
+    67  Shell
+    68  Serving a file
+    69  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -180,13 +182,13 @@ THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
 
     And as its client sees it:
 
-    [30] Client.call() checks that the server has declared what is needed, and looks into its cache.
-    [29] A Call sees the request through to its result: rounds of questions, or looks at a task.
+    [31] Client.call() checks that the server has declared what is needed, and looks into its cache.
+    [30] A Call sees the request through to its result: rounds of questions, or looks at a task.
     [ 9] Asker.ask() opens a Pending (5): an id, a deadline, a future. The Transport (8) sends it.
     [10] Peer.run() reads on. Progress that comes meanwhile renews the deadline (5).
     [ 9] Asker.settle() puts the answer into the future: a result, or a RemoteError (2).
     [28] Answers puts a question in it to the program; the Call asks again, with the answer.
-    [29] value_of() makes a Python value of the result.
+    [30] value_of() makes a Python value of the result.
 
 
 NOTATION
@@ -361,7 +363,7 @@ else:
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. The peer never sees a traceback, nor the text of an exception not raised for it.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 36 has the table.
+# Not here. HTTP status codes of errors: section 37 has the table.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -1703,8 +1705,8 @@ class HeldMessages:
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
 # Plan.     Facts; SESSION and Session; admit(), which says whether a method may be called; the
 #           metadata of a modern request.
-# Not here. HTTP's headers and session ids: sections 35 and 39. How a client finds out which era a
-#           server speaks: section 29.
+# Not here. HTTP's headers and session ids: sections 36 and 41. How a client finds out which era a
+#           server speaks: section 30.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -2370,7 +2372,7 @@ class LoopWatch:
 #              says the same as another that waits takes its place. A reader who is too slow is let
 #              go.
 # Plan.     Outbox, the announcements for one reader; Transport, and the pair in memory.
-# Not here. Pipes: section 26. HTTP: sections 39 and 44. What is done with a message: section 10.
+# Not here. Pipes: section 26. HTTP: sections 41 and 46. What is done with a message: section 10.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -2509,7 +2511,7 @@ class Transport:
     #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 10)
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
     #: whom to tell that announcements may have been missed, and whether the session is gone as
-    #: well; set by the Client (section 30)
+    #: well; set by the Client (section 31)
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
@@ -2665,7 +2667,7 @@ TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no long
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
-#: exception if it could not be read, or an HTTPHead (section 37).
+#: exception if it could not be read, or an HTTPHead (section 39).
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
@@ -6162,7 +6164,7 @@ class Context:
         Returns False where that cannot be: outside HTTP, and in revisions without it.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
-        pause = getattr(self.exchange.send, "pause", None)  # a Reply of section 39 has it
+        pause = getattr(self.exchange.send, "pause", None)  # a Reply of section 41 has it
         return bool(pause and await pause(retry_ms))
 
     @_from_threads
@@ -6609,7 +6611,7 @@ class Tool(Entry):
     """A registered tool."""
 
     what = "tool"
-    #: arguments that HTTP headers repeat; section 36 finds them
+    #: arguments that HTTP headers repeat; section 37 finds them
     mirrors: Sequence[Any] = ()
 
     def __init__(
@@ -7033,7 +7035,8 @@ def place_of(frame: types.FrameType | None) -> str:
     for each in stack:
         ctx = each.f_locals.get("ctx")
         if isinstance(ctx, Context):
-            request, at = f"{ctx.exchange.title}, ", stack[max(own[0] - 1, 0)]
+            name = ctx.params.get("name", ctx.params.get("uri", ""))
+            request, at = f"{ctx.method} {name!r}, ", stack[max(own[0] - 1, 0)]
             break
     return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
 
@@ -7795,7 +7798,7 @@ class Conversation:
 #           3. A server that is told to end answers what it does not finish, and ends in time.
 # Plan.     The names of options: check_names(), and show_options(), for help(); the options of
 #           serving; Server, for the author; ServerThread.
-# Not here. How bytes come and go: sections 27 and 42 register themselves in RUNNERS and ENGINES.
+# Not here. How bytes come and go: sections 27 and 44 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
@@ -8493,22 +8496,21 @@ def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
     return MCPError(f"{entry.label} returned a value of type {kind} that JSON cannot say: {exc}")
 
 
-#: What a handler raises for its client to read: it needs no log, and is never hidden.
-FOR_THE_CLIENT = (ToolError, CapabilityMissing)
-
-
-def note_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
-    """Tell the log that a handler has failed; raise what is the end of its task, or an error for
-    the peer.
-
-    What this library raises, as when the client refuses a question, is no bug of the handler: it
-    needs no traceback.
-    """
+def check_failure(exc: BaseException, ctx: Context) -> None:
+    """Raise what is not the failure of a handler: the end of its task, or an error for the peer."""
     if isinstance(exc, (asyncio.CancelledError, RPCError)) or is_dropped(ctx.exchange, exc):
         raise exc
     if isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern:
         raise exc
-    if not isinstance(exc, FOR_THE_CLIENT):
+
+
+def log_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
+    """Tell the log that a handler has failed.
+
+    What this library raises, as when the client refuses a question, is no bug of the handler: it
+    needs no traceback. A ToolError is meant for the client, and needs no log.
+    """
+    if not isinstance(exc, (ToolError, CapabilityMissing)):
         frames = frames_after(exc, __name__) or exc.__traceback__
         trace = None if isinstance(exc, MCPError) else (type(exc), exc, frames)
         logger.error("%s: %s failed: %r", ctx.method, entry.label, exc, exc_info=trace)
@@ -8524,11 +8526,12 @@ def frames_after(exc: BaseException, *modules: str) -> types.TracebackType | Non
 
 def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
     """Return the result of a tool that raised; raise what is an error of the protocol."""
-    note_failure(tool, ctx, exc)
+    check_failure(exc, ctx)
+    log_failure(tool, ctx, exc)
     text = str(exc) or type(exc).__name__
     if isinstance(exc, KeyError) and exc.args:
         text = f"KeyError: {exc}"  # the text of a KeyError is only the key
-    if ctx.server.mask_errors and not isinstance(exc, FOR_THE_CLIENT):
+    if ctx.server.mask_errors and not isinstance(exc, (ToolError, CapabilityMissing)):
         text = f"the tool {tool.name!r} failed"
     # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
     return {"content": [{"type": "text", "text": text}], "isError": True}
@@ -8540,9 +8543,10 @@ def error_of(entry: Entry, ctx: Context, exc: BaseException) -> RPCError:
     Its text is that of an error of this library, such as ToolError. The text of any other exception
     was not written for the client.
     """
-    note_failure(entry, ctx, exc)
-    shown = FOR_THE_CLIENT if ctx.server.mask_errors else MCPError
-    if isinstance(exc, shown):
+    check_failure(exc, ctx)
+    log_failure(entry, ctx, exc)
+    meant = isinstance(exc, (ToolError, CapabilityMissing))
+    if meant or (isinstance(exc, MCPError) and not ctx.server.mask_errors):
         return RPCError(INTERNAL_ERROR, str(exc) or f"{entry.label} failed")
     return RPCError(INTERNAL_ERROR, "Internal error")
 
@@ -9056,7 +9060,7 @@ async def serve_task(ctx: Context) -> Msg:
 #           that let a thread read or write; read_lines() and write_lines(), which choose between
 #           the loop and a thread; LineTransport. Only the last is a Transport of section 8. The
 #           others are transports in asyncio's sense: they move bytes.
-# Not here. Whose pipes they are: sections 27 and 31.
+# Not here. Whose pipes they are: sections 27 and 32.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
@@ -9751,7 +9755,7 @@ show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
 #              and the program hears of the gap, in which changes may have been missed.
 #           4. All that is kept for a server has a bound: questions at once, results, announcements.
 # Plan.     Parts of answers; Pace; Cache; Answers; Subscription and Announcements.
-# Not here. The requests that all this belongs to: sections 29 and 30 send them.
+# Not here. The requests that all this belongs to: sections 30 and 31 send them.
 
 MAX_QUESTIONS = 100  # that a server may ask at once, in one result; people answer one at a time
 MAX_CACHED = 1000  # results that a client keeps
@@ -10311,24 +10315,17 @@ class Announcements:
             subscription.news.set()  # the iterator looks again
 
 ###############################################################################
-# 29. One request
+# 29. Connecting
 ###############################################################################
-# Uses sections 1 to 3, 5, 6, 8, 14, 16, 17, 23, 25 and 28.
+# Uses sections 1, 2, 4 to 6, 8, 14, 23 and 28.
 #
-# Problem.  One request of the program may take many messages: rounds of questions, looks at a task,
-#           and sometimes a new session.
-# Rules.    1. No request is sent that the program did not ask for, with two exceptions: `ping`,
-#              where a server may ask for roots first; and one `tools/list`, when the server says
-#              that headers do not fit a tool as it is now.
-#           2. max_timeout is the longest that one request takes: with all its progress, its rounds
-#              of questions, the looks at its task.
-# Plan.     decide_era(); Connector, from a target to a Transport; Call, one request to its end;
-#           Renewal, a session begun anew.
-# Not here. The program's side of it, Client: section 30. Kinds of targets: later sections add
-#           themselves to CONNECTORS.
-
-MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
-
+# Problem.  A client is given a target: a command, a URL, an object. It has to reach a server there,
+#           and to find out what the server speaks, while the session may end at any moment.
+# Rules.    1. The newest revision that both ends speak is used, of any era. A client that was told
+#              to speak one revision speaks no other.
+#           2. A session that the server has forgotten is begun anew, once for all who notice.
+# Plan.     decide_era(); Connector, from a target to a Transport; Agreement; Renewal.
+# Not here. Kinds of targets: later sections add themselves to CONNECTORS.
 
 # A client learns the era of a server from the answer to its first request, `server/discover`. A
 # result, or an error with a code that only the modern era has, is a modern server's. Any other
@@ -10354,35 +10351,6 @@ def decide_era(outcome: Any) -> str:
     if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
         return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
     return "legacy"
-
-
-class Outputs:
-    """The output schemas of the tools that were listed, to check results against."""
-
-    def __init__(self) -> None:
-        #: by name of a tool: its output schema, or the function that checks by it
-        self._checks: dict[str, Any] = {}
-
-    def learn(self, tools: Iterable[Msg]) -> None:
-        """Know these tools, and no others."""
-        self._checks = {tool["name"]: tool.get("outputSchema") for tool in tools}
-
-    def check(self, name: str, out: JSON) -> None:
-        """Raise ProtocolError for an output that breaks the schema of its tool."""
-        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
-        check = self._checks.get(name)
-        try:
-            if isinstance(check, dict):
-                check = self._checks[name] = checker_of(check)
-        except MCPError as exc:  # the call itself has succeeded
-            logger.warning("the output of %r is not checked: %s", name, exc)
-            self._checks[name] = None
-            return
-        try:
-            if callable(check):
-                check(out)
-        except SchemaError as exc:
-            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
 
 class Connector(NamedTuple):
@@ -10412,6 +10380,185 @@ def connector_of(target: Any) -> Connector:
         can = "give a Server, a command, a path, a URL or a Transport"
         raise TypeError(f"cannot connect to {target!r}: {can}")
     return found
+
+
+class Agreement:
+    """What a client and a server agree on: the era, and the revision of the protocol."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def find(self) -> None:
+        """Find out which era the server speaks, and agree on a revision."""
+        client = self.client
+        if client.pinned in LEGACY:
+            return await self.handshake(REVISIONS[client.pinned])
+        outcome = await self._discover(client.timeout if client.pinned else PROBE_SECONDS)
+        if outcome is None:
+            return
+        if client.pinned:
+            problem = f"{client.peer.name} does not speak revision {client.pinned}"
+            raise ProtocolError(f"{problem}: {outcome}")
+        try:
+            # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
+            await self.handshake(NEWEST_LEGACY)
+        except RemoteError:
+            slow = isinstance(outcome, RequestTimeout)  # a modern server that was slow to start?
+            if not slow or await self._discover(client.timeout) is not None:
+                raise
+
+    async def _discover(self, patience: float) -> Any:
+        """Agree on a modern revision and return None; or return the answer of a legacy server."""
+        client = self.client
+        self._speak(NEWEST)
+        try:
+            least = min(patience, client.timeout)
+            outcome: Any = await client.send_request("server/discover", timeout=least)
+        except MCPError as exc:
+            if isinstance(exc, AuthError):
+                raise
+            outcome = exc
+        if client.peer.lost is not None:
+            await client.start_again(client.peer.lost)
+        era = decide_era(outcome)
+        if era == "retry":
+            theirs = outcome.data.get("supported") if isinstance(outcome.data, dict) else None
+            rev = self._common(theirs, SUPPORTED)
+            if rev.modern:
+                self._speak(rev)
+                era, outcome = "modern", await client.send_request("server/discover")
+        if era != "modern":
+            return outcome
+        if isinstance(outcome, MCPError):
+            raise outcome
+        self._learn(outcome, object_of(object_of(outcome, "_meta"), SERVER_INFO))
+
+    def _speak(self, rev: Revision) -> None:
+        """Use a modern revision from now on; there is nothing to agree on."""
+        client = self.client
+        client.peer.session.resume(rev)
+        client.peer.session.client_capabilities = client.declare(rev)
+        client.transport.agreed(rev)
+
+    def _common(self, theirs: JSON, ours: Iterable[str]) -> Revision:
+        """Return the newest revision that both ends speak."""
+        ours = [name for name in ours if self.client.pinned in (None, name)]
+        for name in ours:
+            if isinstance(theirs, list) and name in theirs:
+                return REVISIONS[name]
+        known = f"we speak {', '.join(ours)}"
+        raise ProtocolError(f"{self.client.peer.name} speaks revision {theirs!r:.200}; {known}")
+
+    def _learn(self, answer: Msg, info: Msg) -> None:
+        """Note the server's name, capabilities and instructions."""
+        client, instructions = self.client, answer.get("instructions")
+        client.server_info = info
+        client.server_capabilities = member(answer, "capabilities", dict)
+        client.instructions = instructions if isinstance(instructions, str) else None
+
+    async def handshake(self, wanted: Revision) -> None:
+        """Begin a legacy session: say hello, and agree on a revision."""
+        client = self.client
+        client.peer.session = session = Session()
+        client.transport.renew()
+        session.client_capabilities = client.declare(wanted)
+        params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
+                  "clientInfo": client.info}  # fmt: skip
+        session.advance("initialize")
+        answer = await client.peer.ask("initialize", params, client.send, patience=client.timeout)
+        # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
+        session.rev = self._common([answer.get("protocolVersion")], LEGACY)
+        self._learn(answer, object_of(answer, "serverInfo"))
+        session.advance("result")
+        client.transport.agreed(session.rev)
+        session.advance("notifications/initialized")
+        await client.notify("notifications/initialized")
+
+
+class Renewal:
+    """A legacy session is begun anew, when the server knows the old one no longer."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.task: asyncio.Task[Any] | None = None
+
+    async def renew(self, expired: Session) -> None:
+        """Shake hands again, once for all requests that found the same session gone."""
+        if self.task is None or self.task.done():
+            session = self.client.peer.session
+            if session is not expired and session.state is READY:
+                return  # that has happened by now
+            self.task = self.client.tasks.spawn(self._begin_again(expired.rev))
+        await asyncio.shield(self.task)
+
+    async def _begin_again(self, rev: Revision) -> None:
+        await self.client.agreement.handshake(rev)
+        await self.client.announcements.restore()
+        self.client.announcements.reconnected()
+
+    def interrupted(self, expired: bool) -> None:
+        """Hear that announcements may have been missed, and whether the session is gone."""
+        if expired:
+            self.client.tasks.spawn(self._revive(self.client.peer.session))
+        else:
+            self.client.announcements.reconnected()
+
+    async def _revive(self, expired: Session) -> None:
+        """Renew a session that no request has found gone, however long the server is away."""
+        client, pace = self.client, Pace()
+        while client.state is not DONE:
+            try:
+                return await self.renew(expired)
+            except (ConnectionClosed, RequestTimeout) as exc:
+                logger.info("the session is not renewed yet: %s", exc)
+            except MCPError as exc:
+                return logger.warning("%s announces nothing any more: %s", client.peer.name, exc)
+            await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
+
+###############################################################################
+# 30. One request
+###############################################################################
+# Uses sections 1 to 3, 6, 16, 17, 25 and 28.
+#
+# Problem.  One request of the program may take many messages: rounds of questions, looks at a task.
+# Rules.    1. No request is sent that the program did not ask for, with two exceptions: `ping`,
+#              where a server may ask for roots first; and one `tools/list`, when the server says
+#              that headers do not fit a tool as it is now.
+#           2. max_timeout is the longest that one request takes: with all its progress, its rounds
+#              of questions, the looks at its task.
+# Plan.     Outputs, which checks what tools give; Python values; Call, one request to its end.
+# Not here. The program's side of it, Client: section 31.
+
+MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
+
+
+class Outputs:
+    """The output schemas of the tools that were listed, to check results against."""
+
+    def __init__(self) -> None:
+        #: by name of a tool: its output schema, or the function that checks by it
+        self._checks: dict[str, Any] = {}
+
+    def learn(self, tools: Iterable[Msg]) -> None:
+        """Know these tools, and no others."""
+        self._checks = {tool["name"]: tool.get("outputSchema") for tool in tools}
+
+    def check(self, name: str, out: JSON) -> None:
+        """Raise ProtocolError for an output that breaks the schema of its tool."""
+        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+        check = self._checks.get(name)
+        try:
+            if isinstance(check, dict):
+                check = self._checks[name] = checker_of(check)
+        except MCPError as exc:  # the call itself has succeeded
+            logger.warning("the output of %r is not checked: %s", name, exc)
+            self._checks[name] = None
+            return
+        try:
+            if callable(check):
+                check(out)
+        except SchemaError as exc:
+            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
 
 def value_of(answer: Msg) -> Any:
@@ -10679,51 +10826,10 @@ async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
         return exc
 
 
-class Renewal:
-    """A legacy session is begun anew, when the server knows the old one no longer."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.task: asyncio.Task[Any] | None = None
-
-    async def renew(self, expired: Session) -> None:
-        """Shake hands again, once for all requests that found the same session gone."""
-        if self.task is None or self.task.done():
-            session = self.client.peer.session
-            if session is not expired and session.state is READY:
-                return  # that has happened by now
-            self.task = self.client.tasks.spawn(self._begin_again(expired.rev))
-        await asyncio.shield(self.task)
-
-    async def _begin_again(self, rev: Revision) -> None:
-        await self.client.handshake(rev)
-        await self.client.announcements.restore()
-        self.client.announcements.reconnected()
-
-    def interrupted(self, expired: bool) -> None:
-        """Hear that announcements may have been missed, and whether the session is gone."""
-        if expired:
-            self.client.tasks.spawn(self._revive(self.client.peer.session))
-        else:
-            self.client.announcements.reconnected()
-
-    async def _revive(self, expired: Session) -> None:
-        """Renew a session that no request has found gone, however long the server is away."""
-        client, pace = self.client, Pace()
-        while client.state is not DONE:
-            try:
-                return await self.renew(expired)
-            except (ConnectionClosed, RequestTimeout) as exc:
-                logger.info("the session is not renewed yet: %s", exc)
-            except MCPError as exc:
-                return logger.warning("%s announces nothing any more: %s", client.peer.name, exc)
-            await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
-
-
 ###############################################################################
-# 30. Client
+# 31. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 14, 16, 23, 24, 28 and 29.
+# Uses sections 1 to 8, 10, 13, 14, 16, 23, 24 and 28 to 30.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -10805,7 +10911,7 @@ class Client:
         self.cache = Cache(MAX_CACHED if cache else 0)
         self._extra_capabilities = capabilities or {}
         self.outputs = Outputs()
-        self.renewal = Renewal(self)
+        self.agreement, self.renewal = Agreement(self), Renewal(self)
         self.state = START  # READY when it is connected, DONE when the program has closed it
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
@@ -10838,7 +10944,7 @@ class Client:
             raise RuntimeError("a Client connects once; make another")
         try:
             await self._open()
-            await self._agree()
+            await self.agreement.find()
             await self.announcements.begin()
             await self._give_roots()
             self.state = READY
@@ -10882,52 +10988,7 @@ class Client:
         await self.peer.close()
         await self.tasks.close()
 
-    async def _agree(self) -> None:
-        """Find out which era the server speaks, and agree on a revision."""
-        if self.pinned in LEGACY:
-            return await self.handshake(REVISIONS[self.pinned])
-        outcome = await self._discover(self.timeout if self.pinned else PROBE_SECONDS)
-        if outcome is None:
-            return
-        if self.pinned:
-            problem = f"{self.peer.name} does not speak revision {self.pinned}"
-            raise ProtocolError(f"{problem}: {outcome}")
-        try:
-            # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
-            await self.handshake(NEWEST_LEGACY)
-        except RemoteError:
-            slow = isinstance(outcome, RequestTimeout)  # a modern server that was slow to start?
-            if not slow or await self._discover(self.timeout) is not None:
-                raise
-
-    async def _discover(self, patience: float) -> Any:
-        """Agree on a modern revision and return None; or return the answer of a legacy server."""
-        self._speak(NEWEST)
-        try:
-            outcome: Any = await self._ask_who(min(patience, self.timeout))
-        except MCPError as exc:
-            if isinstance(exc, AuthError):
-                raise
-            outcome = exc
-        if self.peer.lost is not None:
-            await self._start_again(self.peer.lost)
-        era = decide_era(outcome)
-        if era == "retry":
-            theirs = outcome.data.get("supported") if isinstance(outcome.data, dict) else None
-            rev = self._common(theirs, SUPPORTED)
-            if rev.modern:
-                self._speak(rev)
-                era, outcome = "modern", await self._ask_who(self.timeout)
-        if era != "modern":
-            return outcome
-        if isinstance(outcome, MCPError):
-            raise outcome
-        self._learn(outcome, object_of(object_of(outcome, "_meta"), SERVER_INFO))
-
-    async def _ask_who(self, patience: float) -> Msg:
-        return await self.send_request("server/discover", timeout=patience)
-
-    async def _start_again(self, lost: ConnectionClosed) -> None:
+    async def start_again(self, lost: ConnectionClosed) -> None:
         """Some legacy servers end at a first message that is not `initialize`."""
         if self.pinned or self.transport.deaf or isinstance(self.target, (Server, Transport)):
             raise ConnectionClosed(str(lost))
@@ -10935,44 +10996,6 @@ class Client:
         self.started_again = str(lost)
         self.peer = Peer("the server", self._serve, self._on_notification)
         await self._open()
-
-    def _speak(self, rev: Revision) -> None:
-        """Use a modern revision from now on; there is nothing to agree on."""
-        self.peer.session.resume(rev)
-        self.peer.session.client_capabilities = self.declare(rev)
-        self.transport.agreed(rev)
-
-    def _common(self, theirs: JSON, ours: Iterable[str]) -> Revision:
-        """Return the newest revision that both ends speak."""
-        ours = [name for name in ours if self.pinned in (None, name)]
-        for name in ours:
-            if isinstance(theirs, list) and name in theirs:
-                return REVISIONS[name]
-        known = f"we speak {', '.join(ours)}"
-        raise ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}; {known}")
-
-    def _learn(self, answer: Msg, info: Msg) -> None:
-        """Note the server's name, capabilities and instructions."""
-        self.server_info, instructions = info, answer.get("instructions")
-        self.server_capabilities = member(answer, "capabilities", dict)
-        self.instructions = instructions if isinstance(instructions, str) else None
-
-    async def handshake(self, wanted: Revision) -> None:
-        """Begin a legacy session: say hello, and agree on a revision."""
-        self.peer.session = session = Session()
-        self.transport.renew()
-        session.client_capabilities = self.declare(wanted)
-        params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
-                  "clientInfo": self.info}  # fmt: skip
-        session.advance("initialize")
-        answer = await self.peer.ask("initialize", params, self.send, patience=self.timeout)
-        # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
-        session.rev = self._common([answer.get("protocolVersion")], LEGACY)
-        self._learn(answer, object_of(answer, "serverInfo"))
-        session.advance("result")
-        self.transport.agreed(session.rev)
-        session.advance("notifications/initialized")
-        await self.notify("notifications/initialized")
 
     def declare(self, rev: Revision) -> Msg:
         """Return our capabilities, as they are declared to the server."""
@@ -11089,7 +11112,7 @@ class Client:
         """Return how many seconds the server took to answer."""
         clock, modern = asyncio.get_running_loop().time, self.peer.session.rev.modern
         start = clock()
-        await (self._ask_who(self.timeout) if modern else self.request("ping"))
+        await (self.send_request("server/discover") if modern else self.request("ping"))
         return clock() - start
 
     # Lists.
@@ -11318,9 +11341,9 @@ class Client:
         return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
 
 ###############################################################################
-# 31. Child processes
+# 32. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 23, 26, 29 and 30.
+# Uses sections 1 to 3, 7, 23, 26, 29 and 31.
 #
 # Problem.  A client starts a server as a child process. The child may live or die as it likes.
 #           The program that was started is often not the server: npx, uv or a shell starts the
@@ -11358,7 +11381,7 @@ INHERITED_VARIABLES = """
 """.split()
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-#: Makes the command that serves FILE.py:APP; section 66 has one.
+#: Makes the command that serves FILE.py:APP; section 68 has one.
 APP_COMMANDS: list[Callable[[str], list[str]]] = []
 
 
@@ -11777,7 +11800,7 @@ show_options((Client,), "for a command", StdioTransport)
 # =============================================================================
 
 ###############################################################################
-# 32. HTTP/1.1, heads and values
+# 33. HTTP/1.1, heads and values
 ###############################################################################
 # Pure. Uses sections 1 and 2.
 #
@@ -11789,8 +11812,8 @@ show_options((Client,), "for a command", StdioTransport)
 #           3. A field that steers us may occur once. All others are joined with commas.
 #           4. Numbers go through an ASCII regex; sizes are judged before anything is kept.
 # Plan.     Fields; targets; heads; the framing of bodies; values with a structure.
-# Not here. Heads and bodies in a stream of bytes: section 33. What a header means to MCP: section
-#           35. Content codings, upgrades and ranges are never offered.
+# Not here. Heads and bodies in a stream of bytes: section 34. What a header means to MCP: section
+#           36. Content codings, upgrades and ranges are never offered.
 
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
@@ -12112,15 +12135,15 @@ def accepts(accept: str, *media_types: str) -> bool:
 
 
 ###############################################################################
-# 33. HTTP/1.1, messages
+# 34. HTTP/1.1, messages
 ###############################################################################
-# Pure. Uses sections 1 to 3, 26 and 32.
+# Pure. Uses sections 1 to 3, 26 and 33.
 #
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
 # Rules.    1. After an error nothing more is read: answer, and close.
 #           2. What we write must read back as exactly the fields that were meant.
 # Plan.     The two decoders, which only cut; then the encoders; URLs.
-# Not here. Sockets, deadlines and `Date`: section 37.
+# Not here. Sockets, deadlines and `Date`: section 39.
 
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
 MAX_HEAD_BYTES = 32 * 1024  # start line and fields; nginx's 4 x 8 KiB, twice what Node allows
@@ -12438,7 +12461,7 @@ def parse_url(url: str) -> URL:
     return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
 
 ###############################################################################
-# 34. Server-sent events
+# 35. Server-sent events
 ###############################################################################
 # Pure. Uses sections 1 to 3 and 26.
 #
@@ -12449,7 +12472,7 @@ def parse_url(url: str) -> URL:
 #           2. An event's id counts once its empty line has come, with data or without.
 #           3. Data of any kind is written as one event.
 # Plan.     Event and SSEDecoder; encode_event() and encode_comment().
-# Not here. Event numbering and replay: section 39.
+# Not here. Event numbering and replay: section 41.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
 MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
@@ -12564,9 +12587,9 @@ def encode_comment(text: str = "") -> bytes:
     return f":{text and ' ' + text}\n\n".encode()
 
 ###############################################################################
-# 35. HTTP rules
+# 36. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1 to 4, 13, 14, 32 and 33.
+# Pure. Uses sections 1 to 4, 13, 14, 33 and 34.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -12579,7 +12602,7 @@ def encode_comment(text: str = "") -> bytes:
 #           4. A proxy may say for whom it speaks. It is believed if the author trusts it.
 # Plan.     Gate, for Host and Origin; Proxies; what a POST and a GET must say; ids of events and
 #           sessions.
-# Not here. Sockets, sessions and streams: sections 37 and 39.
+# Not here. Sockets, sessions and streams: sections 39 and 41.
 
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
 MAX_JUDGED = 100  # pairs of Host and Origin, or addresses, that need not be judged again
@@ -13011,9 +13034,9 @@ def parse_event_id(text: str) -> tuple[str, int]:
 
 
 ###############################################################################
-# 36. Mirrored headers
+# 37. Mirrored headers
 ###############################################################################
-# Pure. Uses sections 1, 2, 4, 6, 19, 32 and 35.
+# Pure. Uses sections 1, 2, 4, 6, 19, 33 and 36.
 #
 # Problem.  Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #           body in headers, and a server must not be fooled by headers that say something else.
@@ -13260,34 +13283,15 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
     return headers
 
 ###############################################################################
-# 37. Connections
+# 38. Requests and answers
 ###############################################################################
-# Uses sections 1 to 4, 7, 9, 26, 28, 32, 33 and 35.
+# Uses sections 1, 4, 7, 9 and 33.
 #
-# Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
-#           minute, readers that do not read, connections that are half gone, TLS.
-# Rules.    1. One task serves a connection, one request at a time; a request costs no other task.
-#              Pipelined requests wait in the reader. An answer may outlive its connection, and is
-#              told at once when the client is lost.
-#           2. Every wait has a deadline. One sweep a second looks at all of them, so that a
-#              request costs no timer.
-#           3. After a protocol error there is one answer, and the connection closes.
-# Plan.     HTTPRequest and Response, which a handler gets; ClientReader and Connection, on
-#           asyncio's streams.
-# Not here. Who listens: section 38. What is served: section 41. HTTP/2, compression, cookies and
-#           Upgrade.
-
-WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
-HEAD_SECONDS = 20.0  # for a request's head, from its first byte
-BODY_SECONDS = 60.0  # for a request's body
-IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
-LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
-MAX_LINGER_BYTES = 4 * MAX_MESSAGE_BYTES  # ... which is read and thrown away
-MAX_SPARED_BYTES = 64 * 1024  # a refused body up to this is read, and the connection goes on
-MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
-
-TOO_MANY_BODIES = "too many requests are being sent: try again later"
-
+# Problem.  Those who serve a request need not know who took it in: a socket of ours, or another's.
+# Rules.    1. An answer is sent whole, or as a stream; and it goes through its states once.
+#           2. Whoever writes to a reader who is slow waits; one who is gone does no harm.
+# Plan.     HTTPRequest; what a trace shows of heads; Response, which an engine completes.
+# Not here. The engines: sections 39 and 44.
 
 class HTTPRequest(NamedTuple):
     """A request as a handler sees it, whichever engine took it in."""
@@ -13459,6 +13463,34 @@ class Response:
         if not self.done:
             self._over = asyncio.get_running_loop().create_future()
             await self._over
+
+###############################################################################
+# 39. Connections
+###############################################################################
+# Uses sections 1 to 3, 7, 26, 28, 33, 34, 36 and 38.
+#
+# Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
+#           minute, readers that do not read, connections that are half gone, TLS.
+# Rules.    1. One task serves a connection, one request at a time; a request costs no other task.
+#              Pipelined requests wait in the reader. An answer may outlive its connection, and is
+#              told at once when the client is lost.
+#           2. Every wait has a deadline. One sweep a second looks at all of them, so that a
+#              request costs no timer.
+#           3. After a protocol error there is one answer, and the connection closes.
+# Plan.     SocketResponse; ClientReader and Connection, on asyncio's streams.
+# Not here. Who listens: section 40. What is served: section 43. HTTP/2, compression, cookies and
+#           Upgrade.
+
+WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
+HEAD_SECONDS = 20.0  # for a request's head, from its first byte
+BODY_SECONDS = 60.0  # for a request's body
+IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
+LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
+MAX_LINGER_BYTES = 4 * MAX_MESSAGE_BYTES  # ... which is read and thrown away
+MAX_SPARED_BYTES = 64 * 1024  # a refused body up to this is read, and the connection goes on
+MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
+
+TOO_MANY_BODIES = "too many requests are being sent: try again later"
 
 
 #: A function that serves a request in the task of its connection; a stream may outlast the call.
@@ -13853,14 +13885,14 @@ class Connection:
 
 
 ###############################################################################
-# 38. Listeners
+# 40. Listeners
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 32, 35 and 37.
+# Uses sections 1 to 3, 7, 10, 33, 36 and 39.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. The connections of all clients together are bounded, and those of one address.
-# Plan.     Listener, which also makes the sweep of section 37; sockets; certificates.
-# Not here. What is served: section 41.
+# Plan.     Listener, which also makes the sweep of section 39; sockets; certificates.
+# Not here. What is served: section 43.
 
 MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
 MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
@@ -14051,9 +14083,9 @@ def server_ssl(ssl: Any) -> Any:
     return context
 
 ###############################################################################
-# 39. Streams and sessions
+# 41. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 9, 18, 19, 28, 34 to 36 and 38.
+# Uses sections 1 to 5, 7, 9, 18, 19, 28, 35 to 37 and 40.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -14068,7 +14100,7 @@ def server_ssl(ssl: Any) -> Any:
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
 #           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
 #           PairSession; SessionTable.
-# Not here. Who opens and ends sessions: section 41.
+# Not here. Who opens and ends sessions: section 43.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
 MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
@@ -14619,9 +14651,9 @@ def counted_as(caller: Caller) -> str:
     return caller.owner or ("" if here else caller.address)
 
 ###############################################################################
-# 40. Entrances and pages
+# 42. Entrances and pages
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 9, 13, 14, 18, 19, 21, 23, 33 and 35.
+# Uses sections 1 to 3, 5, 7, 9, 13, 14, 18, 19, 21, 23, 34 and 36.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
@@ -14629,8 +14661,8 @@ def counted_as(caller: Caller) -> str:
 #              token which was refreshed changes nothing.
 # Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives;
 #           Site, the pages.
-# Not here. The page that takes messages: section 41. Host and Origin: Gate, section 35. Tokens that
-#           an authorization server gives: Guard, a kind of Entrance, section 50.
+# Not here. The page that takes messages: section 43. Host and Origin: Gate, section 36. Tokens that
+#           an authorization server gives: Guard, a kind of Entrance, section 52.
 
 PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
 FAILED_PAGE = b"This page failed. The server's log says why.\n"
@@ -14659,7 +14691,7 @@ class Entrance:
     """Decides who may come in.
 
     `token`, `verify` and `key` are explained at Endpoint; whatever is empty refuses, and owner_of()
-    says what a stable key is. A Guard (section 50) is an entrance that knows who gives tokens out.
+    says what a stable key is. A Guard (section 52) is an entrance that knows who gives tokens out.
     """
 
     def __init__(
@@ -14926,9 +14958,9 @@ class Site:
             self._note(request, outcome, status, size, caller, began)
 
 ###############################################################################
-# 41. The endpoint
+# 43. The endpoint
 ###############################################################################
-# Uses sections 1 to 9, 19, 23, 32 and 34 to 40.
+# Uses sections 1 to 9, 19, 23, 33, 35 to 38 and 40 to 42.
 #
 # Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -14936,7 +14968,7 @@ class Site:
 #              and before the body is read.
 #           3. Sessions belong to whoever opened them, and expire when idle.
 # Plan.     Endpoint; PairRoutes, HTTP+SSE.
-# Not here. Who may come in: section 40.
+# Not here. Who may come in: section 42.
 
 PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
 PROBE_PATHS = "/healthz", "/readyz"
@@ -15378,14 +15410,14 @@ def wants_answer(msg: JSON) -> bool:
         return True
 
 ###############################################################################
-# 42. Engines
+# 44. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 19, 23, 27, 35, 37, 38, 40 and 41.
+# Uses sections 1 to 3, 7, 14, 19, 23, 27, 36, 38 to 40, 42 and 43.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
 # Plan.     HTTPServer and its runner; ASGIApp.
-# Not here. What is served: section 41.
+# Not here. What is served: section 43.
 
 
 def check_options(
@@ -15792,9 +15824,9 @@ ENGINES["asgi"] = ASGIApp
 show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Endpoint)
 
 ###############################################################################
-# 43. HTTP client
+# 45. HTTP client
 ###############################################################################
-# Uses sections 1 to 4, 9, 26, 28, 32, 33, 35 and 37.
+# Uses sections 1 to 4, 9, 26, 28, 33, 34, 36 and 38.
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
@@ -16108,7 +16140,7 @@ class Authorizer:
     """Adds to our requests what a server wants to see before it lets them in.
 
     Here that is a bearer token, if there is one: a text, or what a function, plain or async, gives
-    each time. Login (section 48) derives from it.
+    each time. Login (section 50) derives from it.
     """
 
     def __init__(self, http: HTTPClient, token: Any = None) -> None:
@@ -16202,9 +16234,9 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 ###############################################################################
-# 44. Streamable HTTP, the client's end
+# 46. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7, 8, 23, 28 to 30, 32 to 37 and 43.
+# Uses sections 1 to 4, 7, 8, 23, 28, 29, 31, 33 to 37, 39 and 45.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -16749,9 +16781,9 @@ show_options((Client,), "for a URL", HTTPTransport)
 # =============================================================================
 
 ###############################################################################
-# 45. OAuth rules
+# 47. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 19, 32, 33 and 35.
+# Pure. Uses sections 1, 2, 19, 33, 34 and 36.
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
@@ -16765,8 +16797,8 @@ show_options((Client,), "for a URL", HTTPTransport)
 # Plan.     In the order of a login: the challenge; metadata of the resource, and of the
 #           authorization server; scope; registration; the request that a browser carries, and its
 #           answer; the token request, and its answer.
-# Not here. Fetching and keeping: section 47. Waiting: section 48. Signatures: section 46. The
-#           server's side: section 50.
+# Not here. Fetching and keeping: section 49. Waiting: section 50. Signatures: section 48. The
+#           server's side: section 52.
 #
 # The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
 # for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
@@ -17287,9 +17319,9 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
     return kept
 
 ###############################################################################
-# 46. Keys and tokens
+# 48. Keys and tokens
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 45.
+# Pure. Uses sections 1 to 3 and 47.
 #
 # Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
 #           hashes in the standard library.
@@ -17306,7 +17338,7 @@ def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg
 #              secret. A server that signs for others needs a real library: pass a function to it.
 # Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
 # Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
-#           Fetching keys: section 50. RFC 7515, 7517, 7518 and 7519 give all names here.
+#           Fetching keys: section 52. RFC 7515, 7517, 7518 and 7519 give all names here.
 
 MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
 MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
@@ -17795,9 +17827,9 @@ def dpop_proof(
     return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
 
 ###############################################################################
-# 47. Keeping, listening, fetching
+# 49. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 4, 7, 9, 33, 35, 37, 43 and 45.
+# Uses sections 1 to 4, 7, 9, 34, 36, 39, 45 and 47.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
@@ -18250,9 +18282,9 @@ def _veiled(value: JSON) -> JSON:
     return [_veiled(item) for item in value] if isinstance(value, list) else value
 
 ###############################################################################
-# 48. Logging in
+# 50. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 33, 35, 43 to 47 and 49.
+# Uses sections 1, 2, 7, 34, 36, 45 to 49 and 51.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
@@ -18265,7 +18297,7 @@ def _veiled(value: JSON) -> JSON:
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
 # Plan.     STEPS, what a refusal leads to; Login, which takes them: discovery, registration,
 #           refreshing.
-# Not here. The ways to a token: section 49. Checks: section 45.
+# Not here. The ways to a token: section 51. Checks: section 47.
 
 LOGIN_SECONDS = 300.0  # for a person to log in
 MAX_LOGINS, LOGINS_SECONDS = 5, 60.0  # logins to one server in so many seconds; then it is a loop
@@ -18611,9 +18643,9 @@ class Login(Authorizer):
         return client
 
 ###############################################################################
-# 49. Ways to a token
+# 51. Ways to a token
 ###############################################################################
-# Uses sections 1, 2, 4, 9, 19, 28, 33, 35 and 43 to 48.
+# Uses sections 1, 2, 4, 9, 19, 28, 34, 36 and 45 to 50.
 #
 # Problem.  A token comes from a person at a browser, from a secret of a program, or from another
 #           token; and some users bring one along.
@@ -18622,7 +18654,7 @@ class Login(Authorizer):
 #              type.
 # Plan.     OAuth, with a browser; ClientCredentials, WorkloadIdentity and IdentityAssertion,
 #           without; the forms of `auth=`; logout().
-# Not here. When a token is wanted, and its keeping: section 48. Device codes, of which the
+# Not here. When a token is wanted, and its keeping: section 50. Device codes, of which the
 #           specification knows nothing.
 
 __all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
@@ -18911,9 +18943,9 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
         await transport.close()
 
 ###############################################################################
-# 50. Guarding a server
+# 52. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 9, 16, 19, 33, 35, 40 and 45 to 48.
+# Uses sections 1, 2, 9, 16, 19, 34, 36, 42 and 47 to 50.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
@@ -19280,7 +19312,7 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 51. Cutting to measure
+# 53. Cutting to measure
 ###############################################################################
 # Uses sections 1, 2, 4, 24 and 28.
 #
@@ -19393,9 +19425,9 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
     return RPCError(code, exc.message, exc.data)
 
 ###############################################################################
-# 52. The far end
+# 54. The far end
 ###############################################################################
-# Uses sections 1 to 8, 16 to 18, 21, 22, 24, 28 to 30, 36 and 51.
+# Uses sections 1 to 8, 16 to 18, 21, 22, 24, 28 to 31, 37 and 53.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
@@ -19411,7 +19443,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 #              made one at a time. A call that waits for answers lets the next one begin.
 # Plan.     Passage, a request on its way; FarQuestions and FarNews, what comes back; FarEnd, a
 #           connection to the far server on behalf of one near client.
-# Not here. Which near client has which connection, and for how long: section 53.
+# Not here. Which near client has which connection, and for how long: section 55.
 
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
 HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of one call
@@ -19612,6 +19644,26 @@ class FarNews(Announcements):
         super().lose(None)
 
 
+class FarAgreement(Agreement):
+    """What is agreed on with a far server, beginning with the era that it spoke lately."""
+
+    def __init__(self, far: FarEnd) -> None:
+        super().__init__(far)
+        self.far = far
+
+    async def find(self) -> None:
+        """Find out which era the server speaks, and agree on a revision."""
+        forwarder = self.far.forwarder
+        if self.far.pinned is None and forwarder.legacy_until > time.monotonic():
+            try:
+                return await self.handshake(NEWEST_LEGACY)
+            except MCPError as exc:
+                forwarder.legacy_until = 0.0
+                if not isinstance(exc, RemoteError):
+                    raise
+        await super().find()
+
+
 class FarEnd(Client):
     """A connection to the far server, on behalf of one near client, or of many.
 
@@ -19632,7 +19684,7 @@ class FarEnd(Client):
         self.alone = near is not None  # whether it serves one near client
         self.near_capabilities = facts.client_capabilities if self.alone else {}
         self.info = facts.client_info if self.alone and facts.client_info else self.info
-        self.answers = FarQuestions(self)
+        self.answers, self.agreement = FarQuestions(self), FarAgreement(self)
         self.announcements = FarNews(self)
         self.subscriptions = self.announcements.subscriptions
         self.passages: dict[Passage, None] = {}  # in the order in which they began
@@ -19661,18 +19713,6 @@ class FarEnd(Client):
         for name in list(self.held):
             self.give_up(name)
         await self.close()
-
-    async def _agree(self) -> None:
-        """Agree on a revision, beginning with the era that the server spoke lately."""
-        forwarder = self.forwarder
-        if self.pinned is None and forwarder.legacy_until > time.monotonic():
-            try:
-                return await self.handshake(NEWEST_LEGACY)
-            except MCPError as exc:
-                forwarder.legacy_until = 0.0
-                if not isinstance(exc, RemoteError):
-                    raise
-        await super()._agree()
 
     def declare(self, rev: Revision) -> Msg:
         """Return the near client's capabilities: we have none of our own."""
@@ -19953,9 +19993,9 @@ class FarEnd(Client):
                 item.push(notification("notifications/resources/updated", {"uri": uri}))
 
 ###############################################################################
-# 53. Forwarding
+# 55. Forwarding
 ###############################################################################
-# Uses sections 1 to 7, 22 to 24, 30, 31, 41, 51 and 52.
+# Uses sections 1 to 7, 22 to 24, 31, 32, 43, 53 and 54.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
@@ -19972,7 +20012,7 @@ class FarEnd(Client):
 #             await forwarder.reach(conversation, facts, caller)   the FarEnd of a client, opened
 #             await forwarder.relay(ctx, params=None)              a result, cut to measure
 #             forwarder.learn(far), forwarder.announcement(msg)    to be overridden
-# Not here. One connection: section 52. Several servers as one: section 54.
+# Not here. One connection: section 54. Several servers as one: section 56.
 
 __all__ += ["Forwarder", "ProxyServer"]
 
@@ -20285,9 +20325,9 @@ class ProxyServer(Server):
         return Relay(self.forwarder, self, name, opener, many_clients)
 
 ###############################################################################
-# 54. Mounting
+# 56. Mounting
 ###############################################################################
-# Uses sections 1 to 4, 6 to 8, 16, 22 to 25, 28 to 31, 44 and 51 to 53.
+# Uses sections 1 to 4, 6 to 8, 16, 22 to 25, 28, 29, 31, 32, 46 and 53 to 55.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
@@ -20300,7 +20340,7 @@ class ProxyServer(Server):
 #              when it was lost.
 #           3. Nothing of one client reaches another: each has connections of its own.
 # Plan.     Names; MountedEnd, a connection; Mount; Mounts, all those of a server.
-# Not here. How requests are passed on: section 53. The files of applications: section 55.
+# Not here. How requests are passed on: section 55. The files of applications: section 57.
 
 MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
 MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
@@ -20843,16 +20883,16 @@ class Mounts:
 ENGINES["mounts"] = Mounts
 
 ###############################################################################
-# 55. Configurations
+# 57. Configurations
 ###############################################################################
-# Uses sections 1, 23, 29, 31, 44 and 54.
+# Uses sections 1, 23, 29, 32, 46 and 56.
 #
 # Problem.  Applications keep their servers in a file, `mcp.json`, and each has its own spelling.
 # Rules.    1. One reader knows all spellings. An entry that it cannot read is an error that names
 #              the server and the key.
 #           2. Several servers become one, by mounting: each has its name as prefix.
 # Plan.     Variables; entries; prefixes; a server from a configuration.
-# Not here. How mounted servers are served: section 54. Who writes such files: section 60.
+# Not here. How mounted servers are served: section 56. Who writes such files: section 62.
 
 SERVER_KEYS = ("mcpServers", "servers", "context_servers")  # of a file: most; VS Code; Zed
 URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini CLI
@@ -20991,14 +21031,14 @@ CONNECTORS.append(
 # =============================================================================
 
 ###############################################################################
-# 56. Showing
+# 58. Showing
 ###############################################################################
 # Uses sections 1 and 2.
 #
 # Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
 # Rules.    1. Text of a server is hostile to terminals until it has gone through plain().
 # Plan.     Text for terminals; Screen; lists and results as text; details().
-# Not here. What is asked for: section 59.
+# Not here. What is asked for: section 61.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # what reorders text: with these, a tool's description could lie about what is on the screen.
@@ -21408,9 +21448,9 @@ def content_text(block: Msg) -> str:
     return one_line(f"[{what}, {size:,} bytes]")
 
 ###############################################################################
-# 57. The trace
+# 59. The trace
 ###############################################################################
-# Uses sections 1, 4, 9, 10, 35, 37, 47 and 56.
+# Uses sections 1, 4, 9, 10, 36, 38, 49 and 58.
 #
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
@@ -21635,16 +21675,16 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 58. The person
+# 60. The person
 ###############################################################################
-# Uses sections 1 to 3, 7, 28 and 56.
+# Uses sections 1 to 3, 7, 28 and 58.
 #
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
 #           and the server may ask the person something.
 # Rules.    1. All of it goes to stderr; if that is closed, the work goes on.
 #           2. Where there is no person, a question is declined.
 # Plan.     Values from words, and words from values; Person.
-# Not here. The answer to the verb: section 59.
+# Not here. The answer to the verb: section 61.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -22052,16 +22092,16 @@ class Person:
         return str(answer["sample"])
 
 ###############################################################################
-# 59. Verbs
+# 61. Verbs
 ###############################################################################
-# Uses sections 1, 2, 4 to 6, 16, 29, 30, 33, 35, 44, 47 to 49, 55, 56 and 58.
+# Uses sections 1, 2, 4 to 6, 16, 29, 31, 34, 36, 46, 49 to 51, 57, 58 and 60.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
 # Plan.     What is typed; CommandLine, with a method for each verb; logging in; VERBS; OPTIONS.
-# Not here. How a command line is read: section 61. How it ends: section 67.
+# Not here. How a command line is read: section 63. How it ends: section 69.
 
 
 def program() -> str:
@@ -22551,9 +22591,9 @@ OPTIONS = [
 ]
 
 ###############################################################################
-# 60. Applications
+# 62. Applications
 ###############################################################################
-# Uses sections 1 to 3, 28, 31, 33, 44, 47, 55 to 57 and 59.
+# Uses sections 1 to 3, 28, 32, 34, 46, 49, 57 to 59 and 61.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -22563,7 +22603,7 @@ OPTIONS = [
 #           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
 #              name), nothing is written.
 # Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
-# Not here. How a Client is made from such a file: section 55.
+# Not here. How a Client is made from such a file: section 57.
 
 
 class Application(NamedTuple):
@@ -22952,9 +22992,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 61. Options
+# 63. Options
 ###############################################################################
-# Uses sections 1, 2, 16, 31, 33, 35, 44, 55, 56 and 58 to 60.
+# Uses sections 1, 2, 16, 32, 34, 36, 46, 57, 58 and 60 to 62.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -22962,7 +23002,7 @@ OPTIONS += [
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
 # Plan.     read_options(); parse_command_line(); the target among the words;
 #           the help, and the next command to type after an error.
-# Not here. What the verbs do: section 59.
+# Not here. What the verbs do: section 61.
 
 #: A target: a file with servers, perhaps with the name of one.
 CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
@@ -23233,9 +23273,9 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     return status
 
 ###############################################################################
-# 62. Rules for servers
+# 64. Rules for servers
 ###############################################################################
-# Pure. Uses sections 1 to 4, 12, 28 and 36.
+# Pure. Uses sections 1 to 4, 12, 28 and 37.
 #
 # Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
 #           application. Its author finds out late, from users, and one application at a time.
@@ -23245,7 +23285,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 #           3. A server may have sent anything; a judgement of it raises nothing.
 # Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
 #           and annotations; findings_of(), which makes them all.
-# Not here. Faults that only show while a server is at work: section 63.
+# Not here. Faults that only show while a server is at work: section 65.
 
 RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 
@@ -23674,9 +23714,9 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
         yield finding("long-instructions", "instructions", f"{len(text):,} characters")
 
 ###############################################################################
-# 63. Checks
+# 65. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 28, 30, 33, 35, 36, 43 to 45, 55, 56, 59 and 62.
+# Uses sections 1 to 4, 7, 19, 28, 31, 34, 36, 37, 45 to 47, 57, 58, 61 and 64.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
@@ -23687,7 +23727,7 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
 #           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
 # Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
 #           report, and the verb.
-# Not here. What is judged by the lists alone: section 62.
+# Not here. What is judged by the lists alone: section 64.
 
 SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 PING_SECONDS = 0.1  # between two pings, while a tool is at work
@@ -24090,16 +24130,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 64. Where to serve, and a proxy
+# 66. Where to serve, and a proxy
 ###############################################################################
-# Uses sections 1, 16, 31, 44, 53, 56 and 59.
+# Uses sections 1, 16, 32, 46, 55, 58 and 61.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
 # Rules.    1. Clients of the proxy and its target have secrets of their own: with --http,
 #              --token is asked for here, and --auth is for the target.
 # Plan.     What is served where; the verb.
-# Not here. How it is done: section 53.
+# Not here. How it is done: section 55.
 
 def listening_options(args: Any) -> Msg | None:
     """Return the options for Server.run("http") that were given; None for stdio."""
@@ -24177,9 +24217,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 65. Shell
+# 67. Shell
 ###############################################################################
-# Uses sections 1, 2, 9, 24, 47, 56 to 59 and 61.
+# Uses sections 1, 2, 9, 24, 49, 58 to 61 and 63.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
@@ -24530,9 +24570,9 @@ VERBS["shell"] = Verb(
 )  # fmt: skip
 
 ###############################################################################
-# 66. Serving a file
+# 68. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 31, 53, 56, 59, 60 and 64.
+# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 32, 55, 58, 61, 62 and 66.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
@@ -24542,7 +24582,7 @@ VERBS["shell"] = Verb(
 #           3. Over stdio, the client keeps its session, and is told that the lists have changed.
 #              Over HTTP, it finds its session gone, and begins another, as after any restart.
 # Plan.     load_app(); changes of files; ReloadServer, for stdio; reload_http(); the verb.
-# Not here. How requests are passed on: section 53.
+# Not here. How requests are passed on: section 55.
 
 WATCH_SECONDS = 0.5  # between two looks at the files
 LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
@@ -24846,16 +24886,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 67. Main
+# 69. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 57, 59 and 61.
+# Uses sections 1, 2, 9, 59, 61 and 63.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     interruptible(); main().
-# Not here. What the verbs do: section 59.
+# Not here. What the verbs do: section 61.
 
 #: Signals that end the command line; Windows has not all of them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
