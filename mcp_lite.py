@@ -22141,24 +22141,6 @@ def given_to(args: Any) -> tuple[Msg, Msg]:
     return dict(word.partition("=")[::2] for word in args.env), headers
 
 
-def header_file(path: str) -> list[str]:
-    """Return the lines `Name: value` of a file; UsageError if it cannot be read."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return [line for line in map(str.strip, file) if line and line[0] != "#"]
-    except (OSError, UnicodeError) as exc:
-        raise UsageError(str(exc)) from None
-
-
-def file_to_write(path: str) -> str:
-    """Return the path of a file; UsageError if there can be none, before anything is done."""
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path) or not os.path.isdir(folder):
-        problem = "is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"
-        raise UsageError(f"{path!r}: {problem}")
-    return path
-
-
 def target_options(args: Any, stderr: Any = None) -> Msg:
     """Return the options of a Client that talks to the target; UsageError for no target."""
     (env, headers), known = given_to(args), args.configured or {}
@@ -22457,7 +22439,28 @@ def log_out(args: Any) -> None:
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 
-def folder(text: str) -> str:
+# What reads the options.
+
+
+def header_file(path: str) -> list[str]:
+    """Return the lines `Name: value` of a file; UsageError if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [line for line in map(str.strip, file) if line and line[0] != "#"]
+    except (OSError, UnicodeError) as exc:
+        raise UsageError(str(exc)) from None
+
+
+def file_to_write(path: str) -> str:
+    """Return the path of a file; UsageError if there can be none, before anything is done."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        problem = "is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"
+        raise UsageError(f"{path!r}: {problem}")
+    return path
+
+
+def existing_folder(text: str) -> str:
     """Return the path of a folder, or its URI; ValueError if there is no such folder."""
     if not (text.startswith("file:") or os.path.isdir(text)):
         raise ValueError(text)
@@ -22569,7 +22572,8 @@ OPTIONS = [
     Option("--config", "FILE", "+ proxy logout",
            "the mcp.json of an application, in place of the target; -c is the same"),
     Option("--server", "NAME", "+ proxy logout", "one of the servers in there; without, all"),
-    Option("--root", "FOLDER", "+", "a folder to tell the server about", folder, []),
+    Option("--root", "FOLDER", "+", "a folder to tell the server about",
+           existing_folder, []),
     Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
            one_of(*LOG_LEVELS)),
     Option("--revision", "DATE", "+ proxy", f"the one to speak: {', '.join(REVISIONS)}",
@@ -22800,14 +22804,20 @@ def members_of(text: str, at: int) -> dict[str, tuple[int, int]]:
     >>> members_of('{"a": 1, "b": {}}', 0)
     {'a': (6, 7), 'b': (14, 16)}
     """
-    read, blank, found = json.JSONDecoder().raw_decode, re.compile(r"[\s:,]*"), {}
-    at = blank.match(text, at + 1).end()  # type: ignore[union-attr]
+    read, found = json.JSONDecoder().raw_decode, {}
+
+    def next_word(at: int) -> int:
+        while text[at] in " \t\r\n:,":
+            at += 1
+        return at
+
+    at = next_word(at + 1)
     while text[at] != "}":
         key, at = read(text, at)
-        start = blank.match(text, at).end()  # type: ignore[union-attr]
+        start = next_word(at)
         _, end = read(text, start)
         found[key] = (start, end)
-        at = blank.match(text, end).end()  # type: ignore[union-attr]
+        at = next_word(end)
     return found
 
 
@@ -22845,7 +22855,7 @@ def put_member(text: str, path: Sequence[str], value: JSON) -> str:
         (start, end), label = there[path[0]], json.dumps(path[0], ensure_ascii=False)
         return text[:start] + new.lstrip()[len(label) + 2 :] + text[end:]
     rest = text[at + 1 :]
-    if "\n" not in bare[at + 1 :][: len(bare[at + 1 :]) - len(bare[at + 1 :].lstrip())]:
+    if not re.match(r"[^\S\n]*\n", bare[at + 1 :]):  # what follows is on the line of the bracket
         rest = f"{eol}{unit * (depth - (not there))}{rest.lstrip(' ')}"
     return text[: at + 1] + new + "," * bool(there) + rest
 
@@ -23081,6 +23091,15 @@ def read_option(row: Option, text: str, given: Msg) -> None:
         given[row.name] = value
 
 
+def attributes(options: Msg) -> Msg:
+    """Return the values of options by the names that Python has for them.
+
+    >>> attributes({"--max-time": 5.0})
+    {'max_time': 5.0}
+    """
+    return {name[2:].replace("-", "_"): value for name, value in options.items()}
+
+
 def parse_command_line(argv: Sequence[str]) -> Any:
     """Return verb, words, target and options; UsageError or SystemExit if they make no sense."""
     end = argv.index("--") if "--" in argv else len(argv)
@@ -23101,10 +23120,8 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     takes = options_of(verb)
     for name in given.keys() - {option.name for option in takes}:
         raise UsageError(f"{verb} does not take {name}", verb, "--help")
-    values = {option.name: option.default for option in OPTIONS} | given
-    args = types.SimpleNamespace(program=program(), verb=verb, words=words)
-    for name, value in values.items():
-        setattr(args, name[2:].replace("-", "_"), value)
+    values = attributes({**{option.name: option.default for option in OPTIONS}, **given})
+    args = types.SimpleNamespace(program=program(), verb=verb, words=words, **values)
     find_target(args, row, list(argv[end + 1 :]))
     return args
 
@@ -24109,10 +24126,11 @@ class CheckLine(CommandLine):
         apps = vars(self.args)["for"]
         profiles = {*PROFILES} if apps is None else {*apps}
         found = [each for each in checkup.found if not each.breaks or profiles & {*each.breaks}]
-        if not self.args.json:
+        if self.args.json:
+            for each in found:
+                self.show(json.dumps(each.as_json()))
+        else:
             self.show(report_text(found, checkup.seen, self.out))
-        for each in found if self.args.json else ():
-            self.show(json.dumps(each.as_json()))
         bad = {ERROR, WARNING} if self.args.strict else {ERROR}
         return int(any(each.rule.level in bad for each in found))
 
@@ -24362,9 +24380,8 @@ class Shell:
             raise UsageError(f"{verb} does not take {name} in here", verb, "--help")
         if not fits(others, row):
             raise UsageError(f"as in: {verb} {row.form}".rstrip(), verb, "--help")
-        settings = {name[2:].replace("-", "_"): value for name, value in given.items()}
-        settings.update(verb=verb, words=others)
-        return types.SimpleNamespace(**{**vars(self.args), **settings})
+        settings = {**vars(self.args), **attributes(given), "verb": verb, "words": others}
+        return types.SimpleNamespace(**settings)
 
     def help_of(self, verb: str, row: Verb | None) -> None:
         """Print the help of a verb, as it is in here; of a word of our own, that of all."""
