@@ -7035,8 +7035,7 @@ def place_of(frame: types.FrameType | None) -> str:
     for each in stack:
         ctx = each.f_locals.get("ctx")
         if isinstance(ctx, Context):
-            name = ctx.params.get("name", ctx.params.get("uri", ""))
-            request, at = f"{ctx.method} {name!r}, ", stack[max(own[0] - 1, 0)]
+            request, at = f"{ctx.exchange.title}, ", stack[max(own[0] - 1, 0)]
             break
     return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
 
@@ -8496,21 +8495,22 @@ def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
     return MCPError(f"{entry.label} returned a value of type {kind} that JSON cannot say: {exc}")
 
 
-def check_failure(exc: BaseException, ctx: Context) -> None:
-    """Raise what is not the failure of a handler: the end of its task, or an error for the peer."""
+#: What a handler raises for its client to read: it needs no log, and is never hidden.
+FOR_THE_CLIENT = (ToolError, CapabilityMissing)
+
+
+def note_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
+    """Tell the log that a handler has failed; raise what is the end of its task, or an error for
+    the peer.
+
+    What this library raises, as when the client refuses a question, is no bug of the handler: it
+    needs no traceback.
+    """
     if isinstance(exc, (asyncio.CancelledError, RPCError)) or is_dropped(ctx.exchange, exc):
         raise exc
     if isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern:
         raise exc
-
-
-def log_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
-    """Tell the log that a handler has failed.
-
-    What this library raises, as when the client refuses a question, is no bug of the handler: it
-    needs no traceback. A ToolError is meant for the client, and needs no log.
-    """
-    if not isinstance(exc, (ToolError, CapabilityMissing)):
+    if not isinstance(exc, FOR_THE_CLIENT):
         frames = frames_after(exc, __name__) or exc.__traceback__
         trace = None if isinstance(exc, MCPError) else (type(exc), exc, frames)
         logger.error("%s: %s failed: %r", ctx.method, entry.label, exc, exc_info=trace)
@@ -8526,12 +8526,11 @@ def frames_after(exc: BaseException, *modules: str) -> types.TracebackType | Non
 
 def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
     """Return the result of a tool that raised; raise what is an error of the protocol."""
-    check_failure(exc, ctx)
-    log_failure(tool, ctx, exc)
+    note_failure(tool, ctx, exc)
     text = str(exc) or type(exc).__name__
     if isinstance(exc, KeyError) and exc.args:
         text = f"KeyError: {exc}"  # the text of a KeyError is only the key
-    if ctx.server.mask_errors and not isinstance(exc, (ToolError, CapabilityMissing)):
+    if ctx.server.mask_errors and not isinstance(exc, FOR_THE_CLIENT):
         text = f"the tool {tool.name!r} failed"
     # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
     return {"content": [{"type": "text", "text": text}], "isError": True}
@@ -8543,10 +8542,9 @@ def error_of(entry: Entry, ctx: Context, exc: BaseException) -> RPCError:
     Its text is that of an error of this library, such as ToolError. The text of any other exception
     was not written for the client.
     """
-    check_failure(exc, ctx)
-    log_failure(entry, ctx, exc)
-    meant = isinstance(exc, (ToolError, CapabilityMissing))
-    if meant or (isinstance(exc, MCPError) and not ctx.server.mask_errors):
+    note_failure(entry, ctx, exc)
+    shown = FOR_THE_CLIENT if ctx.server.mask_errors else MCPError
+    if isinstance(exc, shown):
         return RPCError(INTERNAL_ERROR, str(exc) or f"{entry.label} failed")
     return RPCError(INTERNAL_ERROR, "Internal error")
 

@@ -35271,7 +35271,7 @@ asyncio.run(main())""",
             run(go())
         finally:
             logging.getLogger("mcp_lite").removeHandler(handler)
-        assert "stands still" in texts[0] and "tools/call 'sleepy'" in texts[0] and "sleepy() in" in texts[0]
+        assert "stands still" in texts[0] and "tools/call of 'sleepy'" in texts[0] and "sleepy() in" in texts[0]
 
     def test_run_in_a_running_loop_says_what_to_write_instead(self):
         async def go():
