@@ -1962,10 +1962,11 @@ class Tasks:
         self.ended = ended
         self.closing = False
 
-    def spawn(self, coro: Any) -> asyncio.Task[Any]:
+    def spawn(self, coro: Any, into: set[asyncio.Task[Any]] | None = None) -> asyncio.Task[Any]:
         """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once.
 
-        While the set is being closed, the new task is cancelled like those before it.
+        While it runs it is also in the set `into`, where somebody waits for it. While this set is
+        being closed, the new task is cancelled like those before it.
         """
         loop = asyncio.get_running_loop()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
@@ -1974,6 +1975,9 @@ class Tasks:
         else:
             self.running.add(task)
             task.add_done_callback(self._report)
+            if into is not None:
+                into.add(task)
+                task.add_done_callback(into.discard)
             if self.closing:
                 task.cancel()
         return task
@@ -2763,11 +2767,8 @@ class Asker:
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if open_still and pending.method != "initialize" and self.lost is None:
             params = {"requestId": pending.req_id, "reason": reason}
-            telling = self.tasks.spawn(send(notification("notifications/cancelled", params)))
-            if not telling.done():
-                self.leaving = leaving = self.leaving or set()
-                leaving.add(telling)
-                telling.add_done_callback(leaving.discard)
+            self.leaving = self.leaving or set()
+            self.tasks.spawn(send(notification("notifications/cancelled", params)), self.leaving)
 
     async def hang_up(self, send: Send, close: Callable[[], Awaitable[Any]]) -> None:
         """Tell the peer that no answer is wanted any more, then close the channel.
@@ -2821,10 +2822,7 @@ class Asker:
             logger.exception("the callback %r failed", callback)
             return
         if inspect.isawaitable(outcome):
-            task = self.tasks.spawn(maybe_await(outcome))
-            if into is not None and not task.done():
-                into.add(task)
-                task.add_done_callback(into.discard)
+            self.tasks.spawn(maybe_await(outcome), into)
 
 
 async def maybe_await(value: Any) -> Any:
@@ -6102,11 +6100,8 @@ class Context:
 
     def _spawn(self, coro: Any) -> None:
         """Send from a task of its own, but before the answer."""
-        task = self.conversation.peer.tasks.spawn(coro)
-        self._sending = sending = self._sending or set()
-        self.holds_back = True
-        sending.add(task)
-        task.add_done_callback(sending.discard)
+        self._sending, self.holds_back = self._sending or set(), True
+        self.conversation.peer.tasks.spawn(coro, self._sending)
 
     def say_soon(self, msg: Msg, size: int) -> None:
         """Send a notification of so many bytes before the answer, but do not wait for that.
