@@ -361,8 +361,8 @@ else:
 #           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
 #              that an error from one server never leaves our own server as if it were ours.
 #           3. A class exists only where someone will `except` it; codes are numbers.
-#           4. An error on the wire has no traceback, and no text of an exception that was not raised
-#              for the peer. What a tool that failed tells the model is no error: see section 24.
+#           4. An error on the wire has no traceback, and no text of an exception that was not
+#              raised for the peer. What a failed tool tells the model is no error: section 24.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
 # Not here. HTTP status codes of errors: section 37 has the table.
 
