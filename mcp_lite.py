@@ -17844,7 +17844,6 @@ MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1
 MAX_FETCH_REDIRECTS = 3  # of metadata, within their origin; token requests follow none
 LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
 LOCK_POLL_SECONDS = 0.02  # between two looks at a lock, which no event loop can wait for
-MAX_CALLBACK_BYTES = 16 * 1024  # what a browser may send to the redirect listener
 MAX_STORED_BYTES = 64 * 1024  # one entry of a store: two tokens, ids and metadata
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 SECRETS = frozenset(  # form fields and members that no trace shows
@@ -17852,6 +17851,10 @@ SECRETS = frozenset(  # form fields and members that no trace shows
      "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
 )  # fmt: skip
 AUTHORIZATION = "authorization"  # the name under which a trace shows the steps of OAuth
+PAGE_HEADERS = {
+    "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
+    "cache-control": "no-store", "referrer-policy": "no-referrer",
+}  # fmt: skip
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>That is all. You can close this page, and go back to the program."""
 
@@ -18038,45 +18041,32 @@ class RedirectListener:
     def __init__(self, state: str) -> None:
         self.state, self.path, self.port = state, "", 0
         self.answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
-        self.server: Any = None
-        self.tasks = Tasks()
+        self.listener: Listener | None = None
 
     async def open(self, url: URL) -> None:
-        """Listen at a URL of this machine; 0 is a port that the kernel chooses. Raises OSError."""
+        """Listen at a URL of this machine; 0 is a port that the kernel chooses. Or CannotServe."""
+        listener = Listener(self.serve, max_body=0)
         # RFC 8252 §8.3 -- the name may stand for other addresses, too
         host = "127.0.0.1" if url.host == "localhost" else url.host
         self.path = url.target.partition("?")[0]
-        self.server = await asyncio.start_server(
-            lambda *stream: self.tasks.spawn(self._serve(*stream)) and None, host, url.port
-        )
-        self.port = int(self.server.sockets[0].getsockname()[1])
+        self.port = parse_url(await listener.start(host, url.port)).port
+        listener.wind_down()  # each connection ends with its answer
+        self.listener = listener
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        decoder = RequestDecoder(MAX_CALLBACK_BYTES)
-        found: list[Any] = []
-        try:
-            while not found and (data := await asyncio.wait_for(reader.read(4096), FETCH_SECONDS)):
-                found = decoder.feed(data)
-            status = self.judge(found[0][0]) if found else 400
-            fields = {"content-type": "text/html; charset=utf-8", "connection": "close",
-                      "content-security-policy": "default-src 'none'", "cache-control": "no-store",
-                      "referrer-policy": "no-referrer"}  # fmt: skip
-            page = DONE_PAGE if status == 200 else b"This is not what was waited for."
-            writer.write(encode_response(status, fields, page))
-            await asyncio.wait_for(writer.drain(), LINGER_SECONDS)
-        except (OSError, ProtocolError, asyncio.TimeoutError):
-            pass  # it was no browser
-        finally:
-            writer.close()
+    async def serve(self, request: HTTPRequest, response: Response) -> None:
+        """Answer a request with a page that says nothing of what came."""
+        status = self.judge(request)
+        page = DONE_PAGE if status == 200 else b"This is not what was waited for."
+        await response.send(status, PAGE_HEADERS, page)
 
-    def judge(self, head: RequestHead) -> int:
+    def judge(self, request: HTTPRequest) -> int:
         """Return the status for a request; the right one ends the waiting."""
-        if head.path != self.path:
+        if request.path != self.path:
             return 404
-        if head.method != "GET":
+        if request.method != "GET":
             return 405
         try:
-            params = read_query(head.query)
+            params = read_query(request.query)
         except ValueError:
             return 400
         if self.answer.done() or not is_answer(params, self.state):
@@ -18086,10 +18076,8 @@ class RedirectListener:
 
     async def close(self) -> None:
         """Listen no more."""
-        if self.server is not None:
-            self.server.close()
-        await self.tasks.drain(LINGER_SECONDS)
-        await self.tasks.close()
+        if self.listener is not None:
+            await self.listener.stop(LINGER_SECONDS)
 
 
 def open_browser(url: str) -> None:

@@ -17023,8 +17023,11 @@ class TestRedirectListener:
             door = m.RedirectListener("s")
             await door.open(NO_PORT)
             port = door.port
-            assert door.server.sockets[0].getsockname()[0] == "127.0.0.1"
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.2", port)
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
             await door.close()
+            writer.close()
             with pytest.raises(OSError):
                 await asyncio.open_connection("127.0.0.1", port)
             assert door.answer.cancel()
