@@ -6313,11 +6313,11 @@ class Context:
         if self._rounds is None:
             params = self.params if self.facts.rev.modern else {}
             responses, text = params.get("inputResponses"), params.get("requestState")
-            record = read_state(self.server.state_key, self._bound(), text)
+            record = read_state(self.server.state_key, self.binding(), text)
             self._rounds = Rounds(record, responses if isinstance(responses, dict) else {})
         return self._rounds
 
-    def _bound(self) -> list[str]:
+    def binding(self) -> list[str]:
         """Return what a requestState of this request is bound to."""
         return [digest_of(self.method, self.params), self.owner]
 
@@ -6330,7 +6330,7 @@ class Context:
         """Return the result of a run that a question has ended."""
         rounds = self.rounds()
         asked = without_none(inputRequests=rounds.requests or None)
-        state = write_state(self.server.state_key, self._bound(), rounds.record())
+        state = write_state(self.server.state_key, self.binding(), rounds.record())
         return {"resultType": "input_required", **asked, "requestState": state}
 
     @property
@@ -16804,8 +16804,10 @@ REFRESH_SECONDS = 30  # before a token expires it is refreshed; a tenth of its l
 MAX_SAID_CHARS = 200  # of a server's own words in an error of ours: a sentence
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+"  # no quotes, no commas
+#: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
 AUTH_PARAM = rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
-AUTH_SCHEME = rf"(?a)({TOKEN})(?: +([\w.~+/-]+=*)(?=[ \t]*(?:,|$)))?(?=[ \t,]|$)"
+AUTH_SCHEME = rf"({TOKEN})(?: +([\w.~+/-]+=*)(?=[ \t]*(?:,|$)))?(?=[ \t,]|$)"
+AUTH_PART = rf"(?a)[ \t,]*(?:{AUTH_PARAM}|{AUTH_SCHEME})"
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
@@ -16830,20 +16832,17 @@ def parse_challenges(text: str) -> list[Challenge]:
     """
     found: list[Challenge] = []
     at = 0
-    while True:
-        while at < len(text) and text[at] in " \t,":
-            at += 1
-        param = re.compile(AUTH_PARAM).match(text, at) if found else None
-        if param is not None:
-            quoted = re.sub(r"\\(.)", r"\1", param[3] or "")
-            found[-1].params.setdefault(param[1].lower(), param[2] or quoted)
-            at = param.end()
-            continue
-        scheme = re.compile(AUTH_SCHEME).match(text, at)
-        if scheme is None:  # the end, or something that nobody can read
-            return found
-        found.append(Challenge(scheme[1].lower(), {"token68": scheme[2]} if scheme[2] else {}))
-        at = scheme.end()
+    while part := re.compile(AUTH_PART).match(text, at):  # until the end, or what nobody can read
+        name, plain, quoted, scheme, token68 = part.groups()
+        if scheme is not None:
+            found.append(Challenge(scheme.lower(), {"token68": token68} if token68 else {}))
+        elif not found:  # a parameter of nothing
+            break
+        else:
+            value = re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain
+            found[-1].params.setdefault(name.lower(), value)
+        at = part.end()
+    return found
 
 
 def our_challenge(text: str) -> Challenge:
@@ -19014,23 +19013,25 @@ class KeySet:
 
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
-        now = time.monotonic()
-        old = now - self.fetched > KEYS_SECONDS
-        busy = self.work is not None and not self.work.done()
-        if self.keys is None and not busy and now - self.tried < NO_KEYS_SECONDS:
-            raise not_now(AuthError(f"there were no keys of {self.issuer} a moment ago"))
-        if self.keys is None or ((old or anew) and now - self.tried > REFETCH_SECONDS):
-            loop = asyncio.get_running_loop()
-            if self.work is None or self.work.done() or self.work.get_loop() is not loop:
-                self.tried = now
-                self.work = loop.create_task(self._fetch())
+        now, loop = time.monotonic(), asyncio.get_running_loop()
+        wanted = anew or self.keys is None or now - self.fetched > KEYS_SECONDS
+        pause = NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS
+        work = self.work
+        if work is not None and (work.done() or work.get_loop() is not loop):
+            work = None
+        if wanted and work is None and now - self.tried > pause:
+            self.tried, self.work = now, loop.create_task(self._fetch())
+            work = self.work
+        if wanted and work is not None:
             try:
-                await asyncio.shield(self.work)
+                await asyncio.shield(work)
             except MCPError as exc:
                 if self.keys is None:
                     raise not_now(exc) from None
                 logger.warning("the keys of %s stay as they were: %s", self.issuer, exc)
-        return self.keys or []
+        if self.keys is None:
+            raise not_now(AuthError(f"there were no keys of {self.issuer} a moment ago"))
+        return self.keys
 
     async def _fetch(self) -> None:
         uri = self.uri
@@ -19451,11 +19452,6 @@ def announce_to(near: Conversation, msg: Msg) -> None:
         near.outbox.put(msg, len(encode(msg)))
 
 
-def bound_to(ctx: Context) -> list[str]:
-    """Return what a call that waits is bound to: whose it is, and the request."""
-    return [ctx.owner, digest_of(ctx.method, ctx.params)]
-
-
 class Passage:
     """One request on its way to the far server and back."""
 
@@ -19509,7 +19505,7 @@ class Passage:
 
     def start(self, params: Msg) -> None:
         """Send the request in a task of its own, which outlives this round."""
-        self.bound = bound_to(self.ctx)
+        self.bound = self.ctx.binding()
         self.task = self.far.tasks.spawn(self._outcome(params))
 
     async def _outcome(self, params: Msg) -> Msg | MCPError:
@@ -19821,7 +19817,7 @@ class FarEnd(Client):
     def take(self, ctx: Context, name: JSON) -> Passage:
         """Return the call that waits under a name, once; RPCError if none does."""
         found = self.held.get(str(name))
-        if found is None or found[0].bound != bound_to(ctx):
+        if found is None or found[0].bound != ctx.binding():
             problem = "no call waits under this name: it was used or has expired, or the server"
             problem += " was started again; call again from the beginning"
             if found is not None:

@@ -18673,7 +18673,7 @@ class Issuer:
     def __init__(self):
         self.keys = {"k1": m.ec_key(11)}
         self.fetches, self.status = [], 200
-        self.root = ""
+        self.root, self.hold = "", None  # an Event for which an answer waits
 
     @contextlib.asynccontextmanager
     async def running(self):
@@ -18683,6 +18683,8 @@ class Issuer:
 
     async def handle(self, request, response):
         self.fetches.append(request.path)
+        if self.hold is not None:
+            await self.hold.wait()
         if request.path == "/jwks":
             keys = [{**m.jwk_of(key), "kid": kid} for kid, key in self.keys.items()]
             await response.send(self.status, {}, json.dumps({"keys": keys}).encode())
@@ -18843,6 +18845,23 @@ class TestVerifiers:
             assert await verify(issuer.token()) and len(issuer.fetches) == 2, "still good"
             monkeypatch.setattr(m, "KEYS_SECONDS", -1.0)
             assert await verify(issuer.token()) and len(issuer.fetches) == 3
+
+        with_issuer(work)
+
+    def test_tokens_that_come_while_keys_are_fetched_wait_for_them(self, monkeypatch):
+        async def work(issuer):
+            verify = issuer.verifier(jwks_uri=issuer.root + "/jwks")
+            assert await verify(issuer.token())
+            issuer.keys["k2"] = m.ec_key(22)
+            issuer.hold = asyncio.Event()
+            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)  # as if the time had passed
+            first = asyncio.ensure_future(verify(issuer.token("k2")))
+            await eventually(lambda: len(issuer.fetches) == 2)
+            monkeypatch.setattr(m, "REFETCH_SECONDS", 30.0)
+            second = asyncio.ensure_future(verify(issuer.token("k2")))
+            await asyncio.wait({second}, timeout=0.05)
+            issuer.hold.set()
+            assert await first and await second and len(issuer.fetches) == 2
 
         with_issuer(work)
 
@@ -23693,7 +23712,7 @@ class TestReadme:
     INNER = {
         m.Server: "converse count_request declare find_resource lifespan_open list_changed serve_on tell "
                   "capabilities",
-        m.Context: "ask_by_hand asking cache check_question flush holds_back input_required rounds "
+        m.Context: "ask_by_hand asking binding cache check_question flush holds_back input_required rounds "
                    "say_soon used_rounds ways_to_ask",
         m.Client: "declare send_request start_again",
     }  # fmt: skip
