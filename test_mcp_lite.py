@@ -345,11 +345,12 @@ def open_descriptors():
 def child_processes():
     """Return {pid: command line} of this process's children; nothing where /proc does not exist."""
     found = {}
-    for listing in pathlib.Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for pid in listing.read_text().split():
-                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-                found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
+    with contextlib.suppress(FileNotFoundError):
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/children") as listing:
+                for pid in listing.read().split():
+                    command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                    found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
     return found
 
 
@@ -4412,25 +4413,21 @@ class TestPlainMembers:
     MEMBERS = ["x", "xx", "", 1, 1.0, 1.5, True, None, [1], ["x"], {}]
 
     def test_the_short_way_says_what_the_long_way_says(self):
-        values = [
-            dict(pair)
-            for a in [[], *([("a", value)] for value in self.MEMBERS)]
-            for b in [[], *([("b", value)] for value in self.MEMBERS)]
-            for pair in (a + b, a + b + [("c", 1)], b + [("cc", "x")])
-        ]
+        ones = [{}, *({"a": value} for value in self.MEMBERS)]
+        others = [{}, *({"b": value} for value in self.MEMBERS)]
+        values = [{**a, **b, **c} for a in ones for b in others for c in ({}, {"c": 1})]
+        values += [{**b, "cc": "x"} for b in others]
         passed = 0
         for properties, further in itertools.product(self.SCHEMAS, self.FURTHER):
             validator = m.compile_schema({"type": "object", "properties": properties, **further})
             for value in values:
                 failures = validator.failures(value)
-                if failures:
-                    with pytest.raises(m.SchemaError) as caught:
-                        validator.check(value)
-                    assert caught.value.path == m.path_text(failures[0].path)
-                else:
-                    assert validator.check(value) is None
-                passed += not failures
-        assert 1000 < passed < len(values) * 39
+                try:  # pytest.raises() would take most of the time
+                    assert validator.check(value) is None and not failures
+                    passed += 1
+                except m.SchemaError as exc:
+                    assert exc.path == m.path_text(failures[0].path)
+        assert 500 < passed < len(values) * 39
 
 
 class TestSchemaLimits:
@@ -6152,7 +6149,8 @@ def run_both_ways(main):
     loop = UnwatchedLoop()
     try:
         loop.set_debug(True)
-        loop.run_until_complete(within(main(), 60))
+        with short_memory():
+            loop.run_until_complete(within(main(), 60))
     finally:
         loop.close()
     check_nothing_left(before)
@@ -35596,13 +35594,14 @@ class TestReadingOrder:
             assert not below
 
     # Run by a process that grows mcp_lite by a section, runs its tests, and so on. Of a test with
-    # many parameters the first will do.
+    # many parameters the first will do; the random ones, which take longest, look for other faults.
     GROW = """
 import os, pathlib, pytest, sys, types
 
 class First:
     def pytest_collection_modifyitems(self, items):
-        items[:] = {item.originalname: item for item in reversed(items)}.values()
+        some = [item for item in items if "rng" not in item.function.__code__.co_names]
+        items[:] = {item.originalname: item for item in reversed(some)}.values()
 
 sys.modules["mcp_lite"] = cut = types.ModuleType("mcp_lite")
 for folder in sys.argv[1:]:
