@@ -4921,7 +4921,7 @@ OPTION_KINDS: dict[str, Any] = {
 }  # fmt: skip
 #: The words for those of them in whose place a secret may have been given: it is not shown.
 SECRET_KINDS = {"Mapping": "a mapping", "Callable": "a function", "Callback": "a function",
-                "bytes": "str or bytes"}  # fmt: skip
+                "bytes": "bytes"}  # fmt: skip
 
 
 def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -> None:
@@ -4942,8 +4942,8 @@ def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -
         return
     kinds, is_bool = tuple(OPTION_KINDS[each] for each in names), isinstance(value, bool)
     if not isinstance(value, kinds) or (is_bool and bool not in kinds):
-        words = [SECRET_KINDS[each] for each in names if each in SECRET_KINDS]
-        if words:
+        if SECRET_KINDS.keys() & {*names}:
+            words = [SECRET_KINDS.get(each, each) for each in names if each != "None"]
             raise TypeError(f"{name}= is {' or '.join(words)}, not {type(value).__name__}")
         raise TypeError(f"{name}={value!r:.100}: give {annotation}")
     if isinstance(value, (int, float)) and not (value > 0 if positive else value >= 0):  # or NaN
