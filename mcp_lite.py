@@ -1382,24 +1382,30 @@ EXCHANGE = {
 }
 
 
-class Caller(NamedTuple):
+class Caller:
     """The sender of a message, as far as the channel knows it.
 
-    A pipe knows nothing of its other end: there the caller is NOBODY. HTTP makes one for each
-    request.
+    A pipe knows nothing of its other end: there the caller is NOBODY. Over HTTP the caller is the
+    request that brought the message (section 38).
     """
 
-    #: the HTTP headers of the request, names in lower case
-    headers: Mapping[str, str] = types.MappingProxyType({})
-    #: the value that stands for who was authenticated, or None
-    principal: Any = None
-    #: a stable key of the principal, "" where nobody was authenticated; all that belongs to a
-    #: principal is bound to this key
-    owner: str = ""
-    #: the network address, "" where there is none
-    address: str = ""
-    #: "http" or "https", "" where there is no HTTP
-    scheme: str = ""
+    __slots__ = ("headers", "principal", "owner", "address", "scheme")
+
+    def __init__(
+        self, headers: Mapping[str, str] = types.MappingProxyType({}), principal: Any = None,
+        owner: str = "", address: str = "", scheme: str = "",
+    ) -> None:  # fmt: skip
+        #: the HTTP headers of the request, names in lower case
+        self.headers = headers
+        #: the value that stands for who was authenticated, or None
+        self.principal = principal
+        #: a stable key of the principal, "" where nobody was authenticated; all that belongs to a
+        #: principal is bound to this key
+        self.owner = owner
+        #: the network address, "" where there is none
+        self.address = address
+        #: "http" or "https", "" where there is no HTTP
+        self.scheme = scheme
 
 
 NOBODY = Caller()
@@ -13287,19 +13293,27 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 # Plan.     HTTPRequest; what a trace shows of heads; Response, which an engine completes.
 # Not here. The engines: sections 39 and 44.
 
-class HTTPRequest(NamedTuple):
-    """A request as a handler sees it, whichever engine took it in."""
+class HTTPRequest(Caller):
+    """A request as a handler sees it, whichever engine took it in; and who sends it."""
 
-    method: str
-    path: str  # percent-decoded
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-    address: str
-    root: str  # the path before ours, where we are mounted
-    scheme: str
-    notes: Notes  # what follows from the head alone; requests with the same head may share it
-    who: Any = None  # what the engine's look at the head has found out
+    __slots__ = ("method", "path", "query", "body", "root", "notes", "who")
+
+    def __init__(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes,
+        address: str, root: str, scheme: str, notes: Notes, who: Any = None,
+    ) -> None:  # fmt: skip
+        self.method, self.query, self.body = method, query, body
+        self.path = path  # percent-decoded
+        self.root = root  # the path before ours, where we are mounted
+        self.notes = notes  # what follows from the head alone; the same heads may share it
+        self.who = who  # what the engine's look at the head has found out
+        self.headers, self.principal, self.owner = headers, None, ""
+        self.address, self.scheme = address, scheme
+
+    def copy(self) -> HTTPRequest:
+        """Return another request that says the same."""
+        return HTTPRequest(self.method, self.path, self.query, self.headers, self.body,
+                           self.address, self.root, self.scheme, self.notes, self.who)  # fmt: skip
 
 
 # The states of a response.
@@ -14665,7 +14679,7 @@ FAILED_PAGE = b"This page failed. The server's log says why.\n"
 class Door(NamedTuple):
     """The way that the head of a request leads; requests with the same head share it."""
 
-    serve: Callable[..., Awaitable[Any]]  #: serve(request, response, caller)
+    serve: Callable[..., Awaitable[Any]]  #: serve(request, response)
     cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
     guarded: bool  #: whether a token is needed
     headers: Mapping[str, str]  #: those that a handler sees
@@ -14796,7 +14810,7 @@ class Site:
     ) -> None:
         self.server, self.path = server, path  # of the MCP endpoint
         self.entrance, self.gate, self.proxies = entrance, gate, proxies
-        #: by path and method; each serves by fn(request, response, caller)
+        #: by path and method; each serves by fn(request, response)
         self.routes: dict[str, dict[str, Route]] = {}
         self.no_page = Route(self.answer_options)  # for a method that a path does not have
         self.pages = Threads(PAGE_THREADS)
@@ -14848,9 +14862,11 @@ class Site:
         origin = proxies.origin(request.address, request.scheme, headers)
         if origin.host:
             self.check_host(request.method, request.path.rstrip("/"), headers)
-            # The same head may also come from a sender that is no proxy.
-            request = request._replace(headers={**headers, "host": origin.host}, notes={})
-        return request._replace(address=origin.address, scheme=origin.scheme)
+        request = request.copy()
+        request.address, request.scheme = origin.address, origin.scheme
+        if origin.host:  # the same head may also come from a sender that is no proxy
+            request.headers, request.notes = {**headers, "host": origin.host}, {}
+        return request
 
     def door(self, request: HTTPRequest) -> Door:
         """Return where the head of a request leads; ProtocolError if it leads nowhere."""
@@ -14892,17 +14908,15 @@ class Site:
     def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
         """Let a request that is refused have its record."""
         if self.server.observers.wanted():
-            caller = Caller(address=request.address, scheme=request.scheme)
             size = len(refusal_body(exc))
-            self._note(request, "refused", exc.http_status, size, caller, time.perf_counter())
+            self._note(request, "refused", exc.http_status, size, time.perf_counter())
 
     def _note(
-        self, request: HTTPRequest, outcome: str, status: int, size: int, caller: Caller,
-        began: float,
-    ) -> None:  # fmt: skip
+        self, request: HTTPRequest, outcome: str, status: int, size: int, began: float
+    ) -> None:
         """Let a request that has no message have its record."""
         target, took = f"{request.method[:20]} {request.path}", time.perf_counter() - began
-        record = page_record(target, outcome, status, size, caller, took)
+        record = page_record(target, outcome, status, size, request, took)
         self.server.observers.tell(record)
 
     def methods_at(self, request: HTTPRequest) -> dict[str, Route]:
@@ -14914,9 +14928,7 @@ class Site:
             raise ProtocolError(problem, http_status=404)
         return methods
 
-    async def answer_options(
-        self, request: HTTPRequest, response: Response, caller: Caller
-    ) -> None:
+    async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token; Refused for any other method."""
         allowed = ", ".join((*self.methods_at(request), "OPTIONS"))
         method = request.method
@@ -14930,13 +14942,13 @@ class Site:
         await response.send(exc.http_status, refusal_headers(exc), refusal_body(exc))
 
     async def page(
-        self, fn: Callable[..., Any], request: HTTPRequest, response: Response, caller: Caller
+        self, fn: Callable[..., Any], request: HTTPRequest, response: Response
     ) -> None:
         """Serve a page: str, bytes, a JSON value, or (status, content type, body).
 
         Headers, as a dict, may stand in the place of the content type.
         """
-        request, began = request._replace(headers=caller.headers), time.perf_counter()
+        began = time.perf_counter()
         try:
             if is_async(fn):
                 value = await fn(request)
@@ -14949,7 +14961,7 @@ class Site:
         size = await response.send(status, headers, body)
         if self.server.observers.wanted():
             outcome = "lost" if response.lost else "result" if status < 400 else "error"
-            self._note(request, outcome, status, size, caller, began)
+            self._note(request, outcome, status, size, began)
 
 ###############################################################################
 # 43. The endpoint
@@ -15045,20 +15057,16 @@ class Endpoint(Site):
                 request = self.unwrap(request, self.proxies)
             door = self.door(request)
             who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
-            response.headers = door.cors
-            caller = Caller(
-                door.headers, who.principal, who.owner, request.address, request.scheme
-            )
-            await door.serve(request, response, caller)
+            request.principal, request.owner = who.principal, who.owner
+            request.headers, response.headers = door.headers, door.cors
+            await door.serve(request, response)
         except ProtocolError as exc:
             self.note_refusal(request, exc)
             await self.refuse(response, exc)
 
     # Messages.
 
-    def post(
-        self, request: HTTPRequest, response: Response, caller: Caller
-    ) -> Awaitable[Any]:
+    def post(self, request: HTTPRequest, response: Response) -> Awaitable[Any]:
         """Take a message, or a batch, of a client; what is returned answers it."""
         notes, headers = request.notes, request.headers
         if "revision" not in notes:
@@ -15066,22 +15074,23 @@ class Endpoint(Site):
             check_accept(headers, JSON_TYPE, EVENT_TYPE)
             notes["revision"] = REVISIONS.get(headers.get(VERSION_HEADER, ""))
         msg, rev = decode(request.body), notes["revision"]
+        request.body = b""  # what keeps the caller, a session or a task, need not keep this
         if self.draining:
             self.check_open(msg)
         if belongs_to_the_modern_era(msg, rev):
-            return self.post_modern(msg, notes, response, caller)
+            return self.post_modern(msg, response, request)
         kind = None if type(msg) is list else classify(msg)
         opening = kind is REQUEST and msg["method"] == "initialize"
-        session = self.find(caller, rev or header_revision(headers), opening)
+        session = self.find(request, rev or header_revision(headers), opening)
         peer = session.conversation.peer
         peer.show("<", msg)
         answering: Awaitable[Any]
         if kind is REQUEST:
-            answering = self._serve(msg, Reply(session, response, caller))
+            answering = self._serve(msg, Reply(session, response, request))
         elif kind is None:
-            answering = self.post_batch(msg, session, response, caller)
+            answering = self.post_batch(msg, session, response, request)
         else:
-            peer.dispatch(msg, nowhere, caller)
+            peer.dispatch(msg, nowhere, request)
             answering = response.send(202, {})
         if opening or not self.stateful:
             return self._attend(session, answering, opening)
@@ -15108,7 +15117,7 @@ class Endpoint(Site):
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
     def post_modern(
-        self, msg: Msg, notes: Notes, response: Response, caller: Caller
+        self, msg: Msg, response: Response, caller: HTTPRequest
     ) -> Awaitable[Any]:
         """Take a message that needs no session; what is returned answers it."""
         peer = self.modern.conversation.peer
@@ -15119,7 +15128,7 @@ class Endpoint(Site):
             body = encode(error(readable_id(msg), wire_error(exc)))
             return response.send(exc.http_status, JSON_HEADERS, body)
         if kind is REQUEST:
-            return self._serve(msg, Reply(self.modern, response, caller), notes)
+            return self._serve(msg, Reply(self.modern, response, caller), caller.notes)
         if kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
@@ -15236,44 +15245,44 @@ class Endpoint(Site):
         self.sessions.discard(session)
         self.tasks.spawn(session.end())
 
-    async def get(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+    async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or take any stream up again after Last-Event-ID."""
         check_accept(request.headers, EVENT_TYPE)
         rev = header_revision(request.headers)
         if rev is not None and rev.modern:
             raise Refused("this revision has no GET", 405, {"allow": "POST, OPTIONS"})
         self.check_open()
-        session = self.session_of(request.headers.get(SESSION_HEADER), caller)
+        session = self.session_of(request.headers.get(SESSION_HEADER), request)
         last_id = request.headers.get("last-event-id")
         if last_id is not None:
             name, after = parse_event_id(last_id)
             kept = session.kept_stream(name)
             if kept is None:
                 raise ProtocolError("the stream of last-event-id is no longer kept")
-            self.at_expiry(caller, response, functools.partial(self.end_stream, kept, response))
+            self.at_expiry(request, response, functools.partial(self.end_stream, kept, response))
             await kept.resume(response, after)
             return
         stream = session.listen()
         if stream.response is not None:
             # Somebody who only knows the session's id must not take its stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
-        self.at_expiry(caller, response, functools.partial(self.end_stream, stream, response))
+        self.at_expiry(request, response, functools.partial(self.end_stream, stream, response))
         await stream.begin(response)
 
-    async def delete(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+    async def delete(self, request: HTTPRequest, response: Response) -> None:
         """End a session."""
         header_revision(request.headers)
-        session = self.session_of(request.headers.get(SESSION_HEADER), caller)
+        session = self.session_of(request.headers.get(SESSION_HEADER), request)
         await session.end()
         await response.send(204, {})
 
     # Probes.
 
-    async def healthz(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+    async def healthz(self, request: HTTPRequest, response: Response) -> None:
         """Say that this process lives: it has answered."""
         await response.send(200, PROBE_HEADERS, b"ok\n")
 
-    async def readyz(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+    async def readyz(self, request: HTTPRequest, response: Response) -> None:
         """Say whether new work is taken on."""
         status, body = (503, b"draining\n") if self.draining else (200, b"ok\n")
         await response.send(status, PROBE_HEADERS, body)
@@ -15367,32 +15376,32 @@ class PairRoutes:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
 
-    async def open(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+    async def open(self, request: HTTPRequest, response: Response) -> None:
         """Open the stream."""
         check_accept(request.headers, EVENT_TYPE)
         if response.lost:
             return
         endpoint = self.endpoint
         endpoint.check_open()
-        session = endpoint.open_session(PairSession, caller)
+        session = endpoint.open_session(PairSession, request)
         response.on_lost = functools.partial(endpoint.end_soon, session)
         where = f"{request.root}{PAIR_PATHS[1]}?session_id={session.id}"
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         stream = session.listen()
         end = functools.partial(endpoint.end_stream, stream, response)
-        endpoint.at_expiry(caller, response, end)
+        endpoint.at_expiry(request, response, end)
         await stream.begin(response, encode_event(where, event="endpoint"))
 
-    async def post(self, request: HTTPRequest, response: Response, caller: Caller) -> None:
+    async def post(self, request: HTTPRequest, response: Response) -> None:
         """Take a message; its answer comes on the stream."""
         check_json(request.headers)
         id = parse_params(request.query.split("&")).get("session_id", "")
-        session = self.endpoint.session_of(id, caller)
+        session = self.endpoint.session_of(id, request)
         if self.endpoint.draining:
             self.endpoint.check_open(decode(request.body))
         if isinstance(session, PairSession):
             await session.room()  # who does not read answers asks nothing more
-        session.conversation.peer.receive(request.body, session.announce, caller)
+        session.conversation.peer.receive(request.body, session.announce, request)
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
 
@@ -15741,7 +15750,7 @@ class ASGIApp(Engine):
         if body is None:
             return
         # In tasks of their own: whatever becomes of this connection, the request goes on.
-        request = request._replace(body=body, who=who)
+        request.body, request.who = body, who
         endpoint.tasks.spawn(self._answer(endpoint, request, response))
         if response.done:
             return
