@@ -13285,7 +13285,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 ###############################################################################
 # 38. Requests and answers
 ###############################################################################
-# Uses sections 1, 4, 7, 9 and 33.
+# Uses sections 1, 4, 5, 7, 9 and 33.
 #
 # Problem.  Those who serve a request need not know who took it in: a socket of ours, or another's.
 # Rules.    1. An answer is sent whole, or as a stream; and it goes through its states once.
@@ -14661,7 +14661,7 @@ def counted_as(caller: Caller) -> str:
 ###############################################################################
 # 42. Entrances and pages
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 9, 13, 14, 18, 19, 21, 23, 34 and 36.
+# Uses sections 1 to 3, 7, 9, 13, 14, 18, 19, 21, 23, 34 and 36.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. A token is right or wrong; known ones are compared in constant time.
