@@ -1938,11 +1938,11 @@ def check_modern_request(msg: Msg) -> Facts:
 #
 #     Asker (9) and Peer (10)    requests of the peer, messages on their way, callbacks
 #     Life (20)                  tools that have become tasks of the protocol; the bus
-#     Client (30)                the reader of its channel, its subscriptions, a renewed session
-#     StdioTransport (31)        the wait for the child's end, the reader of its stderr
-#     Listener (38)              connections
-#     Endpoint (41)              signs of life, the end of sessions; requests that ASGI brings
-#     HTTPTransport (44)         POSTs and streams of a client
+#     Client (31)                the reader of its channel, its subscriptions, a renewed session
+#     StdioTransport (32)        the wait for the child's end, the reader of its stderr
+#     Listener (40)              connections
+#     Endpoint (43)              signs of life, the end of sessions; requests that ASGI brings
+#     HTTPTransport (46)         POSTs and streams of a client
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
@@ -2678,7 +2678,7 @@ TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no long
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
-#: exception if it could not be read, or an HTTPHead (section 39).
+#: exception if it could not be read, or an HTTPHead (section 38).
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
@@ -2854,7 +2854,7 @@ async def maybe_await(value: Any) -> Any:
 #           5. Whatever a handler raises is the answer to its request, and harms nothing else.
 # Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel. Then
 #           answers that cannot be sent as they are.
-# Not here. What requests mean: Conversation (section 22) and Client (30) give a Peer its `serve`.
+# Not here. What requests mean: Conversation (section 22) and Client (31) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
@@ -7527,7 +7527,7 @@ class Observers:
 #
 # Four names sound alike. A Peer (10) knows which requests are in flight. A Session (6) knows what a
 # legacy handshake agreed on. A Conversation has both, and all else that the server keeps for one
-# client. An HTTPSession (39) has a Conversation, and knows where its answers go over HTTP.
+# client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP.
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted

@@ -35872,6 +35872,12 @@ class TestTables:
             ours = {row.name for row in m.METHODS.values() if name in row.revisions}
             assert {method for method in ours if "tasks" not in method} == theirs
 
+    def test_a_name_stands_in_the_section_whose_number_follows_it(self):
+        """As in "Peer (10)", or "HTTPHead (section 38)"."""
+        pairs = re.findall(r"\b(\w*[A-Z]\w*|\w+(?=\(\)))(?:\(\))? \((?:section )?(\d+)\)", SOURCE)
+        wrong = [(name, n) for name, n in pairs if home_of().get(name, int(n)) != int(n)]
+        assert len(pairs) > 20 and not wrong
+
     def test_lessons_name_sections_by_their_numbers(self):
         titles = {str(part.number): part.title for part in NUMBERED}
         lessons = [path.read_text("utf-8") for path in (HERE / "examples/lessons").glob("*.*")]
