@@ -22172,8 +22172,12 @@ class CommandLine:
 
     async def run(self) -> int:
         """Do it within --max-time; return the exit status."""
+        return await self.within(self.work())
+
+    async def within(self, work: Awaitable[int]) -> int:
+        """Return the status that `work` ends with; RequestTimeout if --max-time has passed."""
         try:
-            return await asyncio.wait_for(self.work(), self.args.max_time)
+            return await asyncio.wait_for(work, self.args.max_time)
         except asyncio.TimeoutError:
             limit = f"{self.args.max_time:g} seconds"
             raise RequestTimeout(f"not done within {limit} (--max-time)") from None
@@ -24448,9 +24452,7 @@ class Shell:
         person.prepare(answers_of(args.answer), bool(args.yes))
         person.there = True
         try:
-            return await asyncio.wait_for(line.perform(), args.max_time)
-        except asyncio.TimeoutError:
-            raise RequestTimeout(f"not done within {args.max_time:g} seconds") from None
+            return await line.within(line.perform())
         finally:
             person.there = False
 

@@ -22769,7 +22769,7 @@ class TestShell:
         assert told[4] == "error: call does not take --cwd in here. Try: call --help"
         assert "did you mean" in told[5] or "no option '--bogus'" in told[5]
         assert told[6] == "error: No closing quotation in this line. Try: help"
-        assert told[7] == "error: not done within 0.2 seconds. Try: call wait --max-time 2"
+        assert told[7] == "error: not done within 0.2 seconds (--max-time). Try: call wait --max-time 2"
         assert told[8] == "error: as in: subscribe URI. Try: resources"
         assert told[9].startswith("error: 'loud' is not one of on, full, off")
         assert told[10].startswith("error: no verb 'login'; there is: info, tools")
