@@ -1823,7 +1823,7 @@ def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) ->
 def admit(
     method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
 ) -> Method | None:
-    """Return the row of a method that `sender` calls on us; None for one of the author's, `custom`.
+    """Return the row of a method that `sender` calls on us; None if it is of the author's `custom`.
 
     `capabilities` are ours. Raises RPCError -32601 if the revision does not have the method, if
     only the other side may call it, or if it needs a capability that we did not declare.
@@ -2420,7 +2420,7 @@ class Outbox:
     """Messages that no request caused, on their way to one reader.
 
     put() is called from any thread. In that thread `wake` is called when there is something to
-    send: deliver() must follow, on the loop. `too_slow` is called once, when more waits than may.
+    send: deliver() must follow, on the loop. `too_slow` is called once, when too much waits.
     """
 
     __slots__ = ("send", "wake", "too_slow", "held", "lock", "waiting", "size", "awake",
@@ -2684,7 +2684,10 @@ _trace: Trace | None = None
 
 
 def set_trace(trace: Trace | None) -> None:
-    """Show every message to `trace`; None ends it."""
+    """Show every message to `trace`; None ends it.
+
+    Of a conversation that runs already, only what is received is shown.
+    """
     global _trace
     _trace = trace
 
@@ -3548,7 +3551,10 @@ def _comparison(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], 
         argument = schema[word]
         doc.need(fits(argument), f"{word} cannot be {show_json(argument)}")
         failures = [Failure((), text.format(show_json(argument)))]
-        return lambda value, run, seen: [] if holds(value, argument) else failures
+
+        def check_limit(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
+            return [] if holds(value, argument) else failures
+        return check_limit
     return _kw_comparison
 
 
@@ -4542,7 +4548,7 @@ class AnnotationReader:
     def members(self, members: list[Member], what: str = "") -> tuple[Schema, Readers]:
         """Return the schema of an object with these members, and their readers.
 
-        A TypeError says `what` its member is.
+        `what` stands before the name of a member that is a TypeError, such as "parameter ".
         """
         properties, readers = {}, []
         for name, hint, default in members:
@@ -4832,7 +4838,7 @@ class Signature(NamedTuple):
     description: str  #: the docstring, without its parameters
     converters: Readers  #: of parameters whose JSON is not yet their value
     whole: str | None  #: the parameter that takes all arguments as one dict, if one does
-    as_they_are: bool  #: whether arguments that are valid are what the function takes
+    as_they_are: bool  #: whether valid arguments need no change to be what the function takes
 
     def bind(self, arguments: Schema) -> Schema:
         """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
@@ -6188,7 +6194,7 @@ class Context:
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
-        or None for a confirmation. In the modern era, `key` names the question.
+        or None for a confirmation, whose data is True. In the modern era, `key` names the question.
 
         Raises CapabilityMissing, or SchemaError if the client's answer does not fit the form.
         """
@@ -7140,7 +7146,7 @@ class Lives:
             await life.close()
 
     def alive(self) -> list[Life]:
-        """Return those that nobody is leaving: none means that nobody is served."""
+        """Return those that are not being left; without any, nobody is served."""
         return [life for life in list(self.open.values()) if not life.leaving]
 
     def _choose_hearer(self) -> None:
@@ -8464,6 +8470,7 @@ def call_tool(ctx: Context) -> Awaitable[Msg]:
 
 
 async def _have(answer: Msg) -> Msg:
+    """Give an answer that is there already to whoever awaits it."""
     return answer
 
 
@@ -8487,7 +8494,7 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
 
 
 def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
-    """Return the error for a value that a handler returned, and that is none for it."""
+    """Return the error for what a handler returned, where no result can be made of it."""
     if inspect.iscoroutine(value):
         value.close()  # nobody will await it
         return MCPError(f"{entry.label} returned a coroutine: await it first")
@@ -8756,7 +8763,7 @@ async def set_level(ctx: Context) -> Msg:
 # spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
 
 MAX_TASKS = 1000  # of one server, running or kept for their results
-MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps; four messages
+MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps; four of the longest
 TASK_TTL_MS = 3_600_000  # for which a task's result is kept
 POLL_MS = 500  # between two looks at a task
 
