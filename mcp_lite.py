@@ -12614,6 +12614,8 @@ def encode_comment(text: str = "") -> bytes:
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
 MAX_JUDGED = 100  # pairs of Host and Origin, or addresses, that need not be judged again
 VISIBLE = r"[\x21-\x7e]+"
+# Hosts and origins as clients send them, without the port that a scheme has anyway; or * for any.
+HOST = rf"\*|(?!.*(?:\.|:443|:80)$){AUTHORITY.pattern}"
 ORIGIN = r"\*|null|(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9.+-]*://[^\s/*]+"
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
@@ -12678,31 +12680,21 @@ class Gate:
         self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = (),
         closed: bool = False,
     ) -> None:  # fmt: skip
-        self.hosts = None if hosts is None else {
-            self._known_host(host.lower()) for host in check_texts("allowed_hosts", hosts)
-        }  # fmt: skip
-        self.origins = {
-            self._known_origin(origin.lower().rstrip("/"))
-            for origin in check_texts("allowed_origins", origins)
-        }
+        self.hosts: set[str] | None = None
+        if hosts is not None:
+            given = [host.lower() for host in check_texts("allowed_hosts", hosts)]
+            self.hosts = self._known(given, HOST, "allowed_hosts", "mcp.example.com, as in Host")
+        given = [item.lower().rstrip("/") for item in check_texts("allowed_origins", origins)]
+        self.origins = self._known(given, ORIGIN, "allowed_origins", "https://app.example.com")
         self.closed = closed
         self._seen: set[tuple[str | None, str | None, bool]] = set()
 
-    def _known_host(self, host: str) -> str:
-        """Return a host of `hosts`; ValueError for one that no client would ask for."""
-        if host != "*" and (
-            not AUTHORITY.fullmatch(host) or host.endswith((".", ":443", ":80"))
-        ):
-            problem = "give names as they stand in Host, such as mcp.example.com"
-            raise ValueError(f"allowed_hosts: {host!r}: {problem}; or * for any")
-        return host
-
-    def _known_origin(self, origin: str) -> str:
-        """Return an origin of `origins`; ValueError for one that no page has."""
-        if not re.fullmatch(ORIGIN, origin):
-            problem = "give each whole, as a browser does, such as https://app.example.com"
-            raise ValueError(f"allowed_origins: {origin!r}: {problem}; or * for any")
-        return origin
+    def _known(self, given: list[str], pattern: str, option: str, example: str) -> set[str]:
+        """Return names that clients may send; ValueError for one that none would send."""
+        for name in given:
+            if not re.fullmatch(pattern, name):
+                raise ValueError(f"{option}: {name!r}: give it whole, such as {example}; * is any")
+        return {*given}
 
     def check(self, headers: Mapping[str, str], guarded: bool = True) -> None:
         """Raise ProtocolError with status 403 for a Host or an Origin that is not let in.
@@ -13832,9 +13824,6 @@ class Connection:
             await isolated(listener.handle(request, response), context)
             if response.state is not SENT:
                 await response.finished()
-        except ProtocolError:
-            if not response.started:
-                raise
         except Exception as exc:
             logger.error("%s %s failed", head.method, head.path, exc_info=exc)
             response.keep = False
@@ -14392,22 +14381,18 @@ class HTTPSession:
     def head_of(self, msg: Any, principal: Any) -> tuple[int, Mapping[str, str]]:
         """Return status and headers of an answer that is an error, or the first of a session."""
         problem = msg.get("error") if type(msg) is dict else None
-        data = object_of(problem, "data") if problem else {}  # another server's may be anything
-        if problem and problem["code"] == TOO_FAST and type(data.get("retryAfter")) is int:
-            # RFC 6585 §4
-            return 429, {**JSON_HEADERS, "retry-after": str(data["retryAfter"])}
+        if problem is None:
+            return 200, JSON_HEADERS
+        code, data = problem["code"], object_of(problem, "data")  # another server's: any object
         scopes = str(data.get("scope", "")).split()
-        fit = bool(scopes) and all(re.fullmatch(SCOPE, scope) for scope in scopes)
-        if problem and problem["code"] == FORBIDDEN and fit:
+        if code == TOO_FAST and type(data.get("retryAfter")) is int:  # RFC 6585 §4
+            return 429, {**JSON_HEADERS, "retry-after": str(data["retryAfter"])}
+        if code == FORBIDDEN and scopes and all(re.fullmatch(SCOPE, scope) for scope in scopes):
             wants = self.endpoint.entrance.wants(" ".join(scopes), principal)
             return 403, {**JSON_HEADERS, **wants}
-        if problem is not None and problem["code"] == TOO_BUSY and self.modern:  # RFC 9110 §15.6.4
+        if code == TOO_BUSY and self.modern:  # RFC 9110 §15.6.4
             return 503, {**JSON_HEADERS, "retry-after": str(COME_BACK_SECONDS)}
-        return self.status_of(problem), JSON_HEADERS
-
-    def status_of(self, problem: Msg | None) -> int:
-        """Return the status that belongs to an error, or to none."""
-        return 200
+        return MODERN_STATUS.get(code, 200) if self.modern else 200, JSON_HEADERS
 
     async def end(self, farewell: str = "the session has ended") -> None:
         """End the session: cancel the requests that run, saying why."""
@@ -14430,10 +14415,6 @@ class ModernClients(HTTPSession):
         super().__init__(endpoint, Caller(address="a client"), many_clients=True)
         self.conversation.session.resume(NEWEST)
         self.conversation.peer.max_in_flight = MAX_CONNECTIONS
-
-    def status_of(self, problem: Msg | None) -> int:
-        """Return the status that belongs to an error, or to none."""
-        return 200 if problem is None else MODERN_STATUS.get(problem["code"], 200)
 
 
 class PassingSession(HTTPSession):

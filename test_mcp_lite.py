@@ -9891,10 +9891,10 @@ class TestGate:
         "host", ["https://a.example", "*.a.example", "a.example.", "a.example:443", "", "a b", "é.a"]
     )
     def test_a_host_that_no_client_would_ask_for_is_an_error_at_once(self, host):
-        with pytest.raises(ValueError, match="as they stand in Host"):
+        with pytest.raises(ValueError, match="give it whole, such as mcp.example.com, as in Host"):
             m.Gate([host])
         for origin in ("app.example.com", "https://app.example.com/page", ""):
-            with pytest.raises(ValueError, match="as a browser does"):
+            with pytest.raises(ValueError, match="give it whole"):
                 m.Gate([], [origin])
 
     def test_a_star_lets_everything_in(self):
@@ -13217,10 +13217,10 @@ class TestOwnersOverHTTP:
             ({"token": []}, "nobody could come in"), ({"token": {}}, "nobody"), ({"token": 5}, "token= is a text"),
             ({"allowed_hosts": 5}, "allowed_hosts= is a text, or several"),
             ({"trusted_proxies": 5}, "trusted_proxies= is a text"), ({"key": 5}, "function"),
-            ({"allowed_hosts": ["https://mcp.example.com"]}, "as they stand in Host"),
-            ({"allowed_hosts": "*.example.com"}, "as they stand in Host"),
-            ({"allowed_origins": "https://*.example.com"}, "give each whole, as a browser does"),
-            ({"allowed_origins": "https://a.example:443"}, "as a browser does"),
+            ({"allowed_hosts": ["https://mcp.example.com"]}, "give it whole, such as mcp.example.com, as in Host"),
+            ({"allowed_hosts": "*.example.com"}, "give it whole, such as mcp.example.com, as in Host"),
+            ({"allowed_origins": "https://*.example.com"}, "give it whole, such as https:"),
+            ({"allowed_origins": "https://a.example:443"}, "give it whole"),
             ({"token": {"a": None}}, "a principal that is not None"), ({"token": {"a": ""}}, "nor empty"),
             ({"key": str}, "give verify= or token=, too"), ({"path": "/mcp?x=1"}, "no parameters"),
             ({"path": "/caf%C3%A9"}, "dots, % or query"), ({"path": "/a/../b"}, "dots"),
