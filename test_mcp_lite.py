@@ -35665,6 +35665,10 @@ class TestCuts:
             assert abs(int(lines.replace(",", "")) / text.count("\n") - 1) < 0.05, name
             assert abs(int(kilobytes) / (len(text.encode()) / 1000) - 1) < 0.05, name
 
+    def test_the_one_section_in_it_begins_the_client_over_http(self):
+        (number,) = re.findall(r"^\| `(\d+)` \|", self.README, re.M)
+        assert [part.title for part in NUMBERED if part.number == int(number)] == ["HTTP client"]
+
     def test_a_part_begins_with_three_lines(self):
         parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
         banners = re.findall(r"^# ={77}\n# (Part [IVX]+)\. \w.*\n# ={77}\n\n#{79}\n", SOURCE, re.M)
