@@ -16895,7 +16895,8 @@ def resource_metadata_urls(server: URL) -> list[str]:
     'https://a.example/.well-known/oauth-protected-resource/mcp'
     """
     root = f"{server.scheme}://{server.authority}{RESOURCE_METADATA}"
-    rest = server.target[1:] if server.target[:2] in ("/", "/?") else server.target
+    bare = server.target[:2] in ("/", "/?")  # a slash alone is no path
+    rest = server.target[1:] if bare else server.target
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements -- the path form, then the root form
     return [root + rest, root] if rest else [root]
@@ -17067,7 +17068,7 @@ def wanted_scope(
         scopes.append("offline_access")
     text = " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
     if len(text) > MAX_SCOPE_CHARS:
-        raise AuthError(f"{resource.resource} wants {len(text)} characters of scopes: name some")
+        raise AuthError(f"{resource.resource} wants {len(text)} characters of scopes: give scopes=")
     return text
 
 
@@ -17143,7 +17144,7 @@ def digest(bits: str, *parts: bytes) -> bytes:
 
 
 def code_challenge(verifier: str) -> str:
-    """Return what tells nothing of a verifier, and proves it later. RFC 7636 §4.2
+    """Return the hash of a verifier: it is shown first, the verifier itself later. RFC 7636 §4.2
 
     >>> code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
     'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
@@ -17152,7 +17153,7 @@ def code_challenge(verifier: str) -> str:
 
 
 def check_pkce(server: Msg, assume: bool) -> None:
-    """Raise AuthError if a server does not say that it checks the proof.
+    """Raise AuthError if a server does not say that it checks the verifier.
 
     spec: basic/authorization/security-considerations#authorization-code-protection -- "MUST refuse"
 
@@ -17167,7 +17168,7 @@ def check_pkce(server: Msg, assume: bool) -> None:
 
 
 def authorization_url(server: Msg, params: Mapping[str, str], extra: Mapping[str, str]) -> str:
-    """Return what a browser opens: made of parts that were parsed, of characters that are safe.
+    """Return the URL that a browser opens, put together of parsed parts and safe characters.
 
     >>> authorization_url({"authorization_endpoint": "https://a.example/?x='"}, {"b": "c d"}, {})
     'https://a.example/?x=%27&b=c+d'
@@ -17339,7 +17340,7 @@ MAX_LEEWAY_SECONDS = 60.0  # ... whatever the user says: a token must end
 # Numbers and bytes.
 
 def from_base64url(text: JSON, what: str = "the token") -> bytes:
-    """Return what base64url() was given; AuthError for anything else. RFC 7515 §2
+    """Return the bytes of which base64url() makes this text; AuthError for others. RFC 7515 §2
 
     >>> from_base64url("A-z_4ME").hex()
     '03ecffe0c1'
@@ -17903,7 +17904,7 @@ class TokenStore:
 
 
 class FileStore(TokenStore):
-    """Logins as files that only their owner can read, in a folder that only he can enter.
+    """Logins as files of which only their owner can read any, in a folder of the owner's.
 
     The folder is `path`, else the one that MCP_LITE_TOKENS names, else one for this user. Where it
     cannot be written, logins last as long as the process, and a warning says so.
@@ -18279,7 +18280,7 @@ def _veiled(value: JSON) -> JSON:
 
 LOGIN_SECONDS = 300.0  # for a person to log in
 MAX_LOGINS, LOGINS_SECONDS = 5, 60.0  # logins to one server in so many seconds; then it is a loop
-NEVER = float("inf")  # when a token expires whose server does not say
+NEVER = float("inf")  # the end of a token whose server names none
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 
 
@@ -18439,7 +18440,7 @@ class Login(Authorizer):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The key under which stands where this server's login is kept."""
+        """The key under which the key of this server's login is kept."""
         return "at", str(self.url)
 
     async def load(self) -> Msg | None:
@@ -18813,8 +18814,8 @@ class OAuth:
                 raise AuthError("the redirect is not the answer to this login: state is different")
             return answer
         sys.stderr.write(
-            f"To log in, open this page; it is waited for, for {self.timeout:g} seconds; "
-            f"Ctrl-C gives up:\n\n    {url}\n\n"
+            f"To log in, open this page:\n\n    {url}\n\nWaiting for the browser to come back, for "
+            f"{self.timeout:g} seconds at most; Ctrl-C gives up.\n"
         )
         self.open_browser(url)
         paste = asyncio.ensure_future(pasted(door.state))

@@ -16076,7 +16076,7 @@ class TestScopes:
             if fine:
                 assert len(m.wanted_scope(challenge, resource, {})) == size
             else:
-                with pytest.raises(m.AuthError, match="name some"):
+                with pytest.raises(m.AuthError, match="give scopes="):
                     m.wanted_scope(challenge, resource, {})
 
 
@@ -17552,7 +17552,7 @@ class TestLoggingIn:
             assert await auth.store.load(("client", world.root)) is None
 
         play(work)
-        assert "it is waited for, for 0.05 seconds; Ctrl-C gives up" in capsys.readouterr().err
+        assert "Waiting for the browser to come back, for 0.05 seconds at most; Ctrl-C gives up." in capsys.readouterr().err
 
     def test_a_login_outlasts_the_timeout_of_a_request(self):
         async def work(world):
