@@ -18269,8 +18269,8 @@ def _veiled(value: JSON) -> JSON:
 #           take minutes; and nobody wants to be asked again tomorrow.
 # Rules.    1. A token goes to the origin of its server, in the one header, and nowhere else: into
 #              no URL, log, trace, exception or repr().
-#           2. Logins belong to (resource, issuer, client). An id or a secret is shown to the server
-#              that gave it to us, and to no other.
+#           2. A login is kept by the whole URL of its server, with its issuer and its client. An id
+#              or a secret is shown to the server that gave it to us, and to no other.
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
@@ -18337,7 +18337,7 @@ class Login(Authorizer):
         self.fetcher = Fetcher(transport.url, transport.ssl, transport.http.uds,
                                settings.allow_private)  # fmt: skip
         transport.http.admit = self.fetcher.met
-        #: what is kept: key, tokens, asked (scope), client, server, resource, dpop
+        #: what is kept: tokens, asked (scope), client, server, resource, dpop
         self.entry: Msg | None = None
         self.loaded = False
         self.dpop_key: ECKey | None = None  # to which tokens are bound, if a server wants that
@@ -18360,9 +18360,8 @@ class Login(Authorizer):
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
         """Return the header with the token, refreshed if it is about to expire."""
         if not self.loaded:
-            self.entry, self.loaded = await self.load(), True
-            if self.entry and self.entry.get("dpop"):
-                self.dpop_key = ec_key(int(self.entry["dpop"], 16))
+            self.use(await self.load())
+            self.loaded = True
         tokens = self.tokens
         if ask and tokens and time.time() >= tokens.get("refresh_at", NEVER):
             if "refresh_token" in tokens or not self.settings.person:
@@ -18440,13 +18439,12 @@ class Login(Authorizer):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The key under which the key of this server's login is kept."""
-        return "at", str(self.url)
+        """The key under which the login to this server is kept."""
+        return "login", str(self.url)
 
     async def load(self) -> Msg | None:
         """Return the entry that is kept for this server, if it is for the client that we are."""
-        place = await self.store.load(self.place)
-        entry = None if place is None else await self.store.load(tuple(place["key"]))
+        entry = await self.store.load(self.place)
         if entry is None or not self.settings.client_id:
             return entry
         if entry["client"]["client_id"] != self.settings.client_id:
@@ -18454,10 +18452,15 @@ class Login(Authorizer):
         self.settings.issuer = self.settings.issuer or entry["server"]["issuer"]
         return entry
 
+    def use(self, entry: Msg | None) -> None:
+        """Take an entry for ours, with the key to which its tokens are bound."""
+        self.entry = entry
+        if entry is not None and entry["dpop"]:
+            self.dpop_key = ec_key(int(entry["dpop"], 16))
+
     async def keep(self, entry: Msg) -> None:
         """Save an entry, then use it."""
-        await self.store.save(tuple(entry["key"]), entry)
-        await self.store.save(self.place, {"key": entry["key"]})
+        await self.store.save(self.place, entry)
         self.entry = entry
 
     async def forget(self) -> bool:
@@ -18470,7 +18473,6 @@ class Login(Authorizer):
         if where:
             with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
                 await self.token_request(entry["server"], entry["client"], {"token": token}, where)
-        await self.store.save(tuple(entry["key"]), None)
         await self.store.save(self.place, None)
         return True
 
@@ -18480,11 +18482,10 @@ class Login(Authorizer):
         """Get another access token without a person; return False if that cannot be."""
         if self.entry is None or "refresh_token" not in self.tokens:
             return False
-        key = tuple(self.entry["key"])
-        async with self.store.lock(key):
-            entry = await self.store.load(key) or self.entry
+        async with self.store.lock(self.place):
+            entry = await self.load() or self.entry
             if entry["tokens"]["access_token"] != used:  # another process was faster
-                self.entry = entry
+                self.use(entry)
                 return True
             fields = {"grant_type": "refresh_token",
                       "refresh_token": entry["tokens"]["refresh_token"]}  # fmt: skip
@@ -18494,7 +18495,7 @@ class Login(Authorizer):
             except TokenRefused as exc:
                 if exc.error not in ("invalid_grant", "invalid_client"):
                     raise
-                await self.store.save(key, None)
+                await self.store.save(self.place, None)
                 if exc.error == "invalid_client":
                     await self.store.save(("client", exc.issuer), None)
                 self.entry = None
@@ -18534,11 +18535,9 @@ class Login(Authorizer):
 
             self.dpop_key = ec_key(1 + randbelow(N - 1))
         tokens, client = await self.settings.obtain(self, resource, server, scope)
-        issuer, key = server["issuer"], self.dpop_key
         await self.keep({
-            "key": [resource.resource, issuer, client["client_id"]],
             "tokens": tokens, "asked": scope, "client": client, "server": server,
-            "resource": resource.resource, "dpop": hex(key.d) if key else None,
+            "resource": resource.resource, "dpop": self.dpop_key and hex(self.dpop_key.d),
         })  # fmt: skip
 
     def proof(self, method: str, url: str, token: str = "") -> str:

@@ -18581,6 +18581,35 @@ class TestGrantsWithoutAPerson:
         play(work)
 
 
+    def test_a_login_of_another_process_is_taken_over_with_its_key(self):
+        bound = {}
+
+        async def work(world):
+            world.resource["dpop_bound_access_tokens_required"] = True
+
+            def token(request):
+                status, fields, doc = world.token(request)
+                bound[doc["access_token"]] = m.read_jwt(request.headers["dpop"]).header["jwk"]
+                return status, fields, {**doc, "token_type": "DPoP"}
+
+            def mcp(request):
+                given = request.headers.get("authorization", "").partition(" ")[2]
+                if given in world.tokens:
+                    assert m.read_jwt(request.headers["dpop"]).header["jwk"] == bound[given]
+                return world.mcp(request)
+
+            world.pages.update({"/token": token, "/mcp": mcp})
+            auth = world.oauth()
+            async with world.client(auth) as client:
+                await auth.store.clear()
+                async with world.client(world.oauth(store=auth.store)):
+                    pass
+                del world.tokens[min(bound)]
+                await client.request("tools/list")
+            assert len(world.asked) == 2 and len({key["x"] for key in bound.values()}) == 2
+
+        play(work)
+
     @pytest.mark.parametrize("who", ["authorization server", "resource"])
     def test_nonces_that_never_do_are_not_tried_for_ever(self, who):
         async def work(world):
