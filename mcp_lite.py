@@ -14102,8 +14102,8 @@ def server_ssl(ssl: Any) -> Any:
 #           4. Sessions have ids that cannot be guessed, and are bounded in number: in all, and for
 #              each owner.
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
-#           POST goes; HTTPSession and its kinds: ModernClients, PassingSession, KeptSession and
-#           PairSession; SessionTable.
+#           POST goes; HTTPSession and its kinds: ModernClients, KeptSession and PairSession;
+#           KeptBytes; SessionTable.
 # Not here. Who opens and ends sessions: section 43.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
@@ -14137,11 +14137,7 @@ class EventStream:
         self.written = 0.0
 
     async def begin(self, response: Response, first: bytes = b"") -> None:
-        """Send the stream to its reader, with a first piece."""
-        await self.attach(response, first)
-
-    async def attach(self, response: Response, first: bytes) -> None:
-        """Make `response` the reader; whoever read before is let go."""
+        """Send the stream to a reader, with a first piece; whoever read before is let go."""
         if response.lost:  # while its token was looked at: nobody would tell us again
             return
         endpoint = self.session.endpoint
@@ -14200,13 +14196,14 @@ class KeptStream(EventStream):
     Its events are numbered, and kept for a reader who comes back.
     """
 
-    __slots__ = ("keeper", "name", "events", "size", "last", "sent", "flushing")
+    __slots__ = ("name", "events", "size", "last", "sent", "flushing")
+
+    session: KeptSession
 
     def __init__(self, session: KeptSession) -> None:
         from secrets import token_hex
 
         super().__init__(session)
-        self.keeper = session  # `session`, as the kind of session that it is
         #: the first part of its events' ids; who knows it has read the stream
         self.name = token_hex(8)
         self.events: deque[bytes] = deque()  # the newest ones
@@ -14231,14 +14228,14 @@ class KeptStream(EventStream):
         await self._go_on(response)
 
     async def _go_on(self, response: Response, first: bytes = b"") -> None:
-        await self.attach(response, first)
+        await super().begin(response, first)
         await self.flush()
         if self.complete and self.response is response:
             await self.end()
 
     async def put(self, msg: Msg | list[Msg], final: bool = False) -> int:
         """Number a message, keep it, and send it if somebody reads; return its bytes."""
-        if self.keeper.ended:
+        if self.session.ended:
             return 0
         self.last += 1
         self.complete = final
@@ -14249,8 +14246,8 @@ class KeptStream(EventStream):
             self.size - len(data) > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
         ):
             self.forget()
-        self.keeper.endpoint.kept.add(self.keeper, self, len(data))
-        if self is not self.keeper.listening or not self.flushing:
+        self.session.endpoint.kept.add(self.session, self, len(data))
+        if self is not self.session.listening or not self.flushing:
             await self.flush()
         return len(data)
 
@@ -14258,7 +14255,7 @@ class KeptStream(EventStream):
         """Forget the oldest event."""
         data = self.events.popleft()
         self.size -= len(data)
-        self.keeper.endpoint.kept.remove(self.keeper, len(data))
+        self.session.endpoint.kept.remove(self.session, len(data))
 
     def forget_all(self) -> None:
         """Forget all events."""
@@ -14345,7 +14342,10 @@ class Reply:
 
 
 class HTTPSession:
-    """A conversation over HTTP, and where its answers go. Its kinds follow."""
+    """A conversation over HTTP, and where its answers go.
+
+    As it is, it serves one request of a legacy client, where the server keeps no sessions.
+    """
 
     __slots__ = ("endpoint", "conversation", "headers")
 
@@ -14415,16 +14415,6 @@ class ModernClients(HTTPSession):
         super().__init__(endpoint, Caller(address="a client"), many_clients=True)
         self.conversation.session.resume(NEWEST)
         self.conversation.peer.max_in_flight = MAX_CONNECTIONS
-
-
-class PassingSession(HTTPSession):
-    """One request of a legacy client, where the server keeps no sessions."""
-
-    __slots__ = ()
-
-    def __init__(self, endpoint: Endpoint, caller: Caller) -> None:
-        super().__init__(endpoint, caller)
-        self.conversation.outbox.close()  # nothing is heard after the answer
 
 
 class KeptSession(HTTPSession):
@@ -15193,7 +15183,8 @@ class Endpoint(Site):
     def find(self, caller: Caller, rev: Revision | None, opening: bool = False) -> HTTPSession:
         """Return the session of a request; ProtocolError 400 or 404 if it has none."""
         if not self.stateful:
-            session = PassingSession(self, caller)
+            session = HTTPSession(self, caller)
+            session.conversation.outbox.close()  # nothing is heard after the answer
             if not opening:
                 # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
                 session.conversation.session.resume(rev or HEADERLESS)
@@ -16241,26 +16232,16 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
 
 
-class EventReader:
+class EventReader(SSEDecoder):
     """The events of one answer, as they come. It begins where an earlier one was cut."""
 
     def __init__(self, answer: HTTPAnswer, earlier: EventReader | None = None) -> None:
+        super().__init__(earlier.last_id if earlier else "")
+        self.retry_ms = earlier.retry_ms if earlier else None
         self.answer = answer
-        self.decoder = SSEDecoder(earlier.last_id if earlier else "")
-        self.decoder.retry_ms = earlier.retry_ms if earlier else None
         self.found: deque[Event] = deque()
         self.since = asyncio.get_running_loop().time()
         self.fruitful = False  # has it brought anything
-
-    @property
-    def last_id(self) -> str:
-        """The id of the last event, for Last-Event-ID."""
-        return self.decoder.last_id
-
-    @property
-    def retry_ms(self) -> int | None:
-        """How long the server asks us to wait before the stream is opened again."""
-        return self.decoder.retry_ms
 
     async def next(self) -> Event | None:
         """Return the next event; None when the stream has ended or was cut."""
@@ -16272,7 +16253,7 @@ class EventReader:
             if not data:
                 return None
             before = self.last_id
-            self.found += self.decoder.feed(data)
+            self.found += self.feed(data)
             self.fruitful = self.fruitful or bool(self.found) or self.last_id != before
         return self.found.popleft()
 
@@ -16358,7 +16339,7 @@ class StandaloneStream:
         if events is None:  # the server has no such stream, and says so, mostly by 405
             return False
         if head.status == 400 and events.last_id:  # the events that we have not seen are lost
-            events.decoder.last_id = ""
+            events.last_id = ""
             return True
         if head.status == 404 and self.transport.session_id is not None:
             # spec 2025-11-25: basic/transports#session-management -- the session is over
