@@ -6381,24 +6381,20 @@ class Context:
         sends one round twice runs `fn` twice; give it `call_id` to find that out. The client can
         read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
         """
+        inside = IN_ONCE.get()  # the result of the outer once() is kept, and is enough
+        turn = [""] if inside else self.ways_to_ask().turn(fn, args)
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
-            return self._on_loop(self._once(fn, *args))
-        turn = self._turn(fn, args)
+            return self._on_loop(self._once(turn, fn, *args))
         if len(turn) == 1:
             with self.run.busy_once():  # in this thread: no other may be free
                 turn.append(to_json(fn(*args)))
         return to_json(turn[1])
 
-    async def _once(self, fn: Callable[..., Any], *args: Any) -> JSON:
-        turn = self._turn(fn, args)
+    async def _once(self, turn: list[Any], fn: Callable[..., Any], *args: Any) -> JSON:
         if len(turn) == 1:
             with self.run.busy_once():
                 turn.append(to_json(await self.server.call(fn, *args)))
         return to_json(turn[1])
-
-    def _turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-        inside = IN_ONCE.get()  # the result of the outer once() is kept, and is enough
-        return [""] if inside else self.ways_to_ask().turn(fn, args)
 
 
 #: The request that is being served, for log records written on its behalf.
@@ -6697,7 +6693,8 @@ class ResourceEntry(Entry):
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
         cache_scope: str | None = None, **fields: Any,
     ) -> None:
-        check_kinds(ResourceEntry, {"uri": uri, "name": name})
+        check_kind("uri", uri, "str")
+        check_kind("name", name, "str | None")
         fields = wire_fields("resource", fields, RESOURCE_FIELDS)
         self.value, self.cache = value, without_none(ttlMs=ttl_ms, cacheScope=cache_scope)
         check_hints(self.cache)

@@ -5416,6 +5416,15 @@ class TestSignatures:
         with pytest.raises(TypeError, match=r"'x'.*'Node' has no JSON Schema: quote all of it"):
             m.signature_of(run_source("def f(x: list['Node']): ...")["f"])
 
+    def test_classes_of_one_name_that_contain_themselves_have_two_definitions(self):
+        text = "import dataclasses\n@dataclasses.dataclass\nclass Node:\n    {}: 'typing.Optional[Node]' = None"
+        one, other = (run_source(text.format(name))["Node"] for name in ("left", "right"))
+        schema = m.schema_of(typing.Tuple[one, other])
+        assert [list(each["properties"]) for each in schema["$defs"].values()] == [["left"], ["right"]]
+        assert [*schema["$defs"]] == ["Node", "Node_"]
+        first, second = m.converter_of(typing.Tuple[one, other])([{"left": {}}, {"right": {}}])
+        assert first == one(one()) and second == other(other())
+
     def test_annotation_that_is_all_a_string_is_evaluated(self):
         names = run_source("class Node(typing.TypedDict): ...\ndef f(x: 'list[Node]'): ...")
         schema = m.signature_of(names["f"]).schema["properties"]["x"]
@@ -32804,6 +32813,22 @@ class TestTheTasksExtension:
                 assert {*bobs} < {*app.jobs} and not {*anns} & {*app.jobs}
                 head = {"authorization": "Bearer t2"}
                 assert problem(await way.ask(self.get(next(reversed(app.jobs))), head)) == -32602
+
+        run(go())
+
+    def test_where_each_of_many_has_a_small_share_the_oldest_of_all_gives_way(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_TASKS", 2)
+
+        async def go():
+            app = self.app()
+            app.gate.set()
+            made = []
+            async with Web(app, token={"t1": "ann", "t2": "bob", "t3": "eve"}) as way:
+                for token in ("t1", "t2", "t3"):
+                    answer = await way.ask(self.begin("work"), {"authorization": f"Bearer {token}"})
+                    made.append(answer["result"]["taskId"])
+                    await eventually(lambda: app.jobs[made[-1]].run is None)
+            assert list(app.jobs) == made[1:]
 
         run(go())
 
