@@ -18126,6 +18126,8 @@ def is_public(address: str) -> bool:
         inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
         if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
             inner = ip_address(int(found) & 0xFFFFFFFF)
+        if inner is None and int(found) >> 125 != 1:  # only 2000::/3 has been given out so far
+            return False
         found = inner or found
     return bool(found.is_global and not found.is_multicast)
 

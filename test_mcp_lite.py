@@ -17098,6 +17098,7 @@ class TestFetching:
             ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False),
             ("fd00::1", False), ("::ffff:127.0.0.1", False), ("::ffff:8.8.8.8", True),
             ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True), ("2002:a00:1::", False),
+            ("::10.0.0.1", False), ("::ffff:0:10.0.0.1", False), ("fec0::1", False), ("64:ff9b:1::a00:1", False),
         ],
     )  # fmt: skip
     def test_which_addresses_are_public(self, address, public):
