@@ -13855,11 +13855,18 @@ class Connection:
 
     # Time.
 
+    def _unsent_bytes(self) -> int:
+        """Return how many bytes were written, and not yet taken."""
+        try:
+            return int(self.transport.get_write_buffer_size())
+        except AttributeError:  # TLS before 3.11 has let go of a connection that is lost
+            return 0
+
     async def drain(self) -> None:
         """Wait while the client is slow to read, but not for ever."""
         loop = self.listener.loop
         async with self.turn:
-            self.unsent = self.transport.get_write_buffer_size()
+            self.unsent = self._unsent_bytes()
             self.deadline = loop.time() + STALL_SECONDS
             try:
                 with contextlib.suppress(OSError):  # the client is gone: the response knows
@@ -13870,13 +13877,13 @@ class Connection:
     def close(self) -> None:
         """Close when what is written has been taken."""
         if not self.transport.is_closing():  # closing TLS twice would forget to end it
-            self.unsent = self.transport.get_write_buffer_size()
+            self.unsent = self._unsent_bytes()
             self.transport.close()
             self.deadline = self.listener.loop.time() + STALL_SECONDS
 
     def expire(self, now: float) -> None:
         """Close after a deadline: with 408 if a request was on its way, else without a word."""
-        unsent = self.transport.get_write_buffer_size()
+        unsent = self._unsent_bytes()
         if self.waiting_for in ("head", "body") and not self.refused:
             self.refuse(ProtocolError("the request did not come in time", http_status=408))
         elif unsent and unsent != self.unsent:  # slow, but not dead

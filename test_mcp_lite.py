@@ -11241,6 +11241,18 @@ class TestTLS:
 
         run(main())
 
+    def test_a_client_that_leaves_over_tls_is_forgotten_without_a_word(self, certificate, caplog):
+        async def main():
+            async with listening(ssl=certificate) as listener:
+                wire = await Wire.open(listener.root, ssl=m.client_ssl(certificate[0]))
+                wire.send(GET)
+                assert (await wire.answer())[0] == 200
+                wire.writer.close()
+                await eventually(lambda: not listener.connections)
+
+        run(main())
+        assert caplog.text == ""
+
 
 class TestClientConnections:
     """The pool: kept alive, used again, never trusted too long."""
