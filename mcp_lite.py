@@ -16640,6 +16640,8 @@ class HTTPTransport(Transport):
         try:
             async with self.get_stream("", HEADERS_SECONDS) as answer:
                 kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
+                if answer.head.status in (401, 403):
+                    raise await self._problem(answer)
                 if answer.head.status != 200 or kind != EVENT_TYPE:
                     return
                 reached, events = True, EventReader(answer)

@@ -13970,6 +13970,22 @@ class TestBehindAProxy:
             ("192.0.2.1", "https", "refused", m.TOO_FAST), ("192.0.2.1", "https", "result", 200),
         ]  # fmt: skip
 
+    def test_a_request_that_is_refused_before_its_body_is_the_real_clients(self):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with app.http(port=0, trusted_proxies="127.0.0.1") as server:
+                async with await Wire.open(server.url[:-4]) as wire:
+                    wire.send(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+                              b"X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n\r\n")  # fmt: skip
+                    assert (await wire.answer())[0] == 404
+
+        run(main())
+        assert [(r.target, r.code, r.address, r.scheme) for r in records] == [
+            ("POST /x", 404, "192.0.2.1", "https")
+        ]
+
     @pytest.mark.parametrize("headers, status", [
         ({"x_forwarded_host": "a.example"}, 404),  # let in: there is no such page
         ({"x_forwarded_host": "evil.example"}, 403),
@@ -14595,6 +14611,38 @@ class TestASGI:
 
         run(main())
 
+    def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
+        async def main():
+            async with asgi_app(demo()) as asgi:
+                request = ASGI(asgi, body=hello(), pieces=2)
+                request.todo.pop()
+                request.disconnect()
+                await request.answer()
+                assert request.status is None
+
+        run(main())
+
+    @pytest.mark.parametrize("error", [OSError, RuntimeError])
+    def test_an_answer_that_an_asgi_server_cannot_send_is_lost_and_says_so(self, error, caplog):
+        """Servers raise the one or the other when a client is gone."""
+
+        class Broken(ASGI):
+            async def send(self, message):
+                self.disconnect()
+                raise error("the client is gone")
+
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with asgi_app(app, sessions=False) as asgi:
+                await Broken(asgi, body=call_of(1, "echo", {"text": "hi"})).answer()
+                await until(lambda: records)
+
+        run(main())
+        assert [(r.target, r.outcome, r.bytes) for r in records] == [("echo", "lost", 0)]
+        assert "failed" not in caplog.text
+
     def test_mounted_somewhere(self):
         """Both ways in which frameworks tell the path; no lifespan is told of."""
 
@@ -15203,6 +15251,70 @@ class TestClientOverHTTP:
         script = Scripted(on_call, on_get=on_get)
         talk(script, work)
         assert script.methods().count("GET") == 3
+
+    def test_a_refusal_ends_the_attempts_and_the_request_says_why(self, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            gone = framed("text/plain", b"the events are gone", "410 Gone")
+            wire.send(gone if "last-event-id" in head.headers else NOT_HERE)
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match="answered 410 Gone: the events are gone"):
+                await client.request("acme/x")
+
+        script = Scripted(on_call, on_get=on_get)
+        talk(script, work)
+        assert script.methods().count("GET") == 2
+
+    @pytest.mark.parametrize("status", ["410 Gone", "403 Forbidden"])
+    def test_a_standalone_stream_that_is_refused_later_is_missed_aloud(self, status, monkeypatch, caplog):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+        gets = []
+
+        async def on_get(wire, head):
+            gets.append(head)
+            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+            if len(gets) == 1:
+                wire.send(STREAM + b"retry: 1\n" + sse(changed, "x-1"))
+                wire.writer.close()
+            else:
+                wire.send(framed("text/plain", b"no", status))
+
+        async def work(client):
+            await until(lambda: "announces nothing any more" in caplog.text)
+
+        talk(Scripted(None, on_get=on_get), work)
+        assert len(gets) == 2 and status in caplog.text
+
+    @pytest.mark.parametrize("get, problem", [
+        (framed("text/plain", b"no", "404 Not Found"), "answered 405 Method Not Allowed"),
+        (framed("text/html", b"hello"), "answered 405 Method Not Allowed"),
+        (framed("text/plain", b"log in", "401 Unauthorized"), "answered 401 Unauthorized: log in"),
+        (STREAM, "sent no endpoint event"),
+        (STREAM + b"event: endpoint\ndata: http://192.0.2.1/x\n\n", "an endpoint elsewhere"),
+    ])  # fmt: skip
+    def test_a_server_that_takes_no_handshake_says_why_unless_it_has_the_first_transport(
+        self, get, problem, monkeypatch
+    ):
+        """spec 2025-11-25: basic/transports#backwards-compatibility"""
+        monkeypatch.setattr(m, "CONNECT_SECONDS", 0.2)
+
+        async def serve(wire):
+            while True:
+                head, _ = await one_request(wire)
+                wire.send(NOT_HERE if head.method == "POST" else get)
+
+        async def main():
+            async with scripted(serve) as url:
+                with pytest.raises((m.ConnectionClosed, m.AuthError), match=problem):
+                    await m.Client(url, revision=NEWEST_SESSION).connect()
+
+        run(main())
 
     def test_the_retry_field_is_respected(self):
         times = []
