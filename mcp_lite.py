@@ -2684,10 +2684,7 @@ _trace: Trace | None = None
 
 
 def set_trace(trace: Trace | None) -> None:
-    """Show every message to `trace`; None ends it.
-
-    Of a conversation that runs already, only what is received is shown.
-    """
+    """Show every message to `trace`; None ends it."""
     global _trace
     _trace = trace
 
@@ -3289,14 +3286,12 @@ class Peer(Asker):
             exchange.reason = farewell
 
     def traced(self, write: Callable[[Any], Awaitable[int | None]]) -> Send:
-        """Return `write`, showing what it writes to the trace if there is one."""
-        if _trace is None:
-            return write
+        """Return `write`, showing what it writes to the trace while there is one."""
 
-        async def send(msg: Any) -> int | None:
+        def send(msg: Any) -> Awaitable[int | None]:
             if _trace is not None:
                 _trace(">", self.name, msg)
-            return await write(msg)
+            return write(msg)
 
         return send
 

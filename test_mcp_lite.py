@@ -3959,25 +3959,26 @@ class TestMemory:
 class TestTraceHook:
     """Every message passes the trace, both ways; it is off unless asked for."""
 
-    def test_trace_sees_what_crosses_the_wire(self):
+    def test_trace_sees_what_crosses_the_wire_from_now_on(self):
         seen = []
-        m.set_trace(lambda direction, name, msg: seen.append((direction, name, msg)))
+
+        async def main():
+            ours, theirs = m.memory_transports()
+            peer = m.Peer("it", Talk().echo, print)
+            running = asyncio.ensure_future(peer.run(theirs))
+            for req_id, trace in ((1, None), (2, lambda *what: seen.append(what)), (3, None)):
+                m.set_trace(trace)
+                await ours.write(m.request(req_id, "a"))
+                assert m.decode((await ours.read())[0])["id"] == req_id
+            await ours.close()
+            await running
+
         try:
-
-            async def main():
-                ours, theirs = m.memory_transports()
-                peer = m.Peer("it", Talk().echo, print)
-                running = asyncio.ensure_future(peer.run(theirs))
-                await ours.write(m.request(1, "a"))
-                assert m.decode((await ours.read())[0])["id"] == 1
-                await ours.close()
-                await running
-
             run(main())
         finally:
             m.set_trace(None)
         assert [(direction, name) for direction, name, _ in seen] == [("<", "it"), (">", "it")]
-        assert seen[0][2] == {"jsonrpc": "2.0", "id": 1, "method": "a"}
+        assert seen[0][2] == {"jsonrpc": "2.0", "id": 2, "method": "a"}
         assert seen[1][2]["result"] == {"method": "a", "params": {}}
 
 
