@@ -18396,6 +18396,8 @@ class Login(Authorizer):
 
     async def do(self, step: str, challenge: Challenge, used: str) -> None:
         """Refresh, or else log in; for more scope if that is the step."""
+        if self.usable() not in ("", used):
+            return  # it was done before the refusal came
         if step == "refresh" and await self.refresh(used):
             return
         before = self.entry["asked"] if self.entry and step == "step up" else ""

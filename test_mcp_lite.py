@@ -17711,6 +17711,27 @@ class TestLoggingIn:
 
         play(work)
 
+    def test_a_refusal_that_comes_after_the_login_leads_to_no_other(self):
+        async def work(world):
+            async with world.client() as client:
+                client.transport.auth.use(None)
+                refused, admitted = [], asyncio.Event()
+
+                async def handle(request, response):
+                    if request.path == "/mcp" and "authorization" in request.headers:
+                        admitted.set()
+                    elif request.path == "/mcp":
+                        refused.append(request)
+                        if len(refused) == 2:
+                            await admitted.wait()
+                    await world.handle(request, response)
+
+                world.handler = handle
+                await asyncio.gather(*(client.request("tools/list") for _ in range(2)))
+                assert len(refused) == 2 and len(world.asked) == 2, "one login to begin with, and one now"
+
+        play(work)
+
     def test_a_login_goes_on_when_the_request_that_began_it_is_cancelled(self):
         async def work(world):
             gate = asyncio.get_running_loop().create_future()
