@@ -6569,16 +6569,23 @@ class Entry:
             self.validator.check(given)
         return self.signature.call_args(given, ctx)
 
-    async def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Any:
-        """Call the function; call it again after each InputRequired that it returns."""
-        for _ in range(MAX_ROUNDS + 1):
-            if self.is_async:
-                value = await self.fn(*args, **kwargs)
-            else:
-                value = await ctx.server.call(self.fn, *args, **kwargs)
+    def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Awaitable[Any]:
+        """Call the function; if its value is an InputRequired, call_again() must follow."""
+        # No coroutine of our own around the author's: that would cost 3 % of a short request.
+        if self.is_async:
+            return self.fn(*args, **kwargs)  # type: ignore[no-any-return]
+        return ctx.server.call(self.fn, *args, **kwargs)
+
+    async def call_again(
+        self, wanted: InputRequired, ctx: Context, args: list[Any], kwargs: Msg
+    ) -> Any:
+        """Ask, call the function again, and so on until it returns something else."""
+        for _ in range(MAX_ROUNDS):
+            await ctx.ask_by_hand(wanted)
+            value = await self.call(ctx, args, kwargs)
             if not isinstance(value, InputRequired):
                 return value
-            await ctx.ask_by_hand(value)
+            wanted = value
         raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
 
 
@@ -6718,7 +6725,10 @@ class ResourceEntry(Entry):
             args, kwargs = self.bind(found, ctx)
         except SchemaError as exc:  # the URI is wrong, not the function
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
-        return await self.call(ctx, args, kwargs)
+        value = await self.call(ctx, args, kwargs)
+        if isinstance(value, InputRequired):
+            value = await self.call_again(value, ctx, args, kwargs)
+        return value
 
     def contents(self, uri: str, value: Any) -> list[Msg]:
         """Return a value as the `contents` of resources/read."""
@@ -8471,6 +8481,8 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     rev = ctx.facts.rev
     try:
         value = await tool.call(ctx, args, kwargs)
+        if isinstance(value, InputRequired):
+            value = await tool.call_again(value, ctx, args, kwargs)
     except BaseException as exc:  # whatever a tool raises becomes a result
         return failure_of(tool, ctx, exc)
     try:
@@ -8556,6 +8568,8 @@ async def get_prompt(ctx: Context) -> Msg:
     args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
     try:
         value = await prompt.call(ctx, args, kwargs)
+        if isinstance(value, InputRequired):
+            value = await prompt.call_again(value, ctx, args, kwargs)
     except BaseException as exc:
         raise error_of(prompt, ctx, exc) from exc
     answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
