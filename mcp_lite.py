@@ -16678,12 +16678,12 @@ class HTTPTransport(Transport):
             elif isinstance(exc, AuthError):
                 settle_future(found, None, exc)
         finally:
-            if found.done():
+            if not reached:
+                settle_future(found, None, None)
+            elif found.done():
                 self._end()
-            elif reached:
-                found.set_exception(ConnectionClosed(f"{self.url} {self._reason}"))
             else:
-                found.set_result(None)
+                found.set_exception(ConnectionClosed(f"{self.url} {self._reason}"))
 
     async def _hear_pair(self, event: Event, found: asyncio.Future[Any]) -> None:
         from urllib.parse import urljoin
