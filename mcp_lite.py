@@ -11706,8 +11706,7 @@ class StdioTransport(LineTransport):
         else:
             how = f"exited with status {status}"
             if status == 0 and not self.heard and ".py'" in self.name:
-                how += f"{WITHOUT_A_WORD}: it should call app.run() at its end"
-                how += " (FILE.py:APP needs no run(), and `mcp_lite.py serve FILE.py` no app)"
+                how += f"{WITHOUT_A_WORD}: it should end with app.run(), or be named as FILE.py:APP"
         recent = (self.ended or time.monotonic()) - RECENT_SECONDS
         words = "\n".join(line for when, line in self.last_words if when >= recent)
         said = f'{LAST_WORDS}"{words}"' if words and self.repeats else ""
@@ -21043,13 +21042,13 @@ LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
 MOST_LEFT_COLUMNS = 27  # of the left one of two columns: a third of a screen
 SHOWN_CHARS = 200  # of one string in a trace, or an example: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list or object in a trace, or of names: enough to tell of the rest
+SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to tell of the rest
 MOST_CHOICES = 9  # of an enum in a signature; more would hide the rest of it
 MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
 MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
 MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
 LIKENESS = 0.6  # at least, of a name that is suggested for another: 1.0 if they are the same
-SHOWN_NAMES = 3  # of those that are suggested
+SHOWN_NAMES = 10  # in an error, of those that there are, or of those that are suggested
 MOST_ERROR_COLUMNS = 1000  # of an error, which is one line; with --json it is whole
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
 
@@ -21144,7 +21143,7 @@ def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = 
         likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in known}
         best = max(likeness.values(), default=0.0)
         near = [each for each in known if likeness[each] == best >= LIKENESS][:SHOWN_NAMES]
-        there = ", ".join([*known][:SHOWN_MEMBERS]) + ", ..." * (len(known) > SHOWN_MEMBERS)
+        there = ", ".join([*known][:SHOWN_NAMES]) + ", ..." * (len(known) > SHOWN_NAMES)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there is: {there or 'none'}"
         raise UsageError(f"{of}{' has ' * bool(of)}no {what} {name!r}; {hint}", *words)
     return known[name]

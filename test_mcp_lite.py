@@ -22354,6 +22354,12 @@ class TestValuesFromWords:
         with pytest.raises(m.UsageError, match="did you mean read_a or read_b\\?$"):
             m.pick("tool", "read_c", dict.fromkeys(["read_a", "read_b", "reader_of_all"]))
 
+    def test_of_many_names_the_first_are_told(self):
+        many = [f"t{number}" for number in range(m.SHOWN_NAMES + 1)]
+        for names, end in ((many[:-1], many[-2]), (many, f"{many[-2]}, ...")):
+            with pytest.raises(m.UsageError, match=f"there is: t0, t1, .*{end}$"):
+                m.pick("tool", "sum", dict.fromkeys(names))
+
     def test_schema_that_cannot_be_used_leaves_the_judgement_to_the_server(self):
         schema = {"properties": {"a": {"$ref": "https://elsewhere/schema"}}}
         assert m.read_arguments(["a=1"], schema, "") == {"a": 1}
