@@ -16788,7 +16788,7 @@ show_options((Client,), "for a URL", HTTPTransport)
 #
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
 #           one that is good for nothing else, and let nobody lead it astray on the way.
-# Rules.    1. A document counts only if it names what it was asked for: the metadata of a resource
+# Rules.    1. A document counts only if it names its own subject: the metadata of a resource
 #              name the resource, the metadata of an authorization server name the issuer.
 #           2. Every URL is https, or http to this machine: all of them pass oauth_url().
 #           3. Names are compared as they are, without any folding; the one exception says why.
@@ -16830,7 +16830,7 @@ class Challenge(NamedTuple):
 
 
 def parse_challenges(text: str) -> list[Challenge]:
-    """Return the challenges of a WWW-Authenticate field, up to what is not one. RFC 9110 §11.6.1
+    """Return the challenges of a WWW-Authenticate field, up to a broken one. RFC 9110 §11.6.1
 
     >>> parse_challenges('Basic realm="a, Bearer b=c", bearer Scope = "x y", error=e')[1]
     Challenge(scheme='bearer', params={'scope': 'x y', 'error': 'e'})
@@ -16839,7 +16839,7 @@ def parse_challenges(text: str) -> list[Challenge]:
     """
     found: list[Challenge] = []
     at = 0
-    while part := re.compile(AUTH_PART).match(text, at):  # until the end, or what nobody can read
+    while part := re.compile(AUTH_PART).match(text, at):  # until the end, or a part that is none
         name, plain, quoted, scheme, token68 = part.groups()
         if scheme is not None:
             found.append(Challenge(scheme.lower(), {"token68": token68} if token68 else {}))
@@ -17032,7 +17032,7 @@ def read_server_metadata(doc: JSON, issuer: str, where: str) -> Msg:
 
 
 def default_server(server: URL) -> Msg:
-    """Return what a server without any metadata is taken to be: its own authorization server.
+    """Return metadata for a server that has none: it is its own authorization server.
 
     spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
 
@@ -17088,7 +17088,7 @@ SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
-    """Return what registers us as a client: a program on somebody's machine.
+    """Return the request that registers us as a client: a program on somebody's machine.
 
     >>> registration({}, "x", "http://127.0.0.1:1/callback", "")["application_type"]
     'native'
@@ -17110,7 +17110,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
 
 
 def read_client(doc: JSON, asked: Msg, where: str) -> Msg:
-    """Check the answer to a registration: what we are from now on. RFC 7591 §3.2.1
+    """Check the answer to a registration, and return the client that we are now. RFC 7591 §3.2.1
 
     >>> read_client({"client_id": "c"}, {"token_endpoint_auth_method": "none"}, "x")
     {'client_id': 'c', 'token_endpoint_auth_method': 'none'}
@@ -17248,7 +17248,7 @@ def code_of(params: Mapping[str, str], server: Msg) -> str:
 
 
 def said(doc: Mapping[str, Any]) -> str:
-    """Return what an error of OAuth says: its code, and the description if there is one.
+    """Return the words of an error of OAuth: its code, and the description if there is one.
 
     >>> said({"error": "access_denied", "error_description": "not today"})
     '"access_denied", "not today"'
@@ -17289,7 +17289,7 @@ def client_credentials(client: Msg, server: Msg) -> tuple[dict[str, str], dict[s
 
 
 def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg:
-    """Check a token answer and return what is kept of it, with an absolute expiry. RFC 6749 §5.1
+    """Check a token answer; return the members that are kept, and when it expires. RFC 6749 §5.1
 
     >>> doc = {"access_token": "t", "token_type": "bearer", "expires_in": "60"}
     >>> read_token(doc, 1000, "a", False, "x")["expires_at"]
@@ -17800,7 +17800,7 @@ def make_jwt(header: Msg, claims: Msg, key: Key) -> str:
 def client_assertion(
     key: Key, client_id: str, issuer: str, now: float, jti: str, kid: str | None = None
 ) -> str:
-    """Return what proves that we are a client, in place of a secret. RFC 7523 §3
+    """Return the proof that we are a client, in place of a secret. RFC 7523 §3
 
     Its audience is the issuer, and nothing else: a token endpoint could be anybody's.
 
@@ -17842,7 +17842,7 @@ def dpop_proof(
 #              public server does not send us to private addresses.
 #           4. A trace shows every request, and no secret in it.
 # Plan.     TokenStore, FileStore; RedirectListener, the browser, the terminal; Fetcher.
-# Not here. Keychains of operating systems: TokenStore is what to subclass.
+# Not here. Keychains of operating systems: subclass TokenStore for those.
 
 __all__ += ["TokenStore", "FileStore"]
 
@@ -17877,7 +17877,7 @@ class TokenStore:
         self.locked: set[tuple[str, ...]] = set()
 
     async def load(self, key: tuple[str, ...]) -> Msg | None:
-        """Return what was saved, or None."""
+        """Return the value that was saved, or None."""
         text = self.kept.get(key)
         return None if text is None else dict(json.loads(text))
 
@@ -17893,7 +17893,7 @@ class TokenStore:
         self.kept.clear()
 
     def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
-        """Return what gives a lock back; None if somebody else has it."""
+        """Return a function that gives the lock back; None if somebody else has the lock."""
         if key in self.locked:
             return None
         self.locked.add(key)
@@ -17914,7 +17914,7 @@ class TokenStore:
 
 
 class FileStore(TokenStore):
-    """Logins as files of which only their owner can read any, in a folder of the owner's.
+    """Logins as files that nobody but their owner can read, in a folder of the owner's own.
 
     The folder is `path`, else the one that MCP_LITE_TOKENS names, else one for this user. Where it
     cannot be written, logins last as long as the process, and a warning says so.
@@ -17929,7 +17929,7 @@ class FileStore(TokenStore):
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: tuple[str, ...]) -> Msg | None:
-        """Return what the file says. One that cannot be believed is put aside, with a warning."""
+        """Return the value in the file. A file that is not ours is put aside, with a warning."""
         path = self.file(key)
         try:
             with open(path, "rb") as file:
@@ -18286,7 +18286,7 @@ def _veiled(value: JSON) -> JSON:
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
 #           4. Nothing is lost by a network that fails. Nothing is retried for ever.
-# Plan.     STEPS, what a refusal leads to; Login, which takes them: discovery, registration,
+# Plan.     STEPS, from a refusal to its remedy; Login, which takes them: discovery, registration,
 #           refreshing.
 # Not here. The ways to a token: section 51. Checks: section 47.
 
@@ -18314,7 +18314,7 @@ STEP_LIMITS = {"nonce": 1, "repeat": 1, "refresh": 1, "log in": 1, "step up": 2}
 def next_step(
     status: int, error: str, token: bool, possible: Iterable[str], steps: Sequence[str]
 ) -> str:
-    """Return what to do about a refusal, "" for nothing: see STEPS.
+    """Return the step to take after a refusal, "" for none: see STEPS.
 
     >>> next_step(401, "invalid_token", True, ["refresh", "log in"], [])
     'refresh'
@@ -18349,7 +18349,7 @@ class Login(Authorizer):
         self.fetcher = Fetcher(transport.url, transport.ssl, transport.http.uds,
                                settings.allow_private)  # fmt: skip
         transport.http.admit = self.fetcher.met
-        #: what is kept: tokens, asked (scope), client, server, resource, dpop
+        #: the login: its tokens, asked (the scope), client, server, resource, dpop (a key)
         self.entry: Msg | None = None
         self.loaded = False
         self.dpop_key: ECKey | None = None  # to which tokens are bound, if a server wants that
@@ -18733,7 +18733,7 @@ class OAuth:
         return {}, {"client_assertion_type": kind, "client_assertion": proof}
 
     def known_client(self, server: Msg) -> Msg | None:
-        """Return what we are without registering: told by the user, or named by a document."""
+        """Return our client if it needs no registering: the user's own, or one with a document."""
         if self.client_id:
             secret = {"client_secret": self.client_secret} if self.client_secret else {}
             return {"client_id": self.client_id, **secret}
@@ -18915,7 +18915,7 @@ class IdentityAssertion(ClientCredentials):
 
 
 def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
-    """Return what `auth=` stands for: "oauth", OAuth(...), a token, or a function."""
+    """Return an Authorizer from "oauth", an OAuth(...), a token, or a function."""
     if auth == "oauth":
         auth = OAuth()
     if isinstance(auth, OAuth):
@@ -18975,7 +18975,7 @@ class Principal:
         self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
 
     def name(self) -> tuple[str, str, str]:
-        """Return what makes it itself."""
+        """Return the parts that are compared."""
         return self.issuer, self.subject, self.client_id
 
     def __eq__(self, other: object) -> bool:
@@ -19062,7 +19062,7 @@ def jwt_verifier(
     keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS,
     leeway: float = LEEWAY_SECONDS, claims: Callable[[Msg], bool] | None = None, ssl: Any = None,
 ) -> Callable[[str], Awaitable[Principal | None]]:  # fmt: skip
-    """Return what judges the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
+    """Return a judge of the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
 
     The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. claims(dict)
     may refuse what is right otherwise. RFC 9068 §4, RFC 8725
@@ -19110,7 +19110,7 @@ def introspection(
     endpoint: str, client_id: str, client_secret: str, *, audience: str | Sequence[str] | None,
     issuer: str | None = None, ssl: Any = None,
 ) -> Callable[[str], Awaitable[Principal | None]]:  # fmt: skip
-    """Return what asks an authorization server about tokens that only it can read. RFC 7662
+    """Return a judge that asks an authorization server about each token. RFC 7662
 
     `audience` must be in the answer; None lets every token of that server in, whomever it is for.
     """
@@ -19151,7 +19151,7 @@ def introspection(
 
 @functools.lru_cache(maxsize=128)  # clients repeat theirs; the decoder knows as many whole heads
 def hashed(authorization: str) -> bytes:
-    """Return what is kept of an Authorization header that was found right."""
+    """Return the hash of an Authorization header: the header itself is not kept."""
     return digest("256", authorization.encode())
 
 
@@ -19217,12 +19217,12 @@ class Guard(Entrance):
         return token
 
     def known(self, authorization: str) -> Identity | None:
-        """Return whose token a header has that was judged a moment ago, else None."""
+        """Return the sender of a header that was judged a moment ago, else None."""
         found = self.cache.get(hashed(authorization))
         return found[1] if found is not None and found[0] > time.time() else None
 
     async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
-        """Return whose token a request has; Refused if it is not right, or may do nothing here."""
+        """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
         authorization = headers.get("authorization", "")
         token = self.token_of(headers, query) if query else ""
         who = self.known(authorization)
@@ -19234,7 +19234,7 @@ class Guard(Entrance):
         return who
 
     async def meet(self, authorization: str, token: str) -> Identity:
-        """Return whose a new token is, and remember it; Refused if it is not right."""
+        """Return the owner of a new token, and remember the token; Refused if it is wrong."""
         principal = await self.judge(token)
         who = self.identity_of(principal)
         ends = getattr(principal, "expires_at", None)
@@ -19314,7 +19314,7 @@ class Guard(Entrance):
 #           says. The two may speak different revisions.
 # Rules.    1. Nobody receives a field, a content type or a code of an error that the revision does
 #              not know. All else passes as it is.
-#           2. Anything may come from a server: what is not of the expected shape passes as it is.
+#           2. Anything may come from a server: a value of an unexpected shape passes as it is.
 # Plan.     Results; questions of a server, and their answers; errors.
 # Not here. The tables of what a revision knows: section 4.
 
@@ -19469,7 +19469,7 @@ class Passage:
     def __init__(self, far: FarEnd, ctx: Context) -> None:
         #: the near request; of a call with rounds, the last one
         self.far, self.ctx = far, ctx
-        #: what the request is called on the far leg
+        #: the id of the request on the far leg
         self.far_id: ReqId = ""
         #: whether it waits for the near client to come back with answers
         self.held = False
@@ -19479,7 +19479,7 @@ class Passage:
         #: settled when there is a question for the near client
         self.news: asyncio.Future[Any] | None = None
         self.task: asyncio.Task[Any] | None = None
-        #: what the requestState is bound to, and until when it is good
+        #: the binding of its requestState, and until when that is good
         self.bound: list[str] = []
         self.until = 0.0
 
@@ -19659,7 +19659,7 @@ class FarEnd(Client):
     `near` is the conversation with which it begins; None where many share it.
     """
 
-    opening: asyncio.Future[RPCError | None]  # what connects; its result is the error
+    opening: asyncio.Future[RPCError | None]  # the task that connects; its result is the error
     timer: asyncio.TimerHandle | None = None  # until it is seen whether it is idle
 
     def __init__(
@@ -19684,7 +19684,7 @@ class FarEnd(Client):
         self.feeds: set[Feed] = set()
         #: by legacy client and URI, "" for the lists; None while it is not agreed to
         self.followed: dict[tuple[Conversation, str], Subscription | None] = {}
-        #: by tool, as it was listed: what near clients repeat in headers
+        #: by tool, as it was listed: the arguments that near clients repeat in headers
         self.mirrors: dict[str, list[Mirror]] = {}
 
     @property
@@ -20019,7 +20019,7 @@ class Forwarder:
     request opens another.
     """
 
-    #: the class of its connections, and what messages call the server there
+    #: the class of its connections, and the name of the far server in messages
     far_end: type[FarEnd] = FarEnd
     label = "the far server"
 
@@ -20032,7 +20032,7 @@ class Forwarder:
         self.idle_seconds = idle_seconds
         #: by loop, near client, and what it declares
         self.far_ends: dict[Any, FarEnd] = {}
-        #: by loop, what opens and closes connections
+        #: by loop, the tasks that open and close connections
         self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
         self.modern = False  # whether the far server is, as was last seen
         #: until when a new connection takes the far server for legacy, without asking
@@ -20225,7 +20225,7 @@ class Relay(Conversation):
         self.forwarder = forwarder
         # A server decides what it logs, until its client says so: the far one does.
         self.session.log_level = LOG_LEVELS[0]
-        #: what is answered here
+        #: by method, the handlers of requests that are answered here
         self.own = {
             **{method: HANDLERS[method] for method in ("initialize", "ping", "server/discover")},
             "logging/setLevel": self.set_level, "subscriptions/listen": self.listen_for,
@@ -20254,7 +20254,7 @@ class Relay(Conversation):
             super().admit(exchange, rev, ours)
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
-        """Return what answers a request."""
+        """Return the handler of a request."""
         return self.own.get(ctx.method, self.forwarder.relay)
 
     def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
@@ -20304,7 +20304,7 @@ class ProxyServer(Server):
         self.extra_capabilities = far.offered()
 
     def capabilities(self) -> Msg:
-        """Return what the far server offers."""
+        """Return the capabilities of the far server."""
         return self.extra_capabilities
 
     def converse(
@@ -20353,7 +20353,7 @@ class Names:
         self.before_uri = prefix and prefix + "+"
 
     def outer(self, name: str) -> str:
-        """Return what a name, or the id of a task, is here.
+        """Return a name, or the id of a task, as it is here.
 
         >>> Names("a").outer("add"), Names("").outer("add")
         ('a__add', 'add')
@@ -20361,7 +20361,7 @@ class Names:
         return self.before_name + name
 
     def inner(self, name: JSON) -> str | None:
-        """Return what a name is there; None if it is none of theirs.
+        """Return a name as it is there; None if it is none of theirs.
 
         >>> Names("a").inner("a__add"), Names("a").inner("b__add")
         ('add', None)
@@ -20370,7 +20370,7 @@ class Names:
         return name[len(self.before_name) :] if ours else None
 
     def outer_uri(self, uri: str) -> str:
-        """Return what a URI, or the template of one, is here. Applications look for the scheme ui.
+        """Return a URI, or a template of one, as it is here. Applications look for the scheme ui.
 
         >>> Names("a").outer_uri("note://milk"), Names("a").outer_uri("ui://chart")
         ('a+note://milk', 'ui://a+chart')
@@ -20380,7 +20380,7 @@ class Names:
         return self.before_uri + uri
 
     def inner_uri(self, uri: JSON) -> str | None:
-        """Return what a URI is there; None if it is none of theirs.
+        """Return a URI as it is there; None if it is none of theirs.
 
         >>> Names("a").inner_uri("a+note://milk"), Names("a").inner_uri("ui://a+chart")
         ('note://milk', 'ui://chart')
@@ -20756,7 +20756,7 @@ class Mounts:
         self.by_prefix[prefix] = mount
 
     def own(self, method: str) -> Msg:
-        """Return what this server has itself for a list: entries by name or URI."""
+        """Return this server's own entries for a list, by name or URI."""
         return dict(getattr(self.server, METHODS[method].lists.registry))
 
     def check(self, mount: Mount) -> None:
@@ -20802,7 +20802,7 @@ class Mounts:
     # Requests.
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]] | None:
-        """Return what answers a request, if it is not this server alone."""
+        """Return the handler of a request, if it is not for this server alone."""
         if ctx.method in WHOLE_LISTS:
             return self.list_all
         if ctx.method in ("subscriptions/listen", "logging/setLevel"):
@@ -21030,7 +21030,7 @@ CONNECTORS.append(
 # Not here. What is asked for: section 61.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
-# what reorders text: with these, a tool's description could lie about what is on the screen.
+# characters that reorder text: with these, a tool's description could lie about the screen.
 CONTROLS = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
@@ -21038,7 +21038,7 @@ CONTROLS = (
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 PIPE_COLUMNS = 100  # where there is no screen
-LEAST_COLUMNS = 40  # of a screen; what says that it has fewer may not know
+LEAST_COLUMNS = 40  # of a screen; one that claims to have fewer may be mistaken
 READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
 MOST_LEFT_COLUMNS = 27  # of the left one of two columns: a third of a screen
 SHOWN_CHARS = 200  # of one string in a trace, or an example: a sentence or two, not an image
@@ -21136,7 +21136,7 @@ def as_json(value: JSON) -> str:
 
 
 def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = "") -> Any:
-    """Return what has this name; UsageError names those nearest to it, or says what there is."""
+    """Return the value of this name; UsageError names the nearest, or says what there is."""
     if name not in known:
         import difflib
 
@@ -21312,7 +21312,7 @@ def resolved(schema: JSON, root: JSON) -> Msg:
 
 
 def bounds(field: Msg) -> str:
-    """Return what a schema says of a value besides its type.
+    """Return the words of a schema about a value, besides its type.
 
     >>> bounds({"type": "integer", "minimum": 1, "maximum": 9, "description": "How many."})
     'How many. (>= 1, <= 9)'
@@ -21343,7 +21343,7 @@ def field_lines(schema: Msg, root: Msg, screen: Screen, depth: int = 1) -> list[
 
 
 def hints(annotations: Msg) -> str:
-    """Return what a tool hints at, in words.
+    """Return the hints of a tool in words.
 
     >>> hints({"readOnlyHint": True, "openWorldHint": False})
     'only reads; stays in a world of its own'
@@ -21404,7 +21404,7 @@ def details(item: Msg, screen: Screen) -> str:
 
 
 def binary_of(block: Msg) -> bytes | None:
-    """Return what a content block, or one of the contents of a resource, has that is no text."""
+    """Return the bytes in a content block, or in one of a resource's contents; None for text."""
     inner = block["resource"] if block.get("type") == "resource" else block
     data = inner.get("data", inner.get("blob"))
     return base64.b64decode(data) if isinstance(data, str) else None
@@ -21452,7 +21452,7 @@ SECRET_WORDS = (
     r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
 )
 SECRET_KEY = rf"(?i){SECRET_WORDS}|cookie"
-#: what is public although its name has such a word: members of metadata and forms of OAuth
+#: members of metadata and forms of OAuth that are public, although they have such a word
 PUBLIC_KEY = "_(?:endpoint|servers|supported|required|method|type|uri)$"
 #: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
 SECRET_TEXT = (
@@ -21518,7 +21518,7 @@ def layout(value: JSON, at: int = 0, width: int = 100, tail: int = 0) -> str:
 
 
 def gist(msg: JSON) -> str:
-    """Return what a message says besides its title, on one line.
+    """Return the content of a message, without its title, on one line.
 
     >>> gist({"method": "tools/call", "params": {"name": "add", "arguments": {}, "_meta": {}}})
     '{"arguments": {}}'
@@ -21621,7 +21621,7 @@ class TraceView:
         return f"{known} " if known else ""
 
     def title(self, direction: str, name: str, msg: JSON, now: float) -> str:
-        """Return what a message is: its method, or what it answers and how long that took."""
+        """Return the method of a message, or the request that it answers and its duration."""
         if isinstance(msg, HTTPHead):
             resumed = ", a stream, taken up again" * ("last-event-id" in msg["headers"])
             events = msg["headers"].get("content-type", "").startswith(EVENT_TYPE)
@@ -21820,7 +21820,7 @@ def example_words(schema: Msg) -> list[str]:
 
 
 def titles_of(field: Msg) -> dict[str, str]:
-    """Return what a field of a form may be, and the title of each.
+    """Return the values that a field of a form may have, and the title of each.
 
     >>> titles_of({"oneOf": [{"const": "s", "title": "Small"}]}), titles_of({"enum": ["l"]})
     ({'s': 'Small'}, {'l': 'l'})
@@ -21878,7 +21878,7 @@ class Person:
         self.err = sys.stderr if err is None else err
         self.screen = Screen(self.err)
         self.bar, self.drawn, self.tenths = "", 0.0, -1
-        #: what stands in the last line of the terminal, and is to stay there
+        #: gives the text that is to stay in the last line of the terminal
         self.below: Callable[[], str] = lambda: self.bar
         self.turn: Any = None  # a Lock: one question at a time
         self.there = True  # whether the person may be asked
@@ -22031,7 +22031,7 @@ class Person:
         return [True] if self.yes and is_yes_no else None
 
     async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
-        """Return what a person types for a field, in a list; [] leaves it out, None declines."""
+        """Return a value that a person types, in a list; [] leaves it out, None declines."""
         while True:
             text = await self.ask(self.label(name, field))
             if text is None:
@@ -22046,7 +22046,7 @@ class Person:
             self.line(f"  {problem if text else 'it is needed'}", self.screen.RED)
 
     def label(self, name: str, field: Msg) -> str:
-        """Return what to ask about a field."""
+        """Return the question about a field."""
         title = field.get("title") or ("" if name == "value" else name)
         about = f"({field['description']})" if "description" in field else ""
         titles = titles_of(field)
