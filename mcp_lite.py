@@ -6670,20 +6670,24 @@ class Tool(Entry):
             return {"content": content, "structuredContent": {"result": value}}
         answer: Msg = value
         if not is_result(value):
-            answer = {"content": blocks_of(value)}
-            if self.check_output is not None:
-                out = to_json(value)
-                answer["structuredContent"] = {"result": out} if self.wrapped else out
-            elif self.structured and isinstance(value, dict) and not _is_block(value):
-                answer["structuredContent"] = to_json(value)
-            elif self.any_list and not any(map(_is_block, value)):
-                answer["structuredContent"] = {"result": to_json(value)}
+            data = without_none(structuredContent=self._structured(value))
+            answer = {"content": blocks_of(value), **data}
         # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not
         if self.check_output is not None and not answer.get("isError"):
             if "structuredContent" not in answer:
                 raise SchemaError("structuredContent", "is missing; say structured=False if meant")
             self.check_output(answer["structuredContent"])
         return answer
+
+
+    def _structured(self, value: Any) -> JSON:
+        """Return a value as `structuredContent`, or None if it is content only."""
+        if self.wrapped or (self.any_list and not any(map(_is_block, value))):
+            return {"result": to_json(value)}
+        if self.check_output is not None:
+            return to_json(value)
+        is_data = self.structured and isinstance(value, dict) and not _is_block(value)
+        return to_json(value) if is_data else None
 
 
 class Prompt(Entry):
