@@ -6679,7 +6679,6 @@ class Tool(Entry):
             self.check_output(answer["structuredContent"])
         return answer
 
-
     def _structured(self, value: Any) -> JSON:
         """Return a value as `structuredContent`, or None if it is content only."""
         if self.wrapped or (self.any_list and not any(map(_is_block, value))):
@@ -6907,8 +6906,9 @@ class Registrations:
     def resource(self, uri: str, **options: Any) -> Any:
         """Offer the value of a function as a resource, or as a template: "note://{name}".
 
-        Options: name, title, description, mime_type, size, annotations, icons, meta. The function
-        gives str, bytes, Resource, a list of Resource, or any JSON value.
+        Options: name, title, description, mime_type, size, annotations, icons, meta; ttl_ms and
+        cache_scope, as those of Server. The function gives str, bytes, Resource, a list of
+        Resource, or any JSON value.
         """
         if callable(uri):
             raise TypeError('write @app.resource("scheme://path") with the URI')
@@ -7017,8 +7017,7 @@ class Registrations:
             if found is not None:
                 return entry, found
         # spec 2025-11-25: server/resources#error-handling
-        code = rev.resource_not_found
-        raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
+        raise RPCError(rev.resource_not_found, f"Resource not found: {uri}", {"uri": uri})
 
     async def read_resource(self, ctx: Context, uri: str) -> list[Msg]:
         """Return the `contents` of a resource; RPCError if there is none at this URI."""
@@ -7445,19 +7444,22 @@ class Watch:
         outcome, code = outcome_of(exchange, answer, size != 0)
         if outcome == "cancelled" and self.conversation.peer.lost is not None:
             outcome = "lost"
-        modern = exchange.modern
-        facts = exchange.facts if modern else self.conversation.session
+        facts = exchange.facts if exchange.modern else self.conversation.session
         client = facts.client_info if facts is not None else {}
         about = [_bounded(client.get(name)) for name in ("name", "version")]
-        traceparent = trace_context(meta)
-        more = [_bounded(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")]
+        req_id, traceparent = exchange.req_id, trace_context(meta)
+        state, baggage = (
+            _bounded(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")
+        )
         return Record(
-            self.time, exchange.method[:MAX_NAME_CHARS], target_of(exchange.params), outcome, code,
-            took, size or 0, principal_name(caller), self.conversation.label,
-            _bounded(exchange.req_id) or (exchange.req_id if is_id(exchange.req_id) else None),
-            "/".join(filter(None, about)), "modern" if modern else "legacy",
-            facts.rev.name if facts is not None else "", caller.address, caller.scheme,
-            traceparent, more[0] if traceparent else "", more[1], exchange.trace,
+            time=self.time, method=exchange.method[:MAX_NAME_CHARS],
+            target=target_of(exchange.params), outcome=outcome, code=code, ms=took, bytes=size or 0,
+            principal=principal_name(caller), session=self.conversation.label,
+            request_id=_bounded(req_id) or (req_id if is_id(req_id) else None),
+            client="/".join(filter(None, about)), era="modern" if exchange.modern else "legacy",
+            revision=facts.rev.name if facts is not None else "", address=caller.address,
+            scheme=caller.scheme, traceparent=traceparent, tracestate=state if traceparent else "",
+            baggage=baggage, span=exchange.trace,
         )  # fmt: skip
 
 
@@ -7614,7 +7616,7 @@ class Conversation:
     def __init__(
         self, server: Server, name: str, opener: Caller = NOBODY, many_clients: bool = False
     ) -> None:
-        self.server, self.principal = server, opener.principal
+        self.server = server
         #: who began the conversation
         self.opener = opener
         limit = server.max_in_flight
@@ -7844,7 +7846,7 @@ def check_rate(rate: Any) -> tuple[float, float]:
     if not is_pair or not all(type(number) in (int, float) for number in rate):
         raise TypeError(f"rate_limit={rate!r:.100}: give (requests, seconds)")
     if not all(0 < number < float("inf") for number in rate):
-        raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), both above 0")
+        raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), finite and above 0")
     return rate[0], rate[1]
 
 

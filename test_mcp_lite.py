@@ -35349,6 +35349,7 @@ class TestOptions:
         ({"page_size": -1}, "page_size=-1: give a number above 0"), ({"rate_limit": 5}, "give .requests, seconds."),
         ({"rate_limit": (1,)}, "give .requests, seconds."), ({"lifespan": 5}, "is a function"),
         ({"rate_limit": ("5", 60)}, "give .requests, seconds."), ({"state_key": 5}, "str or bytes, not int"),
+        ({"ttl_ms": "5"}, "ttl_ms= is int or a mapping, not str"),
         ({"rate_limit": (True, 60)}, "give .requests, seconds."),
         ({"rate_limit": (5, float("nan"))}, "above 0"), ({"rate_limit": (5, float("inf"))}, "above 0"),
         ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
