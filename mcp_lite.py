@@ -9274,7 +9274,7 @@ class LineWriter:
         self.pipe: Any = stream.transport
         self.pipe.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
         self._loop = asyncio.get_running_loop()
-        self._turn = asyncio.Lock()  # before 3.11 only one task may wait in drain()
+        self._turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
         self._batch: list[bytes] = []  # of this turn of the loop
         self._batch_bytes = 0
         self.sent = 0  # bytes that went into the pipe, or wait to do so
@@ -9900,8 +9900,8 @@ class Pace:
 class Cache:
     """Results for as long as they say. spec: server/utilities/caching#cacheable-model"""
 
-    def __init__(self, limit: int, max_bytes: int = MAX_CACHED_BYTES) -> None:
-        self.limit, self.max_bytes = limit, max_bytes
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.size = 0  # of all texts and their keys
         self.changes = 0  # announcements heard: a result that one overtook is not kept
         self.kept: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, and as JSON
@@ -9927,7 +9927,7 @@ class Cache:
             self.forget(key)
             self.kept[key] = (until, json.dumps(answer))
             self.size += len(key) + len(self.kept[key][1])
-        while len(self.kept) > self.limit or self.size > self.max_bytes:
+        while len(self.kept) > self.limit or self.size > MAX_CACHED_BYTES:
             self.forget(next(iter(self.kept)))
 
     def forget(self, key: str) -> None:
@@ -12504,11 +12504,12 @@ def parse_url(url: str) -> URL:
 #              comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
 #           2. An event's id counts once its empty line has come, with data or without.
 #           3. Data of any kind is written as one event.
-# Plan.     Event and SSEDecoder; encode_event() and encode_comment().
+# Plan.     Event and SSEDecoder; encode_event().
 # Not here. Event numbering and replay: section 41.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
 MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
+COMMENT = b":\n\n"  # means nothing, and keeps a connection alive
 
 
 class Event(NamedTuple):
@@ -12607,17 +12608,6 @@ def encode_event(
     if b"\n" in body or b"\r" in body:
         body = re.sub(rb"\r\n|\r|\n", b"\ndata: ", body)
     return b"%bdata: %b\n\n" % (head.encode(), body)
-
-
-def encode_comment(text: str = "") -> bytes:
-    r"""Return a comment, which keeps a connection alive and means nothing.
-
-    >>> encode_comment()
-    b':\n\n'
-    """
-    if re.search(r"[\r\n]", text):
-        raise ValueError(f"a comment is one line: {text!r}")
-    return f":{text and ' ' + text}\n\n".encode()
 
 ###############################################################################
 # 36. HTTP rules
@@ -13701,7 +13691,7 @@ class Connection:
         self.deadline = listener.now + IDLE_SECONDS
         self.unsent = -1  # bytes that the client had not taken when somebody last looked
         self.held = 0  # bytes of a body that is not complete
-        self.turn = asyncio.Lock()  # before Python 3.10.5, one alone can drain
+        self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
         #: bytes that are still thrown away after a refused request, once there was one
         self.discard_left: int | None = None
         self.ended = False  # the client will send no more
@@ -14209,7 +14199,7 @@ class EventStream:
 
     async def keep_alive(self) -> None:
         """Send a comment, which means nothing."""
-        await self._write(encode_comment())
+        await self._write(COMMENT)
 
     def forget_all(self) -> None:
         """Forget what is kept: nothing."""
@@ -15720,12 +15710,6 @@ class ASGIApp(Engine):
             if self.signals:
                 self._runs[loop].hear_signals(self.grace)
         return self._runs[loop]
-
-    def drain(self) -> None:
-        """Begin to turn new work away, and to end what runs, in this event loop."""
-        run = self._runs.get(asyncio.get_running_loop())
-        if run is not None:
-            run.drain_soon(self.grace)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:

@@ -9773,7 +9773,7 @@ class TestWritingEvents:
         assert m.encode_event(data.encode(), event=event, id=id) == wire
         lines = re.sub("\r\n?", "\n", data)
         expected = [(lines, event or "message", id)] * 2
-        assert feed_every_way(m.SSEDecoder, wire + m.encode_comment("x") + wire) == expected
+        assert feed_every_way(m.SSEDecoder, wire + m.COMMENT + b": still here\n\n" + wire) == expected
 
     @pytest.mark.parametrize("bad", ["a\nb", "a\r", "\r\ndata: x", "\x00"])
     def test_names_and_ids_cannot_be_injected(self, bad):
@@ -9782,14 +9782,6 @@ class TestWritingEvents:
             m.encode_event("a", event=bad)
         with pytest.raises(ValueError):
             m.encode_event("a", id=bad)
-
-    def test_comments(self):
-        assert m.encode_comment() == b":\n\n"
-        assert m.encode_comment("still here") == b": still here\n\n"
-        for bad in ("a\nb", "a\rb"):
-            with pytest.raises(ValueError):
-                m.encode_comment(bad)
-        assert feed_every_way(m.SSEDecoder, m.encode_comment("x") * 3) == []
 
 
 ###############################################################################
@@ -33955,8 +33947,9 @@ class TestKeepingResults:
         assert len(run(self.talk(self.hints(60_000), work))) == 1
         assert len(run(self.talk(self.hints(60_000), work, cache=False))) == 2
 
-    def test_no_more_is_kept_than_a_number_of_bytes(self):
-        cache = m.Cache(10, max_bytes=100)
+    def test_no_more_is_kept_than_a_number_of_bytes(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_CACHED_BYTES", 100)
+        cache = m.Cache(10)
         for key in ("a", "b", "c"):
             cache.keep(key, {"ttlMs": 60_000, "x": "y" * 20})
         entry = len('a{"ttlMs": 60000, "x": "yyyyyyyyyyyyyyyyyyyy"}')
