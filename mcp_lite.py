@@ -8666,8 +8666,12 @@ FILTERS = {
     "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
     "taskIds": ("notifications/tasks", "extensions"),
 }
-
-
+_NAMES = {"type": ["array", "null"], "maxItems": MAX_SUBSCRIPTIONS,
+          "items": {"type": "string", "maxLength": MAX_URI_CHARS}}  # fmt: skip
+_FIELDS: Msg = {**dict.fromkeys(FILTERS, {"type": ["boolean", "null"]}),
+                "resourceSubscriptions": _NAMES, "taskIds": _NAMES}  # fmt: skip
+#: ... and how the parameters of a subscription must look.
+FILTER_SCHEMA = {"properties": {"notifications": {"properties": _FIELDS}}}
 #: From a field of the filter to a function that returns the part of it that a client may hear.
 FILTER_CHECKS: dict[str, Callable[[Context, Any], Any]] = {}
 
@@ -8679,12 +8683,7 @@ class Feed:
         self, ctx: Context, checks: Mapping[str, Callable[[Context, Any], Any]] = FILTER_CHECKS
     ) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
-        names = {"type": ["array", "null"], "maxItems": MAX_SUBSCRIPTIONS,
-                 "items": {"type": "string", "maxLength": MAX_URI_CHARS}}  # fmt: skip
-        fields: Msg = dict.fromkeys(FILTERS, {"type": ["boolean", "null"]})
-        fields.update(resourceSubscriptions=names, taskIds=names)
-        schema = {"properties": {"notifications": {"properties": fields}}}
-        compile_schema(schema).check({"notifications": asked})
+        compile_schema(FILTER_SCHEMA).check(ctx.params)
         for name in asked.keys() & checks.keys():
             asked = {**asked, name: checks[name](ctx, asked[name])}
         ours = ctx.server.capabilities()
