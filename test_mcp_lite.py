@@ -332,6 +332,131 @@ def errors_every_way(make_decoder, data, *, eof=False, same=True):
     return first
 
 
+# A Python that has imported what takes time forks a process for each piece of code that it is told.
+# That one has the first descriptors as its streams; its parent tells its number and its status.
+NURSERY = f"""
+import asyncio, contextlib, json, os, signal, socket, struct, subprocess, sys, threading
+sys.path.insert(0, {str(HERE)!r})
+import mcp_lite
+
+channel = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    word, fds, _, _ = socket.recv_fds(channel, 1, 5)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:  # parents that have ended
+            pass
+    if not word:
+        sys.exit()
+    if not os.fork():
+        break
+    for fd in fds:
+        os.close(fd)
+channel.close()
+*streams, told, life = fds
+with open(told) as file:
+    code, argv, cwd, environ, new_session = json.load(file)
+child = os.fork()
+if child:
+    for fd in streams:
+        os.close(fd)
+    os.write(life, struct.pack("i", child))
+    os.write(life, struct.pack("i", os.waitpid(child, 0)[1]))
+    os._exit(0)
+os.close(life)
+for number, fd in enumerate(streams):
+    os.dup2(fd, number)
+    os.close(fd)
+if new_session:
+    os.setsid()
+os.chdir(cwd)
+os.environ.clear()
+os.environ.update(environ)
+sys.argv[1:] = argv
+sys.path.remove({str(HERE)!r})
+exec(compile(code, "<string>", "exec"))
+"""
+
+
+class Forked(subprocess.Popen):
+    """A process for `python ... -c CODE ...`, forked by one that has imported mcp_lite before.
+
+    That takes a fifth of the time. It is like any other, from its first line to the end of its
+    interpreter; only its parent is not this process.
+    """
+
+    NURSERIES = {}  # what decides how Python starts: (channel, process)
+
+    def nursery(self, options, environ):
+        """Return the channel to the nursery with such options and variables; start it if need be."""
+        matters = [(k, v) for k, v in environ.items() if k.startswith(("PYTHON", "LC_", "LANG"))]
+        key = (os.getpid(), *options, *sorted(matters))
+        if key not in self.NURSERIES:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                command = [sys.executable, *options, "-c", NURSERY, str(theirs.fileno())]
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ,
+                    pass_fds=[theirs.fileno()], start_new_session=True,
+                )  # fmt: skip
+            self.NURSERIES[key] = ours, process
+        return self.NURSERIES[key][0]
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, info, flags,
+                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest):  # fmt: skip
+        at, environ = args.index("-c"), dict(os.environ if env is None else env)
+        channel = self.nursery(args[1:at], environ)
+        given = [args[at + 1], args[at + 2 :], str(cwd or os.getcwd()), environ, rest[5]]
+        told, telling = os.pipe()
+        with open(telling, "w") as file:
+            json.dump(given, file)
+        self.life, theirs = socket.socketpair()
+        with theirs, open(told):
+            streams = [fd if fd >= 0 else n for n, fd in enumerate((p2cread, c2pwrite, errwrite))]
+            socket.send_fds(channel, [b"!"], [*streams, told, theirs.fileno()])
+        self.pid = struct.unpack("i", self.life.recv(4))[0]
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+
+    def _try_wait(self, flags):
+        """As os.waitpid(), which is for children."""
+        if flags and not select.select([self.life], [], [], 0)[0]:
+            return 0, 0
+        with self.life:
+            return self.pid, struct.unpack("i", self.life.recv(4))[0]
+
+    def _internal_poll(self, _deadstate=None, **_):
+        if self.returncode is None:
+            pid, status = self._try_wait(os.WNOHANG)
+            if pid:
+                self._handle_exitstatus(status)
+        return self.returncode
+
+
+if os.name == "nt":  # which cannot fork
+    Forked = subprocess.Popen
+
+
+def run_forked(command, *, input=None, timeout=30, **options):
+    """As subprocess.run(capture_output=True), which would start Python anew."""
+    stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
+    with Forked(command, **{"stdin": stdin, "stdout": -1, "stderr": -1, **options}) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nurseries():
+    """Close the nurseries in the end."""
+    yield
+    for channel, process in getattr(Forked, "NURSERIES", {}).values():
+        channel.close()
+        process.wait()
+
+
 def open_descriptors():
     """Return {descriptor: what it is} of this process; nothing where /proc does not exist."""
     found = {}
@@ -339,6 +464,8 @@ def open_descriptors():
         for fd in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):  # the descriptor of this very listing
                 found[int(fd)] = os.readlink(f"/proc/self/fd/{fd}")
+    for channel, _ in getattr(Forked, "NURSERIES", {}).values():
+        found.pop(channel.fileno(), None)
     return found
 
 
@@ -351,6 +478,8 @@ def child_processes():
                 for pid in listing.read().split():
                     command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
                     found[int(pid)] = command.replace(b"\0", b" ").decode(errors="replace")
+    for _, process in getattr(Forked, "NURSERIES", {}).values():
+        found.pop(process.pid, None)
     return found
 
 
@@ -6516,7 +6645,7 @@ def python(code, *args, **streams):
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, *map(str, args)]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **streams}
-    with subprocess.Popen(command, env=env, **streams) as process:
+    with Forked(command, env=env, **streams) as process:
         watchdog = threading.Timer(60, kill)
         watchdog.start()
         try:
@@ -6540,6 +6669,31 @@ def is_alive(pid):
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         return False
     return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class TestForked:
+    """A process that is forked, which most of those here are, is like one that starts anew."""
+
+    @pytest.mark.parametrize("end", [
+        "", "sys.exit(3)", "sys.exit('a reason')", "1 / 0", "os.kill(os.getpid(), 9)", "os._exit(4)",
+        "raise KeyboardInterrupt", "threading.Thread(target=print, args=['later']).start()",
+        "atexit.register(print, 'last')", "warnings.warn('an error')",
+    ])  # fmt: skip
+    def test_it_has_the_same_world_and_the_same_end(self, end, tmp_path):
+        code = (
+            "import atexit, os, signal, sys, threading, warnings\n"
+            "print(__name__, sys.argv, os.getcwd(), os.environ['X'], sys.stdin.read(), flush=True)\n"
+            "print(sys.path[0], sys.warnoptions, signal.getsignal(signal.SIGINT), flush=True)\n"
+            f"{end}\n"
+        )
+
+        def outcome(kind):
+            command, env = [sys.executable, "-W", "error", "-c", code, "a", "b"], {**os.environ, "X": "1"}
+            with kind(command, stdin=-1, stdout=-1, stderr=-1, cwd=tmp_path, env=env) as process:
+                out, err = process.communicate(b"given", 30)
+                return process.returncode, out, err.splitlines()[-1:]
+
+        assert outcome(Forked) == outcome(subprocess.Popen)
 
 
 class TestServerStreams:
@@ -14246,7 +14400,7 @@ class TestRunningOverHTTP:
             "@app.tool\ndef one() -> int: return 1\n"
             "app.run('http', port=0)" % str(HERE)
         )
-        with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as child:
+        with Forked([sys.executable, "-c", code], stderr=subprocess.PIPE) as child:
             line = child.stderr.readline().decode()
             url = line.split()[-1]
             assert "serves http://127.0.0.1:" in line
@@ -17043,7 +17197,7 @@ class TestStores:
             f"store = m.FileStore({str(folder)!r}); free = store.try_lock({SLOT!r})\n"
             "print('locked' if free else 'not', flush=True); sys.stdin.read()"
         )
-        child = subprocess.Popen(
+        child = Forked(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE
         )
         try:
@@ -21598,10 +21752,7 @@ import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_secon
 
 def shell(*argv, **options):
     """Run a command line in a process of its own."""
-    command = [*COMMAND, *argv]
-    return subprocess.run(
-        command, timeout=30, stdin=subprocess.DEVNULL, capture_output=True, **options
-    )
+    return run_forked([*COMMAND, *argv], **options)
 
 
 class TestTextForTerminals:
@@ -22994,7 +23145,7 @@ class TestShell:
             "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
             "threading.Thread(target=app.run, daemon=True).start()\nwhile True:\n    signal.pause()\n"
         )
-        process = subprocess.Popen(
+        process = Forked(
             [sys.executable, "-c", HASTY + COMMAND_LINE, "shell", str(path)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -23241,7 +23392,7 @@ class TestEnds:
     """However it ends, quietly."""
 
     def test_interrupt_is_status_130_without_a_traceback(self, shop):
-        process = subprocess.Popen(
+        process = Forked(
             [*COMMAND, "call", "wait", shop],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -23267,7 +23418,7 @@ class TestEnds:
             "threading.Thread(target=app.run, daemon=True).start()\n"
             "while True:\n    signal.pause()\n"
         )
-        process = subprocess.Popen(
+        process = Forked(
             [sys.executable, "-c", HASTY + COMMAND_LINE, "call", "wait", str(path)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -23341,7 +23492,7 @@ class TestEnds:
         os.close(ours)
         try:
             command = [*COMMAND, "info", shop]
-            done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, timeout=30)
+            done = run_forked(command, stdout=theirs)
         finally:
             os.close(theirs)
         assert (done.returncode, done.stderr) == (0, b"")
@@ -24919,7 +25070,7 @@ class TestProxyVerb:
 
     def test_a_url_is_a_server_that_is_a_command(self, tmp_path):
         command = self.proxy("--http", "0", "--token", "secret", "--", *dying(tmp_path))
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        with Forked(command, stderr=subprocess.PIPE, text=True) as process:
             url = process.stderr.readline().split()[-1]
 
             async def main():
@@ -24960,10 +25111,8 @@ class TestProxyVerb:
         hello = {"protocolVersion": V4, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
         call = {"name": "add", "arguments": {"a": 2}}
         lines = [m.request(1, "initialize", hello), m.request(2, "tools/call", call)]
-        done = subprocess.run(
-            self.proxy(stall), input=b"".join(m.encode(line) + b"\n" for line in lines),
-            capture_output=True, timeout=30,
-        )  # fmt: skip
+        sent = b"".join(m.encode(line) + b"\n" for line in lines)
+        done = run_forked(self.proxy(stall), input=sent)
         answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
         assert [*sorted(answers)] == [1, 2]
         assert answers[2]["result"]["structuredContent"] == {"result": 2}
@@ -24983,7 +25132,7 @@ class TestServe:
         command = [*COMMAND, "serve", shop, "--http", "0"]
         command += ["--token", "opensesame"] * (where == "option")
         env = {**os.environ, **({"MCP_LITE_TOKEN": "opensesame"} if where == "environment" else {})}
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
+        server = Forked(command, stderr=subprocess.PIPE, text=True, env=env)
         with server, contextlib.ExitStack() as stack:
             stack.callback(server.kill)  # a test that fails must not wait for it
             url = re.fullmatch(r"shop serves (http://127\.0\.0\.1:\d+/mcp)\n", server.stderr.readline())[1]
@@ -25156,9 +25305,7 @@ class TestServe:
     @pytest.mark.skipif(os.name == "nt", reason="Windows has no Unix sockets")
     def test_a_server_on_a_unix_socket(self, shop, tmp_path):
         path = str(tmp_path / "s")
-        server = subprocess.Popen(
-            [*COMMAND, "serve", shop, "--uds", path], stderr=subprocess.PIPE
-        )
+        server = Forked([*COMMAND, "serve", shop, "--uds", path], stderr=subprocess.PIPE)
 
         async def main():
             async with m.Client("http://localhost/mcp", uds=path) as c:
@@ -25244,7 +25391,7 @@ class TestReload:
         self.write(path, "one")
         command = [*COMMAND, "serve", "--reload", str(path), "--http", "0"]
         env = {**os.environ, "MCP_LITE_TOKEN": "opensesame"}
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env)
+        server = Forked(command, stderr=subprocess.PIPE, text=True, env=env)
 
         def serves():
             return re.search(r"changing serves (http\S+)", server.stderr.readline())
@@ -25268,7 +25415,7 @@ class TestReload:
         path = tmp_path / "changing.py"
         self.write(path, "one")
         command = [*COMMAND, "serve", "--reload", str(path), "--http", "0"]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        server = Forked(command, stderr=subprocess.PIPE, text=True)
         with server, contextlib.ExitStack() as stack:
             stack.callback(server.kill)
             url = re.search(r"serves (http\S+)", server.stderr.readline())[1]
@@ -26179,8 +26326,7 @@ class TestAccessLog:
         if configured:
             code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
         msg = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
-        ran = subprocess.run([sys.executable, "-c", code + "app.run()"], cwd=HERE, input=msg,
-                             capture_output=True, timeout=20)  # fmt: skip
+        ran = run_forked([sys.executable, "-c", code + "app.run()"], cwd=HERE, input=msg)
         assert re.fullmatch(rb"(HOST )?time=\S+ method=ping outcome=result ms=\S+ bytes=\d+ request_id=1 "
                             rb"revision=\S+\r?\n", ran.stderr), ran.stderr  # fmt: skip
         assert ran.stderr.startswith(b"HOST ") == configured
@@ -32088,7 +32234,7 @@ class TestTheHeadline:
         def ask(msg, key="the same key in all processes"):
             command = [sys.executable, "-W", "error", "-c", code, path, key]
             line = json.dumps(msg).encode() + b"\n"
-            ran = subprocess.run(command, input=line, stdout=subprocess.PIPE, timeout=20)
+            ran = run_forked(command, input=line)
             assert ran.returncode == 0
             return json.loads(ran.stdout)
 
@@ -32279,7 +32425,7 @@ class TestListening:
         code = ASKS_TWICE + "make('x').run()"
         line = json.dumps(stateless("s", "subscriptions/listen", notifications=self.ALL)).encode()
         command = [sys.executable, "-W", "error", "-c", code]
-        ran = subprocess.run(command, input=line + b"\n", stdout=subprocess.PIPE, timeout=20)
+        ran = run_forked(command, input=line + b"\n")
         first, last = map(json.loads, ran.stdout.splitlines())
         assert kinds([first]) == ["subscriptions/acknowledged"]
         assert last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
@@ -35159,7 +35305,7 @@ class TestDraining:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_second_signal_ends_the_process_at_once(self, number):
         code = ENDLESS + "app.run('http', port=0, grace=60, sessions=False, healthz=True)\n"
-        process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
+        process = Forked([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
         try:
             port = int(re.search(rb":(\d+)/mcp", process.stderr.readline())[1])
             msg = m.encode(call_of(1, "slow"))
@@ -35188,7 +35334,7 @@ class TestEndings:
     def begun(self, tool, limits="m.Transport.grace = m.GRACE_SECONDS = m.BLOCKED_SECONDS = 0.1"):
         hasty = "m.until_signalled.__defaults__ = (0.1,)"
         command = [sys.executable, "-c", f"{ENDLESS}{limits}\n{hasty}\napp.run()\n"]
-        process = subprocess.Popen(
+        process = Forked(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=HERE,
         )  # fmt: skip
@@ -35401,7 +35547,7 @@ class TestOptions:
             port = str(taken.getsockname()[1])
             given = options.replace("PORT", port).replace("FILE", repr(str(file)))
             code = f"import mcp_lite as m; m.Server('one').run('http', {given})"
-            ran = subprocess.run([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
+            ran = run_forked([sys.executable, "-c", code], cwd=HERE)
         problem = problem.replace("PORT", port).replace("FILE", re.escape(str(file)))
         assert re.fullmatch(problem + r"\r?\n", ran.stderr.decode()), ran.stderr
         assert ran.returncode == 1
@@ -35455,8 +35601,7 @@ asyncio.run(main())""",
         if way == "run":
             msg = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                               "params": {"name": "fails"}}).encode() + b"\n"  # fmt: skip
-        ran = subprocess.run([sys.executable, "-c", code + self.WAYS[way]], cwd=HERE, input=msg,
-                             capture_output=True, timeout=20)  # fmt: skip
+        ran = run_forked([sys.executable, "-c", code + self.WAYS[way]], cwd=HERE, input=msg)
         text = ran.stderr.decode()
         assert text.count("Traceback") == 1 and text.count("ValueError: the reason") == 1, text
         where = "HOST " if configured else "mcp_lite: "
@@ -35464,7 +35609,7 @@ asyncio.run(main())""",
 
     def test_a_name_that_is_taken_is_warned_of(self):
         code = "import mcp_lite as m\napp = m.Server()\nfor n in (1, 2):\n    app.add_tool(lambda: n, name='x')"
-        ran = subprocess.run([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE)
+        ran = run_forked([sys.executable, "-c", code], cwd=HERE)
         assert ran.stderr == b"mcp_lite: the tool 'x' was registered again: the last one counts\n"
 
     def test_a_handler_that_blocks_the_loop_is_named(self, monkeypatch):
