@@ -16169,7 +16169,10 @@ class Authorizer:
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
         patience: float | None = HEADERS_SECONDS,
     ) -> HTTPAnswer:  # fmt: skip
-        """Send a request with what authorizes it, once more where a refusal has been mended."""
+        """Send a request with what authorizes it, once more where a refusal has been mended.
+
+        spec: basic/authorization/index#token-requirements -- "every HTTP request"
+        """
         steps: list[str] = []
         while True:
             own = await self.headers(method, target, not self.closing)
@@ -17907,6 +17910,7 @@ class FileStore(TokenStore):
 
     The folder is `path`, else the one that MCP_LITE_TOKENS names, else one for this user. Where it
     cannot be written, logins last as long as the process, and a warning says so.
+    spec: basic/authorization/security-considerations#token-theft
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -19146,6 +19150,8 @@ def hashed(authorization: str) -> bytes:
 
 class Guard(Entrance):
     """Lets requests in: `app.run("http", auth=Guard(...))`, or the same for ASGI.
+
+    spec: basic/authorization/index#token-handling
 
     Args:
         verify: judges a token, plain or async: verify(token) gives a Principal, or None
