@@ -20370,9 +20370,8 @@ class Names:
         >>> Names("a").outer_uri("note://milk"), Names("a").outer_uri("ui://chart")
         ('a+note://milk', 'ui://a+chart')
         """
-        if uri.startswith("ui://"):
-            return f"ui://{self.before_uri}{uri[5:]}"
-        return self.before_uri + uri
+        start = "ui://" if uri.startswith("ui://") else ""
+        return start + self.before_uri + uri[len(start) :]
 
     def inner_uri(self, uri: JSON) -> str | None:
         """Return a URI as it is there; None if it is none of theirs.
@@ -20380,11 +20379,11 @@ class Names:
         >>> Names("a").inner_uri("a+note://milk"), Names("a").inner_uri("ui://a+chart")
         ('note://milk', 'ui://chart')
         """
-        for start in ("", "ui://"):
-            if isinstance(uri, str) and uri.startswith(start + self.before_uri):
-                if start or not uri.startswith("ui://"):
-                    return start + uri[len(start + self.before_uri) :]
-        return None
+        if not isinstance(uri, str):
+            return None
+        start = "ui://" if uri.startswith("ui://") else ""
+        before = start + self.before_uri
+        return start + uri[len(before) :] if uri.startswith(before) else None
 
     def with_uri(self, value: Any, key: str = "uri") -> Any:
         """Return an object with a URI as it is here, if it has one."""
@@ -20800,8 +20799,10 @@ class Mounts:
         """Return the handler of a request, if it is not for this server alone."""
         if ctx.method in WHOLE_LISTS:
             return self.list_all
-        if ctx.method in ("subscriptions/listen", "logging/setLevel"):
-            return self.listen if ctx.method == "subscriptions/listen" else self.set_level
+        if ctx.method == "subscriptions/listen":
+            return self.listen
+        if ctx.method == "logging/setLevel":
+            return self.set_level
         mount = self.mount_of(ctx) if ctx.method in METHODS else None
         return None if mount is None else mount.answer
 
