@@ -24591,7 +24591,7 @@ VERBS["shell"] = Verb(
 WATCH_SECONDS = 0.5  # between two looks at the files
 LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
 MAX_WATCHED_FILES = 2000  # of a folder: more are no project, but a home
-#: Set for a process whose standard input ends with the process that started it.
+#: Has the options, as JSON, of a process whose input ends with the process that started it.
 SUPERVISED = "MCP_LITE_SUPERVISED"
 #: For a process that serves a file which changes: Python knows a compiled file by the time, in
 #: seconds, and the size of its source. Two versions may have both in common.
@@ -24791,12 +24791,9 @@ class ReloadServer(ProxyServer):
 
 async def reload_http(args: Any) -> None:
     """Serve a file over HTTP, in a process that gives way to another with each change."""
-    given = {**vars(args), "http": with_port(args.http)}
-    words = [word for name in ("http", "uds", "hosts", "origins", "tls")
-             for word in words_of(name, given[name])]  # fmt: skip
-    command = [*own_command(True), "serve", args.target, *words]
-    more = without_none(**{TOKEN_VARIABLE: args.token, SUPERVISED: "1"})
-    env: Msg = {**os.environ, **FRESH, **more}
+    given = {name: getattr(args, name) for name in ("uds", "hosts", "origins", "tls", "token")}
+    command, env = [*own_command(True), "serve", args.target], {**os.environ, **FRESH}
+    env[SUPERVISED] = json.dumps({**given, "http": with_port(args.http)})
     stop = asyncio.Event()
     await until_signalled(run_in_turn(command, env, folder_of(args.target), stop), stop.set)
 
@@ -24830,18 +24827,6 @@ def with_port(http: str | None) -> str | None:
         return f"{host}{colon}{free.getsockname()[1]}"
 
 
-def words_of(name: str, value: Any) -> list[str]:
-    """Return an option as the words of a command line; none if it is not given.
-
-    >>> words_of("hosts", ["a", "b"]), words_of("tls", ("c", "k")), words_of("uds", None)
-    (['--hosts', 'a,b'], ['--tls', 'c', 'k'], [])
-    """
-    if value is None:
-        return []
-    return [f"--{name}", *(value if isinstance(value, tuple) else
-                           [",".join(value) if isinstance(value, list) else value])]  # fmt: skip
-
-
 async def end_process(process: Any) -> None:
     """End a process that serves: it is told, and killed if it does not listen."""
     if process.returncode is None:
@@ -24866,9 +24851,11 @@ def end_with_input() -> None:
 
 def serve(args: Any) -> None:
     """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
-    if os.environ.pop(SUPERVISED, None):
-        end_with_input()
     args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
+    options = os.environ.pop(SUPERVISED, "")
+    if options:
+        vars(args).update(json.loads(options))
+        end_with_input()
     if not args.reload:
         with failing_aloud():
             serve_as_asked(load_app(args.target), args)
