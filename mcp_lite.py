@@ -24576,7 +24576,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 68. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 16, 22 to 24, 27, 32, 55, 58, 61, 62 and 66.
+# Uses sections 1 to 3, 5, 7, 22 to 24, 27, 32, 55, 58, 61, 62 and 66.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
