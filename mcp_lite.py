@@ -10134,12 +10134,12 @@ class Subscription:
             needed = FILTERS["resourceSubscriptions"][1]
             check_capability("server", self.client.server_capabilities, needed, rev)
         self._state, self.news = READY, asyncio.Event()
-        self._agreed = asyncio.get_running_loop().create_future()
+        self._opened = asyncio.get_running_loop().create_future()  # once the server agreed
         self.client.subscriptions.append(self)
         try:
             if rev.modern:
                 self.task = self.client.tasks.spawn(self._listen())
-                await self._agreed
+                await self._opened
             else:
                 await self._tell_server("resources/subscribe")
         except BaseException:
@@ -10188,7 +10188,7 @@ class Subscription:
         """Note the kinds of updates that the server agreed to send."""
         self.agreed_to = True
         self.client.announcements.back(self)
-        settle_future(self._agreed, None, None)
+        settle_future(self._opened, None, None)
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
@@ -10220,14 +10220,14 @@ class Subscription:
             self.agreed_to, since = False, clock()
             problem, goes_on = await self._listen_once()
             over = client.peer.lost is not None or client.state is DONE
-            goes_on = goes_on and self._agreed.done() and not over
+            goes_on = goes_on and self._opened.done() and not over
             if goes_on:
                 client.announcements.cut(self, problem)
                 good = self.agreed_to and clock() - since >= STEADY_SECONDS
                 await asyncio.sleep(pace.wait(None, good, clock()))
-        if self._agreed.done() and not over:
+        if self._opened.done() and not over:
             logger.warning("a subscription has ended: %s", problem)
-        settle_future(self._agreed, None, problem)
+        settle_future(self._opened, None, problem)
         self.end()
 
     async def _listen_once(self) -> tuple[MCPError, bool]:
@@ -13331,9 +13331,9 @@ class HTTPRequest(Caller):
 
 
 # The states of a response.
-#   UNSENT --send--> FINISHING          the whole answer is handed over
+#   UNSENT --send--> FINISHING       the whole answer is handed over
 #   UNSENT --start--> STREAMING      its head is handed over
-#   STREAMING --end--> FINISHING        its last piece is
+#   STREAMING --end--> FINISHING     its last piece is
 #   FINISHING --(written)--> SENT
 #   any but SENT --lose--> LOST      the client is gone; to write is harmless
 UNSENT, STREAMING, FINISHING, SENT, LOST = "unsent", "streaming", "finishing", "sent", "lost"
@@ -14664,8 +14664,10 @@ def counted_as(caller: Caller) -> str:
 # Uses sections 1 to 3, 7, 9, 13, 14, 18, 19, 21, 23, 34 and 36.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
-# Rules.    1. A token is right or wrong; known ones are compared in constant time.
-#           2. All that belongs to a principal is bound to a stable key of the principal, so that a
+# Rules.    1. Host, Origin and token are checked in this order, before anything else is looked at;
+#              and before the body is read.
+#           2. A token is right or wrong; known ones are compared in constant time.
+#           3. All that belongs to a principal is bound to a stable key of the principal, so that a
 #              token which was refreshed changes nothing.
 # Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives;
 #           Site, the pages.
@@ -14695,6 +14697,26 @@ class Identity(NamedTuple):
 ANYBODY = Identity()
 
 
+def principals_by_token(given: Any) -> Mapping[str, Any]:
+    """Return the principals that token= stands for; ValueError or TypeError for what is unusable.
+
+    >>> principals_by_token(["t1", "t2"])
+    {'t1': 'bearer-1', 't2': 'bearer-2'}
+    """
+    if isinstance(given, Mapping):
+        found: Mapping[str, Any] = given
+    else:
+        texts = check_texts("token", given)
+        found = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
+    if not found:
+        raise ValueError("token= is empty: nobody could come in")
+    if not all(isinstance(text, str) and re.fullmatch(VISIBLE, text) for text in found):
+        raise ValueError("token=: each is a text of visible ASCII, without blanks")
+    if not all(found.values()):  # it would come in, and be nobody
+        raise ValueError("token=: give each token a principal that is not None, nor empty")
+    return found
+
+
 class Entrance:
     """Decides who may come in.
 
@@ -14710,22 +14732,13 @@ class Entrance:
         self.verify, self.key = verify, key
         self.url = ""  # of the endpoint, as clients know it
         self.warned = False
-        tokens = token
-        if tokens is not None and not isinstance(tokens, Mapping):
-            given = check_texts("token", token)
-            tokens = {item: f"bearer-{number}" for number, item in enumerate(given, 1)}
-        if not all(isinstance(item, str) and re.fullmatch(VISIBLE, item) for item in tokens or ()):
-            raise ValueError("token=: each is a text of visible ASCII, without blanks")
-        if tokens is not None and not tokens:
-            raise ValueError("token= is empty: nobody could come in")
-        if not all((tokens or {}).values()):  # it would come in, and be nobody
-            raise ValueError("token=: give each token a principal that is not None, nor empty")
-        if key is not None and tokens is verify is None:
+        self.closed = not (token is verify is None)
+        if key is not None and not self.closed:
             raise ValueError("key= is a function of a principal: give verify= or token=, too")
+        known = {} if token is None else principals_by_token(token)
         # A principal without a stable key is an error at the start.
-        self.tokens = {token.encode(): Identity(principal, owner_of(principal, key))
-                       for token, principal in (tokens or {}).items()}  # fmt: skip
-        self.closed = tokens is not None or verify is not None
+        self.tokens = {text.encode(): Identity(principal, owner_of(principal, key))
+                       for text, principal in known.items()}  # fmt: skip
 
     async def identify(self, headers: Mapping[str, str], query: str) -> Identity:
         """Return whose token a request has; ProtocolError 401 without a right one."""
@@ -14823,7 +14836,7 @@ class Site:
         methods[method] = route
 
     def add_page(self, method: str, where: str, route: Route) -> None:
-        """Serve a page, which has no stream."""
+        """Serve a page; unlike a stream, it can be asked for its head alone."""
         self.add(method, where, route)
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
@@ -14968,11 +14981,9 @@ class Site:
 ###############################################################################
 # Uses sections 1 to 9, 19, 23, 33, 35 to 38 and 40 to 42.
 #
-# Problem.  Requests arrive from any engine: which message is it, whose session, may it come in?
+# Problem.  Requests arrive from any engine: which message is it, and whose session?
 # Rules.    1. One Endpoint serves every engine: our own listener, and any ASGI server.
-#           2. Host, Origin and token are checked in this order, before anything else is looked at;
-#              and before the body is read.
-#           3. Sessions belong to whoever opened them, and expire when idle.
+#           2. Sessions belong to whoever opened them, and expire when idle.
 # Plan.     Endpoint; PairRoutes, HTTP+SSE.
 # Not here. Who may come in: section 42.
 
@@ -14989,7 +15000,7 @@ class Endpoint(Site):
     Args:
         path: of the endpoint
         token: a bearer token, several, or a mapping from token to principal
-        verify: gives the principal of a token, not a mere True; None or False refuses; may be async
+        verify: the principal of a token, not a mere True; None or False refuses; async if it waits
         key: a function from a principal to what stays the same when its token is refreshed
         auth: a Guard, for tokens that an authorization server gives
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
