@@ -18127,7 +18127,7 @@ def pasted_answer(line: str, state: str) -> dict[str, str] | None:
 async def pasted(state: str) -> dict[str, str]:
     """Return the parameters of a redirect that somebody pastes into the terminal; or never."""
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
-    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         await loop.create_future()
     try:
         loop.add_reader(sys.stdin, lambda: lines.put_nowait(sys.stdin.readline()))
@@ -18830,10 +18830,11 @@ class OAuth:
             if answer is None:
                 raise AuthError("the redirect is not the answer to this login: state is different")
             return answer
-        sys.stderr.write(
-            f"To log in, open this page:\n\n    {url}\n\nWaiting for the browser to come back, for "
-            f"{self.timeout:g} seconds at most; Ctrl-C gives up.\n"
-        )
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is gone
+            sys.stderr.write(
+                f"To log in, open this page:\n\n    {url}\n\nWaiting for the browser to come back, "
+                f"for {self.timeout:g} seconds at most; Ctrl-C gives up.\n"
+            )
         self.open_browser(url)
         paste = asyncio.ensure_future(pasted(door.state))
         try:

@@ -17823,6 +17823,26 @@ class TestLoggingIn:
         play(work)
         assert opened[0] in capsys.readouterr().err
 
+    def test_a_program_without_a_console_logs_in_all_the_same(self, monkeypatch):
+        monkeypatch.setattr(sys, "stderr", None)
+
+        async def work(world):
+            browsing = []
+
+            async def browse(url):
+                where = m.parse_url(world.agree(url))
+                async with client_of(f"http://127.0.0.1:{where.port}") as browser:
+                    return await fetch(browser, where.target)
+
+            def show(url):
+                browsing.append(asyncio.ensure_future(browse(url)))
+
+            async with world.client(world.oauth(ask_for_redirect=None, open_browser=show)) as client:
+                assert await client.list_tools() == []
+            assert (await browsing[0])[0] == 200
+
+        play(work)
+
     def test_nobody_comes_back(self, capsys):
         async def work(world):
             auth = world.oauth(ask_for_redirect=None, open_browser=lambda url: None, timeout=0.05)
