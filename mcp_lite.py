@@ -15965,6 +15965,12 @@ def trust_seconds(headers: Mapping[str, str]) -> float:
     return min(REUSE_SECONDS, max(float(told[1]) - 1, 0.0)) if told else REUSE_SECONDS
 
 
+@functools.lru_cache(maxsize=100)  # which says it once for each URL
+def warn_of_exposure(url: str) -> None:
+    """Say that a token goes where others can read it."""
+    logger.warning("a token goes to %s unencrypted, for all on the way to read: use https", url)
+
+
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
@@ -15973,7 +15979,7 @@ class HTTPClient:
         admit: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.url, self.uds = url, uds
-        #: whether it must still be told that secrets can be read on the way
+        #: whether others can read on the way what is sent
         self.exposed = url.scheme == "http" and uds is None and not is_loopback(url.host)
         #: looks at the address that was reached, and raises ConnectionClosed if nothing may be
         #: sent there; a proxy reaches the server in our place, so nobody can look then
@@ -16029,9 +16035,7 @@ class HTTPClient:
     ) -> HTTPAnswer:  # fmt: skip
         url, fields = self.url._replace(target=target), {"host": self.url.authority}
         if self.exposed and "authorization" in headers:
-            self.exposed = False
-            problem = "a token goes to %s unencrypted, for all on the way to read: use https"
-            logger.warning(problem, self.url)
+            warn_of_exposure(str(self.url))
         if self.proxy and url.scheme == "http":
             target = str(url)
             fields.update(self.proxy.headers)

@@ -15227,9 +15227,10 @@ class TestClientOverHTTP:
     ])  # fmt: skip
     def test_a_token_that_all_can_read_on_its_way_is_warned_of_once(self, options, monkeypatch, caplog):
         monkeypatch.setenv("http_proxy", "127.0.0.1:9")  # where nobody listens
+        m.warn_of_exposure.cache_clear()
 
         async def main():
-            for url in ("http://a.example/mcp", "http://127.0.0.1:9/mcp"):
+            for url in ("http://a.example/mcp", "http://a.example/mcp", "http://127.0.0.1:9/mcp"):
                 client = m.Client(url, **options)
                 with pytest.raises(m.ConnectionClosed):
                     await client.connect()
