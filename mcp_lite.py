@@ -10445,8 +10445,8 @@ class Agreement:
         client = self.client
         self._speak(NEWEST)
         try:
-            least = min(patience, client.timeout)
-            outcome: Any = await client.send_request("server/discover", timeout=least)
+            patience = min(patience, client.timeout)
+            outcome: Any = await client.send_request("server/discover", timeout=patience)
         except MCPError as exc:
             if isinstance(exc, AuthError):
                 raise
@@ -10554,12 +10554,12 @@ class Renewal:
 # Uses sections 1 to 3, 6, 16, 17, 25 and 28.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task.
-# Rules.    1. No request is sent that the program did not ask for, with two exceptions: `ping`,
-#              where a server may ask for roots first; and one `tools/list`, when the server says
-#              that headers do not fit a tool as it is now.
-#           2. max_timeout is the longest that one request takes: with all its progress, its rounds
+# Rules.    1. max_timeout is the longest that one request takes: with all its progress, its rounds
 #              of questions, the looks at its task.
-# Plan.     Outputs, which checks what tools give; Python values; Call, one request to its end.
+#           2. A task is looked at no more often than the server says; and it is told to end when
+#              nobody waits for it any more.
+# Plan.     Outputs, which checks what tools give; Python values; Call, one request to its end;
+#           Batch.
 # Not here. The program's side of it, Client: section 31.
 
 MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
@@ -10641,6 +10641,32 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
             if text.lstrip()[:1] == "{" and decode(text.encode("utf-8", "replace")) == out:
                 return False
     return bool(values) or out["result"] in (None, [], "")
+
+
+def text_or_bytes(item: Msg) -> str | bytes:
+    """Return what one of the contents of a resource holds; ProtocolError if it holds neither.
+
+    >>> text_or_bytes({"uri": "x://a", "blob": "aGk="})
+    b'hi'
+    """
+    if "blob" not in item:
+        return str(member(item, "text", str, "resource"))
+    try:
+        return base64.b64decode(member(item, "blob", str, "resource"), validate=True)
+    except ValueError:
+        problem = f"the server sent a blob of {item.get('uri')} that is not Base64"
+        raise ProtocolError(problem) from None
+
+
+def reference_to(name: str) -> Msg:
+    """Return what is to be completed: a template, by its URI, or a prompt, by its name.
+
+    >>> reference_to("note://{name}"), reference_to("review")
+    ({'type': 'ref/resource', 'uri': 'note://{name}'}, {'type': 'ref/prompt', 'name': 'review'})
+    """
+    if "://" in name or "{" in name:
+        return {"type": "ref/resource", "uri": name}
+    return {"type": "ref/prompt", "name": name}
 
 
 def poll_seconds(told_ms: JSON, waited: float) -> float:
@@ -10808,32 +10834,6 @@ class Call:
             await asyncio.sleep(pace.wait(None, False, self.clock()))
 
 
-def text_or_bytes(item: Msg) -> str | bytes:
-    """Return what one of the contents of a resource holds; ProtocolError if it holds neither.
-
-    >>> text_or_bytes({"uri": "x://a", "blob": "aGk="})
-    b'hi'
-    """
-    if "blob" not in item:
-        return str(member(item, "text", str, "resource"))
-    try:
-        return base64.b64decode(member(item, "blob", str, "resource"), validate=True)
-    except ValueError:
-        problem = f"the server sent a blob of {item.get('uri')} that is not Base64"
-        raise ProtocolError(problem) from None
-
-
-def reference_to(name: str) -> Msg:
-    """Return what is to be completed: a template, by its URI, or a prompt, by its name.
-
-    >>> reference_to("note://{name}"), reference_to("review")
-    ({'type': 'ref/resource', 'uri': 'note://{name}'}, {'type': 'ref/prompt', 'name': 'review'})
-    """
-    if "://" in name or "{" in name:
-        return {"type": "ref/resource", "uri": name}
-    return {"type": "ref/prompt", "name": name}
-
-
 class Batch:
     """Requests that travel as one array, which is sent when the last of them has come."""
 
@@ -10869,9 +10869,13 @@ async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
 # Rules.    1. One task owns the connection. close() works from any task, any number of times.
 #           2. Capabilities are declared from the callbacks that were given; what the server did
 #              not declare is not asked for.
-#           3. Lists are read page by page, and a server that goes round in circles is caught.
+#           3. No request is sent that the program did not ask for, with two exceptions: `ping`,
+#              where a server may ask for roots first; and one `tools/list`, when the server says
+#              that headers do not fit a tool as it is now.
+#           4. Lists are read page by page, and a server that goes round in circles is caught.
 # Plan.     Client: the connection, asking, lists, using, being told.
-# Not here. How a target becomes a Transport: later sections add themselves to CONNECTORS.
+# Not here. How a target becomes a Transport, and what is agreed on with a server: section 29. What
+#           becomes of one request: section 30.
 
 __all__ += ["Client"]
 
