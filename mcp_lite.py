@@ -1012,10 +1012,8 @@ class Method(NamedTuple):
     #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
     #: sender of a notification
     capability: str = ""
-    #: parameters that must be there, and their type
-    required: Mapping[str, Any] = {}
-    #: parameters that may be there, and their type
-    optional: Mapping[str, Any] = {}
+    #: its parameters, and their types; one with a "?" may be absent
+    takes: Mapping[str, Any] = {}
     #: the result may be a question to the client (spec: basic/patterns/mrtr#supported-requests)
     may_ask: bool = False
     #: the result says how long it may be kept (spec: server/utilities/caching#cacheable-results)
@@ -1041,7 +1039,7 @@ METHODS: dict[str, Method] = {
         # The conversation.
         Method("initialize", REQUEST, CLIENT, _LEGACY,
                about="agree on a revision and on capabilities, and so open a session",
-               required={"protocolVersion": str, "capabilities": dict, "clientInfo": dict}),
+               takes={"protocolVersion": str, "capabilities": dict, "clientInfo": dict}),
         Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY,
                about="the client is ready: the handshake is over"),
         Method("ping", REQUEST, BOTH, _LEGACY,
@@ -1056,11 +1054,11 @@ METHODS: dict[str, Method] = {
         # Tools.
         Method("tools/list", REQUEST, CLIENT, _ALL,
                about="which functions can a model call here, and with what arguments?",
-               capability="tools", optional={"cursor": str}, cacheable=True,
+               capability="tools", takes={"cursor?": str}, cacheable=True,
                lists=Listing("tools", each_has="name", kind="Tool", registry="tools")),
         Method("tools/call", REQUEST, CLIENT, _ALL,
                about="call a tool, and get its result for the model",
-               capability="tools", required={"name": str}, optional={"arguments": dict},
+               capability="tools", takes={"name": str, "arguments?": dict},
                may_ask=True, mirrors="name"),
         Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL,
                about="there are other tools now: list them again",
@@ -1068,55 +1066,54 @@ METHODS: dict[str, Method] = {
         # Resources.
         Method("resources/list", REQUEST, CLIENT, _ALL,
                about="which documents are here to be read?",
-               capability="resources", optional={"cursor": str}, cacheable=True,
+               capability="resources", takes={"cursor?": str}, cacheable=True,
                lists=Listing("resources", each_has="uri", kind="Resource", registry="resources")),
         Method("resources/templates/list", REQUEST, CLIENT, _ALL,
                about="which families of documents, whose URIs have parameters?",
-               capability="resources", optional={"cursor": str}, cacheable=True,
+               capability="resources", takes={"cursor?": str}, cacheable=True,
                lists=Listing("resourceTemplates", each_has="uriTemplate", kind="Resource",
                              registry="templates")),
         Method("resources/read", REQUEST, CLIENT, _ALL,
                about="read a document",
-               capability="resources", required={"uri": str},
+               capability="resources", takes={"uri": str},
                may_ask=True, cacheable=True, lists=Listing("contents"), mirrors="uri"),
         Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL,
                about="there are other resources now: list them again",
                capability="resources"),
         Method("resources/subscribe", REQUEST, CLIENT, _LEGACY,
                about="tell me whenever this document changes",
-               capability="resources.subscribe", required={"uri": str}),
+               capability="resources.subscribe", takes={"uri": str}),
         Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY,
                about="tell me no more of this document",
-               capability="resources.subscribe", required={"uri": str}),
+               capability="resources.subscribe", takes={"uri": str}),
         Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL,
                about="a document that is subscribed to has changed",
                capability="resources"),
         # Prompts, and what a person may type for their arguments.
         Method("prompts/list", REQUEST, CLIENT, _ALL,
                about="which prepared messages can a person choose from?",
-               capability="prompts", optional={"cursor": str}, cacheable=True,
+               capability="prompts", takes={"cursor?": str}, cacheable=True,
                lists=Listing("prompts", each_has="name", kind="Prompt", registry="prompts")),
         Method("prompts/get", REQUEST, CLIENT, _ALL,
                about="fill in a prompt, and get its messages",
-               capability="prompts", required={"name": str}, optional={"arguments": dict},
+               capability="prompts", takes={"name": str, "arguments?": dict},
                may_ask=True, lists=Listing("messages", each_has="role"), mirrors="name"),
         Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL,
                about="there are other prompts now: list them again",
                capability="prompts"),
         Method("completion/complete", REQUEST, CLIENT, _ALL,
                about="suggest values for an argument of a prompt or a template",
-               capability="completions", required={"ref": dict, "argument": dict},
-               optional={"context": dict}),
+               capability="completions", takes={"ref": dict, "argument": dict, "context?": dict}),
         # The log, and the stream of announcements.
         Method("logging/setLevel", REQUEST, CLIENT, _LEGACY,
                about="from which severity on shall log messages be sent?",
-               capability="logging", required={"level": str}),
+               capability="logging", takes={"level": str}),
         Method("notifications/message", NOTIFICATION, SERVER, _ALL,
                about="a line of the server's log",
                capability="logging"),
         Method("subscriptions/listen", REQUEST, CLIENT, _MODERN,
                about="open a stream of announcements, of the kinds that are named",
-               required={"notifications": dict}),
+               takes={"notifications": dict}),
         Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN,
                about="this part of the announcements will be sent"),
         # Questions. A legacy server sends these three as requests. A modern server sends no
@@ -1130,11 +1127,11 @@ METHODS: dict[str, Method] = {
                capability="roots"),
         Method("sampling/createMessage", REQUEST, SERVER, _ALL,
                about="let the client's model write a message",
-               capability="sampling", required={"messages": list, "maxTokens": int},
+               capability="sampling", takes={"messages": list, "maxTokens": int},
                answer={"content": {"type": ["object", "array"]}}),
         Method("elicitation/create", REQUEST, SERVER, _since(V25_06),
                about="let the client ask a person to fill in a form, or to open a URL",
-               capability="elicitation", required={"message": str},
+               capability="elicitation", takes={"message": str},
                answer={"action": {"enum": ["accept", "decline", "cancel"]}}),
         Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
                about="the person is done with what the URL showed",
@@ -1142,13 +1139,13 @@ METHODS: dict[str, Method] = {
         # Tasks, an extension.
         Method("tasks/get", REQUEST, CLIENT, _MODERN,
                about="how is this task doing, and what came of it?",
-               required={"taskId": str}, mirrors="taskId"),
+               takes={"taskId": str}, mirrors="taskId"),
         Method("tasks/update", REQUEST, CLIENT, _MODERN,
                about="answer what a task has asked",
-               required={"taskId": str, "inputResponses": dict}, mirrors="taskId"),
+               takes={"taskId": str, "inputResponses": dict}, mirrors="taskId"),
         Method("tasks/cancel", REQUEST, CLIENT, _MODERN,
                about="end a task before its time",
-               required={"taskId": str}, mirrors="taskId"),
+               takes={"taskId": str}, mirrors="taskId"),
         Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
                about="a task has a new status"),
     )
@@ -1187,13 +1184,11 @@ _UNKNOWN = {
 }
 
 
-#: By method: its parameters, their types, and whether they must be there. To walk through the two
-#: dicts of its row would take 2 % of a short request.
+#: By method: its parameters, their types, and whether they must be there.
 _PARAMETERS = {
-    row.name: (*((name, kind, True) for name, kind in row.required.items()),
-               *((name, kind, False) for name, kind in row.optional.items()))
+    row.name: [(name.rstrip("?"), kind, "?" not in name) for name, kind in row.takes.items()]
     for row in METHODS.values()
-}  # fmt: skip
+}
 
 
 def check_params(row: Method, params: Msg) -> None:
@@ -2986,7 +2981,8 @@ class Peer(Asker):
                     running.append(self.tasks.spawn(self.reply(exchange, put)))
             except (RPCError, ProtocolError) as exc:
                 answer = self.refusal(exc, msg)
-                answers += [answer] if answer is not None else []
+                if answer is not None:
+                    answers.append(answer)
         return self._send_batch(answers, running, send)
 
     async def _send_batch(
