@@ -18707,6 +18707,8 @@ class OAuth:
         self.extra, self.assume_pkce, self.allow_private = extra or {}, assume_pkce, allow_private
         self.timeout, self.interactive = timeout, interactive
         self.private_key = None if private_key is None else read_pem(private_key)
+        if (client_secret or private_key) and not client_id:
+            raise AuthError("client_secret= and private_key= belong to a client_id=: give it, too")
         # spec: basic/authorization/security-considerations#communication-security
         if redirect_uri is not None:
             oauth_url(redirect_uri, "redirect_uri")
@@ -18827,9 +18829,15 @@ class OAuth:
         return self.redirect_uri or f"http://127.0.0.1:{door.port}/callback"
 
     async def _ask(self, url: str, door: RedirectListener) -> dict[str, str]:
-        """Show the page, and return what the browser comes back with."""
+        """Show the page, and return the parameters with which the browser comes back."""
+        try:
+            return await asyncio.wait_for(self._come_back(url, door), self.timeout)
+        except asyncio.TimeoutError:
+            raise AuthError(f"nobody logged in within {self.timeout:g} seconds") from None
+
+    async def _come_back(self, url: str, door: RedirectListener) -> dict[str, str]:
         if self.ask_for_redirect is not None:
-            where = await asyncio.wait_for(maybe_await(self.ask_for_redirect(url)), self.timeout)
+            where = await maybe_await(self.ask_for_redirect(url))
             answer = pasted_answer(str(where), door.state)
             if answer is None:
                 raise AuthError("the redirect is not the answer to this login: state is different")
@@ -18843,14 +18851,10 @@ class OAuth:
         paste = asyncio.ensure_future(pasted(door.state))
         try:
             ways: set[Any] = {door.answer, paste}
-            done, _ = await asyncio.wait(
-                ways, timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
             paste.cancel()
             await asyncio.wait([paste])
-        if not done:
-            raise AuthError(f"nobody logged in within {self.timeout:g} seconds")
         return dict(done.pop().result())
 
 

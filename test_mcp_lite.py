@@ -17823,6 +17823,15 @@ class TestLoggingIn:
         play(work)
         assert opened[0] in capsys.readouterr().err
 
+    def test_a_function_that_never_returns_is_given_up_as_well(self):
+        async def work(world):
+            auth = world.oauth(ask_for_redirect=lambda url: asyncio.Event().wait(), timeout=0.05)
+            with pytest.raises(m.AuthError, match=r"nobody logged in within 0.05 seconds"):
+                async with world.client(auth):
+                    pass
+
+        play(work)
+
     def test_a_program_without_a_console_logs_in_all_the_same(self, monkeypatch):
         monkeypatch.setattr(sys, "stderr", None)
 
@@ -18274,6 +18283,11 @@ class TestWhoWeAre:
     def test_a_client_id_is_an_https_url_with_a_path(self, url):
         with pytest.raises(m.AuthError, match="https"):
             m.OAuth(client_metadata_url=url)
+
+    @pytest.mark.parametrize("proof", [{"client_secret": "s"}, {"private_key": EC_PKCS8}])
+    def test_a_proof_without_a_client_id_is_a_mistake(self, proof):
+        with pytest.raises(m.AuthError, match="belong to a client_id="):
+            m.OAuth(**proof)
 
     @pytest.mark.parametrize("uri", ["http://evil.example/cb", "app:/callback", "https://x/#f", ""])
     def test_a_redirect_uri_is_https_or_this_machine(self, uri):
