@@ -6838,10 +6838,10 @@ def check_path(what: str, path: str) -> None:
     >>> check_path("path='mcp'", "mcp")
     Traceback (most recent call last):
         ...
-    ValueError: path='mcp': a path begins with a slash, and has no parameters, dots, % or query
+    ValueError: path='mcp': a path begins with a slash; in it are no parameters, query, %, . or ..
     """
-    if not re.fullmatch(r"/(?!\.\.?/|.*/\.\.?/)[^?#{}%\\\0-\x1f]*", path):
-        problem = "a path begins with a slash, and has no parameters, dots, % or query"
+    if not re.fullmatch(r"/(?!(.*/)?\.\.?(/|$))[^?#{}%\\\0-\x1f]*", path):
+        problem = "a path begins with a slash; in it are no parameters, query, %, . or .."
         raise ValueError(f"{what}: {problem}")
 
 
@@ -15446,7 +15446,7 @@ def check_options(
         ("legacy_sse", legacy_sse, PAIR_PATHS), ("healthz", healthz, PROBE_PATHS)
     ):  # fmt: skip
         if given and path.rstrip("/") in taken:
-            raise ValueError(f"path={path!r}: {option}=True serves another page there")
+            raise ValueError(f"path={path!r} is taken: choose another, or {option}=False")
     # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
     if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
         raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")

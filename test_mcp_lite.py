@@ -13389,11 +13389,11 @@ class TestOwnersOverHTTP:
             ({"allowed_origins": "https://*.example.com"}, "give it whole, such as https:"),
             ({"allowed_origins": "https://a.example:443"}, "give it whole"),
             ({"token": {"a": None}}, "a principal that is not None"), ({"token": {"a": ""}}, "nor empty"),
-            ({"key": str}, "give verify= or token=, too"), ({"path": "/mcp?x=1"}, "no parameters"),
-            ({"path": "/caf%C3%A9"}, "dots, % or query"), ({"path": "/a/../b"}, "dots"),
-            ({"path": "/sse"}, "legacy_sse=True serves"), ({"path": "/messages/"}, "legacy_sse=True"),
-            ({"path": "/healthz", "healthz": True}, "healthz=True serves another page there"),
-            ({"path": "/readyz", "healthz": True}, "healthz=True"),
+            ({"key": str}, "give verify= or token=, too"), ({"path": "/mcp?x=1"}, "no parameters, query"),
+            ({"path": "/caf%C3%A9"}, "%, . or .."), ({"path": "/a/../b"}, "%, . or .."),
+            ({"path": "/a/.."}, "%, . or .."), ({"path": "/."}, "%, . or .."),
+            ({"path": "/sse"}, "is taken: choose another, or legacy_sse=False"),
+            ({"path": "/messages/"}, "legacy_sse=False"), ({"path": "/readyz", "healthz": True}, "healthz=False"),
             ({"uds": "x"}, "uds= stands in place of host= and port="),
         ],
     )  # fmt: skip
@@ -13695,7 +13695,7 @@ class TestPages:
             app.route("get", "/page/")
 
     @pytest.mark.parametrize("options", [
-        {"path": "/sse", "legacy_sse": False}, {"path": "/healthz"}, {"path": "/"}, {"path": "/a/b/"},
+        {"path": "/sse", "legacy_sse": False}, {"path": "/healthz"}, {"path": "/"}, {"path": "/a/b/"}, {"path": "/.a/b.c/..d/"},
         {"allowed_origins": ["https://a.example", "http://b.example:8080", "null"]},
         {"token": {"t": "me"}, "key": str},
     ])  # fmt: skip
