@@ -24212,6 +24212,8 @@ def serve_as_asked(app: Any, args: Any) -> None:
     try:
         app.run("http", **options)
     except (SystemExit, ValueError) as exc:
+        if frames_after(exc, *LIBRARIES):  # a lifespan failed: its author wants to know where
+            raise
         problem, taken, _ = str(exc).partition("; port=0 finds a free one")
         words = (args.verb, "--http", f"{options['host']}:0") if taken else ()
         raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
@@ -24223,6 +24225,8 @@ def two_files(text: str) -> tuple[str, str]:
     return first, second
 
 
+#: What stands in a traceback before the code of a file that is served.
+LIBRARIES = (__name__, "importlib", "asyncio", "contextlib")
 # The program that starts us gives us two seconds, and kills us then: the child must be gone first.
 PROXY_PATIENCE = {"exit_seconds": 1.0, "term_seconds": 0.5}
 
@@ -24657,8 +24661,7 @@ def failing_aloud() -> Iterator[None]:
     except Exception as exc:
         import traceback
 
-        frames = frames_after(exc, __name__, "importlib", "asyncio", "contextlib")
-        traceback.print_exception(type(exc), exc, frames)
+        traceback.print_exception(type(exc), exc, frames_after(exc, *LIBRARIES))
         raise SystemExit(1) from None
 
 

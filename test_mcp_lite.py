@@ -25282,6 +25282,13 @@ class TestServe:
             "OSError: no database",
             "error: the server 'life.py:app' exited with status 1",
         ]
+        path.write_text(path.read_text().replace("OSError", "ValueError"))
+        assert cli("serve", f"{path}:app", "--http", "0") == (1, "", (
+            "Traceback (most recent call last):\n"
+            f'  File "{path}", line 4, in lifespan\n'
+            "    raise ValueError('no database')\n"
+            "ValueError: no database\n"
+        ))
 
     def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
         (tmp_path / "vendored_mcp_lite.py").write_text(
