@@ -24175,7 +24175,7 @@ OPTIONS += [
 ###############################################################################
 # 66. Where to serve, and a proxy
 ###############################################################################
-# Uses sections 1, 16, 32, 46, 55, 58 and 61.
+# Uses sections 1, 16, 24, 32, 46, 55, 58 and 61.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
