@@ -1012,8 +1012,8 @@ class Method(NamedTuple):
     #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
     #: sender of a notification
     capability: str = ""
-    #: its parameters, and their types; one with a "?" may be absent
-    takes: Mapping[str, Any] = {}
+    #: its parameters: name, type, and whether it must be there
+    takes: tuple[tuple[str, Any, bool], ...] = ()
     #: the result may be a question to the client (spec: basic/patterns/mrtr#supported-requests)
     may_ask: bool = False
     #: the result says how long it may be kept (spec: server/utilities/caching#cacheable-results)
@@ -1031,6 +1031,11 @@ def _since(first: str, last: str = V26_07) -> tuple[str, ...]:
     return tuple(name for name in REVISIONS if first <= name <= last)
 
 
+def _takes(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any, bool], ...]:
+    """Return parameters as a row has them; one whose name ends in "?" may be absent."""
+    return tuple((name.rstrip("?"), kind, name[-1] != "?") for name, kind in kinds.items())
+
+
 _ALL, _LEGACY, _MODERN = _since(V24_11), _since(V24_11, V25_11), _since(V26_07)
 
 METHODS: dict[str, Method] = {
@@ -1039,7 +1044,7 @@ METHODS: dict[str, Method] = {
         # The conversation.
         Method("initialize", REQUEST, CLIENT, _LEGACY,
                about="agree on a revision and on capabilities, and so open a session",
-               takes={"protocolVersion": str, "capabilities": dict, "clientInfo": dict}),
+               takes=_takes({"protocolVersion": str, "capabilities": dict, "clientInfo": dict})),
         Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY,
                about="the client is ready: the handshake is over"),
         Method("ping", REQUEST, BOTH, _LEGACY,
@@ -1054,11 +1059,11 @@ METHODS: dict[str, Method] = {
         # Tools.
         Method("tools/list", REQUEST, CLIENT, _ALL,
                about="which functions can a model call here, and with what arguments?",
-               capability="tools", takes={"cursor?": str}, cacheable=True,
+               capability="tools", takes=_takes({"cursor?": str}), cacheable=True,
                lists=Listing("tools", each_has="name", kind="Tool", registry="tools")),
         Method("tools/call", REQUEST, CLIENT, _ALL,
                about="call a tool, and get its result for the model",
-               capability="tools", takes={"name": str, "arguments?": dict},
+               capability="tools", takes=_takes({"name": str, "arguments?": dict}),
                may_ask=True, mirrors="name"),
         Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL,
                about="there are other tools now: list them again",
@@ -1066,54 +1071,55 @@ METHODS: dict[str, Method] = {
         # Resources.
         Method("resources/list", REQUEST, CLIENT, _ALL,
                about="which documents are here to be read?",
-               capability="resources", takes={"cursor?": str}, cacheable=True,
+               capability="resources", takes=_takes({"cursor?": str}), cacheable=True,
                lists=Listing("resources", each_has="uri", kind="Resource", registry="resources")),
         Method("resources/templates/list", REQUEST, CLIENT, _ALL,
                about="which families of documents, whose URIs have parameters?",
-               capability="resources", takes={"cursor?": str}, cacheable=True,
+               capability="resources", takes=_takes({"cursor?": str}), cacheable=True,
                lists=Listing("resourceTemplates", each_has="uriTemplate", kind="Resource",
                              registry="templates")),
         Method("resources/read", REQUEST, CLIENT, _ALL,
                about="read a document",
-               capability="resources", takes={"uri": str},
+               capability="resources", takes=_takes({"uri": str}),
                may_ask=True, cacheable=True, lists=Listing("contents"), mirrors="uri"),
         Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL,
                about="there are other resources now: list them again",
                capability="resources"),
         Method("resources/subscribe", REQUEST, CLIENT, _LEGACY,
                about="tell me whenever this document changes",
-               capability="resources.subscribe", takes={"uri": str}),
+               capability="resources.subscribe", takes=_takes({"uri": str})),
         Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY,
                about="tell me no more of this document",
-               capability="resources.subscribe", takes={"uri": str}),
+               capability="resources.subscribe", takes=_takes({"uri": str})),
         Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL,
                about="a document that is subscribed to has changed",
                capability="resources"),
         # Prompts, and what a person may type for their arguments.
         Method("prompts/list", REQUEST, CLIENT, _ALL,
                about="which prepared messages can a person choose from?",
-               capability="prompts", takes={"cursor?": str}, cacheable=True,
+               capability="prompts", takes=_takes({"cursor?": str}), cacheable=True,
                lists=Listing("prompts", each_has="name", kind="Prompt", registry="prompts")),
         Method("prompts/get", REQUEST, CLIENT, _ALL,
                about="fill in a prompt, and get its messages",
-               capability="prompts", takes={"name": str, "arguments?": dict},
+               capability="prompts", takes=_takes({"name": str, "arguments?": dict}),
                may_ask=True, lists=Listing("messages", each_has="role"), mirrors="name"),
         Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL,
                about="there are other prompts now: list them again",
                capability="prompts"),
         Method("completion/complete", REQUEST, CLIENT, _ALL,
                about="suggest values for an argument of a prompt or a template",
-               capability="completions", takes={"ref": dict, "argument": dict, "context?": dict}),
+               capability="completions",
+               takes=_takes({"ref": dict, "argument": dict, "context?": dict})),
         # The log, and the stream of announcements.
         Method("logging/setLevel", REQUEST, CLIENT, _LEGACY,
                about="from which severity on shall log messages be sent?",
-               capability="logging", takes={"level": str}),
+               capability="logging", takes=_takes({"level": str})),
         Method("notifications/message", NOTIFICATION, SERVER, _ALL,
                about="a line of the server's log",
                capability="logging"),
         Method("subscriptions/listen", REQUEST, CLIENT, _MODERN,
                about="open a stream of announcements, of the kinds that are named",
-               takes={"notifications": dict}),
+               takes=_takes({"notifications": dict})),
         Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN,
                about="this part of the announcements will be sent"),
         # Questions. A legacy server sends these three as requests. A modern server sends no
@@ -1127,11 +1133,11 @@ METHODS: dict[str, Method] = {
                capability="roots"),
         Method("sampling/createMessage", REQUEST, SERVER, _ALL,
                about="let the client's model write a message",
-               capability="sampling", takes={"messages": list, "maxTokens": int},
+               capability="sampling", takes=_takes({"messages": list, "maxTokens": int}),
                answer={"content": {"type": ["object", "array"]}}),
         Method("elicitation/create", REQUEST, SERVER, _since(V25_06),
                about="let the client ask a person to fill in a form, or to open a URL",
-               capability="elicitation", takes={"message": str},
+               capability="elicitation", takes=_takes({"message": str}),
                answer={"action": {"enum": ["accept", "decline", "cancel"]}}),
         Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
                about="the person is done with what the URL showed",
@@ -1139,13 +1145,13 @@ METHODS: dict[str, Method] = {
         # Tasks, an extension.
         Method("tasks/get", REQUEST, CLIENT, _MODERN,
                about="how is this task doing, and what came of it?",
-               takes={"taskId": str}, mirrors="taskId"),
+               takes=_takes({"taskId": str}), mirrors="taskId"),
         Method("tasks/update", REQUEST, CLIENT, _MODERN,
                about="answer what a task has asked",
-               takes={"taskId": str, "inputResponses": dict}, mirrors="taskId"),
+               takes=_takes({"taskId": str, "inputResponses": dict}), mirrors="taskId"),
         Method("tasks/cancel", REQUEST, CLIENT, _MODERN,
                about="end a task before its time",
-               takes={"taskId": str}, mirrors="taskId"),
+               takes=_takes({"taskId": str}), mirrors="taskId"),
         Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
                about="a task has a new status"),
     )
@@ -1184,13 +1190,6 @@ _UNKNOWN = {
 }
 
 
-#: By method: its parameters, their types, and whether they must be there.
-_PARAMETERS = {
-    row.name: [(name.rstrip("?"), kind, "?" not in name) for name, kind in row.takes.items()]
-    for row in METHODS.values()
-}
-
-
 def check_params(row: Method, params: Msg) -> None:
     """Raise RPCError -32602 when a required parameter is missing or any is of the wrong type.
 
@@ -1199,7 +1198,7 @@ def check_params(row: Method, params: Msg) -> None:
         ...
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
-    for name, kind, required in _PARAMETERS[row.name]:
+    for name, kind, required in row.takes:
         if name not in params:
             if required:
                 raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")

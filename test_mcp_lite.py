@@ -30959,7 +30959,7 @@ class TestMadeUpMethod:
     def app(self, monkeypatch):
         row = m.Method(
             "rooms/find", "request", "client", (STATELESS,), about="which room is free?",
-            capability="rooms", required={"floor": str}, may_ask=True, cacheable=True,
+            capability="rooms", takes=(("floor", str, True),), may_ask=True, cacheable=True,
             lists=m.Listing("rooms", each_has="name"), mirrors="floor",
         )  # fmt: skip
 
