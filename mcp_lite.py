@@ -16421,8 +16421,10 @@ class HTTPTransport(Transport):
         self.ssl = ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
         self._headers = headers if callable(headers) else sendable_headers(headers)
-        given = auth is not None
-        self.auth = authorizer_of(self, auth) if given else Authorizer(self.http, token)
+        if not (token is None or auth is None):
+            raise ValueError("token= and auth= are two ways to come in: give one of them")
+        plain = auth is None
+        self.auth = Authorizer(self.http, token) if plain else authorizer_of(self, auth)
         self.session_id: str | None = None
         self.rev: Revision | None = None
         #: by tool, the arguments that headers repeat

@@ -35561,6 +35561,10 @@ class TestOptions:
         with pytest.raises(TypeError, match="roots= is a list of folders, or a function"):
             m.Client(m.Server(), roots=roots)
 
+    def test_a_token_beside_a_login_is_an_error(self):
+        with pytest.raises(ValueError, match="token= and auth= are two ways to come in"):
+            m.HTTPTransport("http://localhost/mcp", token="t", auth="oauth")
+
     def test_help_of_a_client_shows_what_belongs_to_commands_and_to_urls(self):
         shown = inspect.signature(m.Client).parameters
         assert {"env", "cwd", "stderr", "headers", "token", "ssl", "uds", "auth"} <= set(shown)
