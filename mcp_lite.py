@@ -13098,16 +13098,14 @@ def decode_header_value(text: str) -> str:
         raise RPCError(HEADER_MISMATCH, "Header mismatch: a value is not valid Base64") from None
 
 
-_MIRRORED = {row.name: row.mirrors for row in METHODS.values() if row.mirrors}
-
-
 def mirrored_name(method: str, params: Msg) -> str | None:
     """Return the parameter that `mcp-name` repeats; None if the method has none.
 
     >>> mirrored_name("resources/read", {"uri": "x://a"}), mirrored_name("tools/list", {})
     ('x://a', None)
     """
-    name = params.get(_MIRRORED[method]) if method in _MIRRORED else None
+    row = METHODS.get(method)
+    name = params.get(row.mirrors) if row is not None and row.mirrors else None
     return name if isinstance(name, str) else None
 
 
@@ -14313,12 +14311,11 @@ class KeptStream(EventStream):
 class Reply:
     """The way back of one POST: its answer as JSON, or a stream if anything comes before that."""
 
-    __slots__ = ("session", "response", "caller", "stream", "since", "exchange")
+    __slots__ = ("session", "response", "caller", "stream", "since")
 
     def __init__(self, session: HTTPSession, response: Response, caller: Caller) -> None:
         self.session, self.response, self.caller = session, response, caller
         self.stream: EventStream | None = None
-        self.exchange: Any = None  # the request, once it is taken on
         endpoint = session.endpoint
         self.since = endpoint.now
         endpoint.waiting.add(self)
@@ -14339,10 +14336,6 @@ class Reply:
     async def _put(self, msg: Msg | list[Msg], final: bool) -> int:
         stream = self.stream or await self.open()
         return await stream.put(msg, final)
-
-    def stop(self) -> None:
-        """End the request that would be answered: its client is gone."""
-        self.session.conversation.peer.stop(self.exchange)
 
     async def keep_alive(self) -> None:
         """Say something, unless that has happened by now."""
@@ -15202,9 +15195,9 @@ class Endpoint(Site):
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
             # stream MUST be treated by the server as cancellation"
-            reply.exchange, response.on_lost = exchange, reply.stop
+            response.on_lost = functools.partial(peer.stop, exchange)
             if msg["method"] == "subscriptions/listen":
-                self.at_expiry(reply.caller, response, reply.stop)
+                self.at_expiry(reply.caller, response, functools.partial(peer.stop, exchange))
         try:
             await peer.reply(exchange)
         except asyncio.CancelledError:
