@@ -19576,7 +19576,7 @@ class Passage:
             self.news = asyncio.get_running_loop().create_future()
             try:
                 await asyncio.wait([self.task, self.news], return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.sleep(0)  # what is asked together comes together
+                await asyncio.sleep(0)  # questions that are asked together come together
             except asyncio.CancelledError:
                 self.task.cancel()
                 raise
