@@ -18182,6 +18182,10 @@ def is_public(address: str) -> bool:
     return bool(found.is_global and not found.is_multicast)
 
 
+class NoDocument(ConnectionClosed):
+    """A page came in the place of a document."""
+
+
 class Fetcher:
     """Fetches documents that a server names, and posts to endpoints that they name."""
 
@@ -18252,23 +18256,31 @@ class Fetcher:
             doc = decode(body)
         except ProtocolError as exc:
             if 200 <= status < 300:
-                raise ConnectionClosed(f"{http.url} answered with no JSON: {exc}") from None
+                raise NoDocument(f"{http.url} answered with no JSON: {exc}") from None
         trace_oauth("<", f"{status} of {http.url.target}", doc)
         return status, answer.head.headers.get("dpop-nonce", ""), doc
 
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
         """Return the first document that is there; ("", None) if all answered 4xx.
 
-        Anything else is an error: an outage must not lead to guesses.
+        Anything else is an error: an outage must not lead to guesses. But a page in the place of a
+        document may come from a server that has one page for all that it does not know.
         """
+        problem: NoDocument | None = None
         for text in urls:
             url = oauth_url(text, what)
-            # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
-            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST.name})
+            try:
+                # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
+                status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST.name})
+            except NoDocument as exc:
+                problem = exc
+                continue
             if status == 200:
                 return str(url), doc
             if not 400 <= status < 500:
                 raise ConnectionClosed(f"{url} answered {status}: no {what}")
+        if problem is not None:
+            raise problem
         return "", None
 
 
@@ -18487,7 +18499,7 @@ class Login(Authorizer):
     def use(self, entry: Msg | None) -> None:
         """Take an entry for ours, with the key to which its tokens are bound."""
         self.entry = entry
-        if entry is not None and entry["dpop"]:
+        if entry is not None and entry.get("dpop"):
             self.dpop_key = ec_key(int(entry["dpop"], 16))
 
     async def keep(self, entry: Msg) -> None:

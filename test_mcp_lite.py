@@ -17527,7 +17527,8 @@ class TestFetching:
         run(main())
 
     def test_a_missing_document_leads_to_the_next_place_but_an_outage_to_none(self):
-        answers = {"/1": (404, b"x"), "/2": (405, b""), "/3": (200, b'{"a": 3}'), "/4": (503, b"")}
+        answers = {"/1": (404, b"x"), "/2": (405, b""), "/3": (200, b'{"a": 3}'), "/4": (503, b""),
+                   "/5": (200, b"<!doctype html>")}  # fmt: skip
 
         async def handle(request, response):
             assert request.headers["mcp-protocol-version"] == "2026-07-28"
@@ -17540,7 +17541,10 @@ class TestFetching:
                 fetcher = m.Fetcher(m.parse_url(root), allow_private=True)
                 found = await fetcher.first_of([root + "/1", root + "/2", root + "/3"], "x")
                 assert found == (root + "/3", {"a": 3})
+                assert await fetcher.first_of([root + "/5", root + "/3"], "x") == found
                 assert await fetcher.first_of([root + "/1", root + "/2"], "x") == ("", None)
+                with pytest.raises(m.ConnectionClosed, match="/5 answered with no JSON"):
+                    await fetcher.first_of([root + "/5", root + "/1"], "x")
                 with pytest.raises(m.ConnectionClosed, match="503: no x"):
                     await fetcher.first_of([root + "/1", root + "/4", root + "/3"], "x")
                 with pytest.raises(m.AuthError, match="https"):
