@@ -21085,7 +21085,6 @@ MOST_CHOICES = 9  # of an enum in a signature; more would hide the rest of it
 MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
 MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
 MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
-LIKENESS = 0.6  # at least, of a name that is suggested for another: 1.0 if they are the same
 SHOWN_NAMES = 10  # in an error, of those that there are, or of those that are suggested
 MOST_ERROR_COLUMNS = 1000  # of an error, which is one line; with --json it is whole
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
@@ -21178,9 +21177,9 @@ def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = 
     if name not in known:
         import difflib
 
-        likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in known}
-        best = max(likeness.values(), default=0.0)
-        near = [each for each in known if likeness[each] == best >= LIKENESS][:SHOWN_NAMES]
+        near = difflib.get_close_matches(name, known, SHOWN_NAMES)
+        likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
+        near = sorted(each for each, value in zip(near, likeness) if value == likeness[0])
         there = ", ".join([*known][:SHOWN_NAMES]) + ", ..." * (len(known) > SHOWN_NAMES)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there is: {there or 'none'}"
         raise UsageError(f"{of}{' has ' * bool(of)}no {what} {name!r}; {hint}", *words)
