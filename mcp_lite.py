@@ -12307,11 +12307,10 @@ class RequestDecoder(HTTPDecoder):
             block = yield from self._head()
             if not block:
                 return
-            head = parse_request_head(block)
+            self.head = head = parse_request_head(block)
             if head.size > self.max_body:
                 what = f"the body is longer than {self.max_body} bytes"
                 raise LimitExceeded(what, http_status=413)
-            self.head = head
             if head.size == CHUNKED:
                 whole = bytearray()
                 yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
@@ -13876,6 +13875,8 @@ class Connection:
 
     def _write_refusal(self, exc: ProtocolError, *more: tuple[str, str]) -> None:
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
+        if self.decoder.head is not None:
+            self.listener.on_refused(self._request(self.decoder.head, b""), exc)
         body, fields = refusal_body(exc), (*refusal_headers(exc).items(), *more)
         head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
         self.writer.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
@@ -13952,6 +13953,8 @@ class Listener:
         #: it returns is the request's `who`. It is not asked where head and body come as one.
         self.screen = screen
         self.scheme = "http"
+        #: hears of each request that is refused here, and why
+        self.on_refused: Callable[[HTTPRequest, ProtocolError], Any] = nothing
         #: whether many clients come from an address: that of a proxy
         self.may_be_many: Callable[[str], Any] = nothing
         self.loop = asyncio.get_running_loop()
@@ -14865,13 +14868,9 @@ class Site:
 
     async def screen(self, request: HTTPRequest) -> Identity:
         """Return who sends a request, for an engine that asks before the body is there."""
-        try:
-            if self.proxies is not None:
-                request = self.unwrap(request, self.proxies)
-            return await self.identify(request)
-        except ProtocolError as exc:
-            self.note_refusal(request, exc)
-            raise
+        if self.proxies is not None:
+            request = self.unwrap(request, self.proxies)
+        return await self.identify(request)
 
     def unwrap(self, request: HTTPRequest, proxies: Proxies) -> HTTPRequest:
         """Return a request as its client made it, before it came through trusted proxies.
@@ -14927,8 +14926,12 @@ class Site:
             raise ProtocolError(problem, INTERNAL_ERROR, http_status=500) from exc
 
     def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
-        """Let a request that is refused have its record."""
+        """Let a request that is refused have its record, as its client made it."""
         if self.server.observers.wanted():
+            if self.proxies is not None:
+                told = self.proxies.origin(request.address, request.scheme, request.headers)
+                request = request.copy()
+                request.address, request.scheme = told.address, told.scheme
             size = len(refusal_body(exc))
             self._note(request, "refused", exc.http_status, size, time.perf_counter())
 
@@ -15543,6 +15546,7 @@ class HTTPServer(Engine):
             if self.endpoint.entrance.lacks_url and not local:
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
+            self.listener.on_refused = self.endpoint.note_refusal
             if self.endpoint.proxies is not None:
                 self.listener.may_be_many = self.endpoint.proxies.trusts
             root = await self.listener.start(
@@ -15759,6 +15763,7 @@ class ASGIApp(Engine):
             who = await endpoint.screen(request)
             body = await self._body(receive)
         except ProtocolError as exc:
+            endpoint.note_refusal(request, exc)
             await endpoint.refuse(response, exc)
             return
         if body is None:

@@ -14052,6 +14052,22 @@ class TestRecordsOverHTTP:
         run(main())
         assert [(r.target, r.code) for r in records] == [("POST /x", 404)]
 
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_a_body_that_is_too_long_has_a_record(self, asgi):
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            if asgi:
+                async with asgi_app(app, max_body=1000) as served:
+                    assert (await ASGI(served, body=b"x" * 1001).answer())[0] == 413
+                return
+            async with app.http(port=0, max_body=1000) as server, Caller(server.url) as caller:
+                assert await caller.status("POST", b"x" * 1001) == 413
+
+        run(main())
+        assert [(r.target, r.outcome, r.code) for r in records] == [("POST /mcp", "refused", 413)]
+
     def test_an_answer_that_no_connection_takes_is_lost(self):
         app, records = demo(), []
         app.observe(records.append)
