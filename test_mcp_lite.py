@@ -75,7 +75,8 @@ DEBUG = "MCP_LITE_TEST_DEBUG" in os.environ
 class Sharing:
     """A plugin for pytest: several processes run the tests, and this one reports.
 
-    They are forked when all is collected. Each takes a class at a time, as long as there are any.
+    They are forked when all is collected. Each takes a class at a time, or several with one base,
+    as long as there are any.
     """
 
     def __init__(self, processes):
@@ -85,7 +86,8 @@ class Sharing:
     def pytest_runtestloop(self, session):
         if session.testsfailed or not session.items:  # pytest says what it could not collect
             return None
-        groups = [list(items) for _, items in itertools.groupby(session.items, lambda i: i.parent)]
+        bases = itertools.groupby(session.items, lambda item: item.cls.__mro__[-2])
+        groups = [list(items) for _, items in bases]
         session.config._tmp_path_factory.getbasetemp()  # the one folder for all of them
         gc.freeze()  # or each would look through all that has been collected
         queue, filling = os.pipe()
@@ -4559,6 +4561,94 @@ class TestPlainMembers:
         assert 500 < passed < len(values) * 39
 
 
+@functools.cache
+def big_pairs():
+    """Return (schema, value) whose products would take minutes."""
+    return [
+        ({"anyOf": [{"required": ["x"], "items": {"type": "null"}}] * 3000}, [0] * 3000),
+        ({"items": {"anyOf": [{"required": ["x"] * 1000, "minimum": 1}] * 100}}, [0] * 2000),
+        ({"allOf": [{"uniqueItems": True}] * 5000}, list(range(20_000))),
+        (
+            {"allOf": [{"additionalProperties": {"minimum": 1}}] * 5000},
+            {str(i): 1 for i in range(20_000)},
+        ),
+        ({"allOf": [{"enum": [0]}, {"const": [0]}] * 2500}, [0] * 50_000),
+        (
+            {"patternProperties": {f"{i}x": True for i in range(5000)}},
+            {str(i): 1 for i in range(20_000)},
+        ),
+        ({"allOf": [{"required": [str(i) for i in range(2000)]}] * 2000}, {}),
+        ({"items": {"allOf": [{"multipleOf": 1e-300}] * 1000}}, [1.5e300] * 10_000),
+        (
+            {
+                "items": {
+                    "anyOf": [{"properties": {"a" * 60: 1 > 0}, "additionalProperties": False}]
+                    * 500
+                }
+            },
+            [{"a" * 59: 1}] * 10_000,
+        ),
+        (
+            {
+                "$defs": {
+                    str(i): {"$id": f"x:{i}", "$dynamicAnchor": "a", "$dynamicRef": "#a"}
+                    for i in range(4000)
+                },
+                "$ref": "#/$defs/0",
+            },
+            1,
+        ),
+        ({"patternProperties": {f"{i}" + "[a-z]" * 200: True for i in range(9000)}}, {"a": 1}),
+        (
+            {"patternProperties": {f"{i}" + "[\u0000-\uffff]" * 200: True for i in range(150)}},
+            {},
+        ),
+        ({"items": {"allOf": [{"multipleOf": 0.1}] * 9000}}, [10**4298 + 7] * 8),
+        ({"items": {"allOf": [{"multipleOf": 10**2100 + 1}] * 900}}, [10**4298 + 7] * 200),
+        (many_ways("anyOf", 4, {"type": "null", "minimum": 3}), 1),
+        (many_ways("oneOf", 4, {"type": "null", "minimum": 3}), 1),
+        (many_ways("anyOf", 100, {"required": list("abcdefghij")}), {}),
+        (many_ways("allOf", 3, {"type": "integer"}), 1),
+        (many_ways("anyOf", 3, {"enum": list(range(300))}), 10**4298),
+        ({"items": {"anyOf": [{"enum": ["x" * 40] * 12}] * 900}}, ["y" * 1000] * 1000),
+        ({"items": {"anyOf": [False] * 100_000}}, [1] * 1000),
+        ({"allOf": [{"const": "x"}] * 5000}, "y" * 5_000_000),
+        ({"allOf": [{"const": [0]}] * 5000}, [0] * 100_000),
+        ({"allOf": [{"uniqueItems": True}] * 50}, [{"a": [i]} for i in range(50_000)]),
+        (
+            {
+                "anyOf": [{"$ref": "#/$defs/d"}] * 9000,
+                "$defs": {
+                    "d": {"additionalProperties": {"$ref": "#/$defs/d"}, "maxProperties": 0}
+                },
+            },
+            functools.reduce(lambda inner, _: {"k" * 60: inner}, range(120), {}),
+        ),
+        (
+            {
+                "anyOf": [{"$ref": "#/$defs/0", "unevaluatedProperties": False}, False] * 50,
+                "unevaluatedProperties": False,
+                "$defs": {
+                    **{str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(60)},
+                    "60": {"additionalProperties": True},
+                },
+            },
+            {str(i): 1 for i in range(50_000)},
+        ),
+        ({"items": {"pattern": "a+b"}}, ["a" * 10_000] * 1000),
+        ({"allOf": [{"pattern": "^[a-z]+$"}] * 5000}, "a" * 1_000_000),
+        ({"items": {"dependentRequired": {str(i): [] for i in range(20_000)}}}, [{}] * 20_000),
+        ({"$id": "x:/" + "p/" * 4000, "$defs": {
+            str(i): {"$id": "../" * 20 + f"{i}"} for i in range(9000)}}, 1),
+        (
+            {"anyOf": [{
+                "minimum": 1, "maximum": 2, "minLength": 1, "maxLength": 2, "minItems": 1,
+                "maxItems": 2, "required": ["a"], "enum": [1], "const": 1, "uniqueItems": True,
+            }] * 9999}, [],
+        ),
+    ]
+
+
 class TestSchemaLimits:
     """Schema and value may be hostile: each limit, at it and one past it."""
 
@@ -4606,96 +4696,12 @@ class TestSchemaLimits:
         without = 3 + 1 + 2  # the scope's schema, its allOf, the schema of the $ref
         assert grown == [without + 1] * 4
 
-    @pytest.mark.parametrize(
-        "schema, value",
-        [
-            ({"anyOf": [{"required": ["x"], "items": {"type": "null"}}] * 3000}, [0] * 3000),
-            ({"items": {"anyOf": [{"required": ["x"] * 1000, "minimum": 1}] * 100}}, [0] * 2000),
-            ({"allOf": [{"uniqueItems": True}] * 5000}, list(range(20_000))),
-            (
-                {"allOf": [{"additionalProperties": {"minimum": 1}}] * 5000},
-                {str(i): 1 for i in range(20_000)},
-            ),
-            ({"allOf": [{"enum": [0]}, {"const": [0]}] * 2500}, [0] * 50_000),
-            (
-                {"patternProperties": {f"{i}x": True for i in range(5000)}},
-                {str(i): 1 for i in range(20_000)},
-            ),
-            ({"allOf": [{"required": [str(i) for i in range(5000)]}] * 2000}, {}),
-            ({"items": {"allOf": [{"multipleOf": 1e-300}] * 1000}}, [1.5e300] * 10_000),
-            (
-                {
-                    "items": {
-                        "anyOf": [{"properties": {"a" * 60: 1 > 0}, "additionalProperties": False}]
-                        * 500
-                    }
-                },
-                [{"a" * 59: 1}] * 10_000,
-            ),
-            (
-                {
-                    "$defs": {
-                        str(i): {"$id": f"x:{i}", "$dynamicAnchor": "a", "$dynamicRef": "#a"}
-                        for i in range(4000)
-                    },
-                    "$ref": "#/$defs/0",
-                },
-                1,
-            ),
-            ({"patternProperties": {f"{i}" + "[a-z]" * 200: True for i in range(9000)}}, {"a": 1}),
-            (
-                {"patternProperties": {f"{i}" + "[\u0000-\uffff]" * 200: True for i in range(150)}},
-                {},
-            ),
-            ({"items": {"allOf": [{"multipleOf": 0.1}] * 9000}}, [10**4298 + 7] * 8),
-            ({"items": {"allOf": [{"multipleOf": 10**2100 + 1}] * 900}}, [10**4298 + 7] * 200),
-            (many_ways("anyOf", 4, {"type": "null", "minimum": 3}), 1),
-            (many_ways("oneOf", 4, {"type": "null", "minimum": 3}), 1),
-            (many_ways("anyOf", 100, {"required": list("abcdefghij")}), {}),
-            (many_ways("allOf", 3, {"type": "integer"}), 1),
-            (many_ways("anyOf", 3, {"enum": list(range(300))}), 10**4298),
-            ({"items": {"anyOf": [{"enum": ["x" * 40] * 12}] * 900}}, ["y" * 1000] * 1000),
-            ({"items": {"anyOf": [False] * 100_000}}, [1] * 1000),
-            ({"allOf": [{"const": "x"}] * 5000}, "y" * 5_000_000),
-            ({"allOf": [{"const": [0]}] * 5000}, [0] * 100_000),
-            ({"allOf": [{"uniqueItems": True}] * 50}, [{"a": [i]} for i in range(50_000)]),
-            (
-                {
-                    "anyOf": [{"$ref": "#/$defs/d"}] * 9000,
-                    "$defs": {
-                        "d": {"additionalProperties": {"$ref": "#/$defs/d"}, "maxProperties": 0}
-                    },
-                },
-                functools.reduce(lambda inner, _: {"k" * 60: inner}, range(120), {}),
-            ),
-            (
-                {
-                    "anyOf": [{"$ref": "#/$defs/0", "unevaluatedProperties": False}, False] * 50,
-                    "unevaluatedProperties": False,
-                    "$defs": {
-                        **{str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(60)},
-                        "60": {"additionalProperties": True},
-                    },
-                },
-                {str(i): 1 for i in range(50_000)},
-            ),
-            ({"items": {"pattern": "a+b"}}, ["a" * 10_000] * 1000),
-            ({"allOf": [{"pattern": "^[a-z]+$"}] * 5000}, "a" * 1_000_000),
-            ({"items": {"dependentRequired": {str(i): [] for i in range(20_000)}}}, [{}] * 20_000),
-            ({"$id": "x:/" + "p/" * 4000, "$defs": {
-                str(i): {"$id": "../" * 20 + f"{i}"} for i in range(9000)}}, 1),
-            (
-                {"anyOf": [{
-                    "minimum": 1, "maximum": 2, "minLength": 1, "maxLength": 2, "minItems": 1,
-                    "maxItems": 2, "required": ["a"], "enum": [1], "const": 1, "uniqueItems": True,
-                }] * 9999}, [],
-            ),
-        ],
-        ids=lambda value: type(value).__name__,
-    )
-    def test_product_of_big_schema_and_big_value_is_not_computed(self, schema, value, monkeypatch):
-        """With a tenth of the steps: it takes half a second at most, where the product takes minutes."""
-        monkeypatch.setattr(m, "MAX_VALIDATION_STEPS", m.MAX_VALIDATION_STEPS // 10)
+    @pytest.mark.parametrize("number", range(31))
+    def test_product_of_big_schema_and_big_value_is_not_computed(self, number, monkeypatch):
+        """With a fiftieth of the steps: that takes a quarter of a second at most."""
+        schema, value = big_pairs()[number]
+        assert len(big_pairs()) == 31
+        monkeypatch.setattr(m, "MAX_VALIDATION_STEPS", m.MAX_VALIDATION_STEPS // 50)
         started = time.process_time()
         with contextlib.suppress(m.SchemaError):
             validator = m.compile_schema(schema)
@@ -35970,7 +35976,11 @@ def examples(module, names):
     return number, report.getvalue()
 
 
-class TestReadingOrder:
+class OfTheBook:
+    """Tests that share what they find out about the book: one process takes them all."""
+
+
+class TestReadingOrder(OfTheBook):
     """Reading order is dependency order: you can stop at any banner and have a working thing."""
 
     def test_sections_stand_in_order(self):
@@ -36059,7 +36069,7 @@ for folder in sys.argv[1:]:
         assert named <= mentioned, f"names {sorted(named - mentioned)} without need"
 
 
-class TestCuts:
+class TestCuts(OfTheBook):
     """README's table of cuts: what the file is when it is cut off before a Part."""
 
     README = (HERE / "README.md").read_text("utf-8")
@@ -36094,7 +36104,7 @@ class TestCuts:
         assert {*stage.exported} <= stage.names
 
 
-class TestPurity:
+class TestPurity(OfTheBook):
     """Half the file never awaits: no I/O, no clock, no randomness where a banner says `Pure.`"""
 
     BANNED = {
@@ -36144,7 +36154,7 @@ def foreign_names(node, own=("self", "cls", "super()")):
         yield from foreign_names(child, inner)
 
 
-class TestProportions:
+class TestProportions(OfTheBook):
     """Thresholds measured on h11 and websockets, the most readable of their kind."""
 
     def test_sections_can_be_read_at_one_sitting(self):
@@ -36186,7 +36196,7 @@ class TestProportions:
         assert {n: len(line) for n, line in enumerate(LINES, 1) if len(line) > 100} == {}
 
 
-class TestWords:
+class TestWords(OfTheBook):
     """Names, dates, examples and citations."""
 
     def test_public_names_exist_and_are_explained(self):
@@ -36273,7 +36283,7 @@ class TestWords:
         assert not lost, "\n".join(lost)
 
 
-class TestTables:
+class TestTables(OfTheBook):
     """What the file says, and the specification or another file says too, is the same."""
 
     def test_every_method_of_the_specification_is_a_row(self):
