@@ -22434,6 +22434,9 @@ class CommandLine:
 
     async def ping(self) -> Shown:
         """Measure how long an answer takes."""
+        if isinstance(self.args.target, dict):  # behind a server of ours, which would answer
+            names = ", ".join(servers_of(self.args.target))
+            raise UsageError(f"ping takes one server: FILE#NAME, of {names}")
         seconds = await self.c.ping()
         return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
 
@@ -23209,8 +23212,6 @@ def find_server(args: Any, command: list[str]) -> None:
         if name or len(servers) == 1:
             name = name or next(iter(servers))
             args.target, args.configured = read_entry(name, pick("server", name, servers))
-        elif args.verb == "ping":  # which a server of ours, made of them, would answer
-            raise UsageError(f"ping takes one: {path}#NAME, of {', '.join(servers)}")
         else:
             args.target, args.configured = {SERVER_KEYS[0]: servers}, {}
     except (OSError, ValueError, ProtocolError) as exc:

@@ -24639,7 +24639,7 @@ class TestConfigurationFiles:
 
     def test_several_servers_are_not_pinged(self, cli, config):
         """They are behind a server of ours, which would answer in their place."""
-        problem = f"error: ping takes one: {config}#NAME, of shop, far away\n"
+        problem = "error: ping takes one server: FILE#NAME, of shop, far away\n"
         assert cli("ping", str(config)) == (2, "", problem)
 
     def test_config_takes_a_server_and_no_configuration(self, cli, config):
