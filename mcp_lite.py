@@ -4929,6 +4929,31 @@ def signature_of(
     )  # fmt: skip
 
 
+def check_function(fn: Any, form: str) -> Any:
+    """Return what is to be called for a function that was given; TypeError says what else to give.
+
+    `form` shows how a function is registered that is there already.
+
+    >>> check_function(None, "app.add_tool({})")
+    Traceback (most recent call last):
+        ...
+    TypeError: app.add_tool(fn) takes a function, not None
+    """
+    if isinstance(fn, staticmethod):
+        return fn.__func__  # which Python 3.9 cannot call as it stands
+    plain = fn.__func__ if isinstance(fn, classmethod) else fn
+    if not callable(plain):
+        raise TypeError(f"{form.format('fn')} takes a function, not {fn!r:.100}")
+    home, _, name = getattr(plain, "__qualname__", "").rpartition(".")
+    is_member = inspect.isfunction(plain) and bool(home) and not home.endswith("<locals>")
+    first = next(iter(inspect.signature(plain).parameters), "") if is_member else ""
+    if plain is not fn or first in ("self", "cls"):
+        owner = "obj" if first == "self" else home.rpartition(".")[2]
+        remedy = f"below the class, write {form.format(f'{owner}.{name}')}"
+        raise TypeError(f"{home}.{name}() is a method without its object: {remedy}")
+    return fn
+
+
 #: The annotations of options that are checked: unions of these. What stands in brackets does not
 #: count, as in `Callable[[str], Any] | None`.
 OPTION_KINDS: dict[str, Any] = {
@@ -6795,10 +6820,13 @@ class Registry(dict[str, Any]):
 
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function and give it back; for a name or nothing, return a decorator."""
-        if not callable(fn):
-            options = {**without_none(name=fn), **options}
-            return lambda given: self.offer(given, options)
-        self.add(self.make(fn, **options))
+        if fn is None or isinstance(fn, str):
+            return functools.partial(self.enter, **{**without_none(name=fn), **options})
+        return self.enter(fn, **options)
+
+    def enter(self, fn: Any, /, **options: Any) -> Any:
+        """Register a function, and give it back."""
+        self.add(self.make(check_function(fn, f"app.add_{self.what}({{}})"), **options))
         return fn
 
     def add(self, entry: Entry) -> None:
@@ -6911,11 +6939,21 @@ class Registrations:
 
     def add_resource(self, uri: str, source: Any, **options: Any) -> Any:
         """Offer a function or a value as a resource, at any time; clients that listen are told."""
-        entry = ResourceEntry(uri, source, **options)
+        if callable(source) or isinstance(source, (classmethod, staticmethod)):
+            fn = check_function(source, f"app.add_resource({uri!r}, {{}})")
+            entry = ResourceEntry(uri, fn, **options)
+        else:
+            entry = ResourceEntry(uri, source, **options)
         (self.templates if entry.template else self.resources).add(entry)
         return source
 
-    add_tool, add_prompt = tool, prompt
+    def add_tool(self, fn: Callable[..., Any], **options: Any) -> Any:
+        """Offer a function as a tool, at any time; clients that listen are told."""
+        return self.tools.enter(fn, **options)
+
+    def add_prompt(self, fn: Callable[..., Any], **options: Any) -> Any:
+        """Offer a function as a prompt, at any time; clients that listen are told."""
+        return self.prompts.enter(fn, **options)
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer."""

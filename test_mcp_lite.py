@@ -27229,7 +27229,10 @@ class TestServerTools:
             (lambda: app.add_tool(lambda: 1), "pass name="),
             (lambda: app.add_tool(self.named, titel="x"), "a tool has no field 'titel'"),
             (lambda: app.prompt(self.named, mime_type="x"), "a prompt has no field"),
-            (lambda: app.tool(5)(self.named), "name=5: give str"),
+            (lambda: app.tool(5)(self.named), r"app.add_tool\(fn\) takes a function, not 5"),
+            (lambda: app.add_tool(None), r"app.add_tool\(fn\) takes a function, not None"),
+            (lambda: app.add_tool("nothing"), "takes a function, not 'nothing'"),
+            (lambda: app.add_prompt(3), r"app.add_prompt\(fn\) takes a function, not 3"),
             (lambda: app.prompt(self.named, name=5), "name=5: give str"),
             (lambda: app.tool(self.named, title=5), "title=5: give str"),
             (lambda: app.tool(self.named, structured="no"), "structured='no': give bool"),
@@ -27279,6 +27282,43 @@ class TestServerTools:
         assert app.method("acme/x")(print) is print  # the last one counts
         assert app.on("notifications/acme")(fn) is fn
         assert list(app.tools) == ["fn", "b", "c"]
+
+    def test_a_method_without_its_object_is_refused_and_a_static_one_is_a_function(self):
+        app = m.Server()
+
+        class Counter:
+            def inc(self, by: int) -> int:
+                return by
+
+            @classmethod
+            def make(cls, a: int) -> int:
+                return a
+
+            @app.tool
+            @staticmethod
+            def double(a: int) -> int:
+                return 2 * a
+
+        uri = "app.add_resource('x://a', obj.inc)"
+        for wrong, remedy in [
+            (lambda: app.tool(Counter.inc), "write app.add_tool(obj.inc)"),
+            (lambda: app.tool(name="x")(Counter.inc), "write app.add_tool(obj.inc)"),
+            (lambda: app.tool(vars(Counter)["make"]), "write app.add_tool(Counter.make)"),
+            (lambda: app.prompt(Counter.inc), "write app.add_prompt(obj.inc)"),
+            (lambda: app.resource("x://a")(Counter.inc), f"write {uri}"),
+        ]:
+            with pytest.raises(TypeError, match=re.escape(remedy)):
+                wrong()
+        app.add_tool(Counter().inc)
+        app.add_tool(Counter.make)
+        assert list(app.tools) == ["double", "inc", "make"]
+        assert list(app.tools["inc"].schema["properties"]) == ["by"]
+
+        async def main():
+            async with m.Client(app) as c:
+                assert await c.call("double", {"a": 2}) == Counter.double(2) == 4
+
+        run(main())
 
     def test_images_know_their_type(self, tmp_path):
         path = tmp_path / "a.JPG"
