@@ -6792,24 +6792,6 @@ def check_hints(hints: Msg) -> Msg:
     return hints
 
 
-def hints_by_method(
-    ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
-) -> dict[str, Msg]:
-    """Return the caching hints of each cacheable method; ValueError for what cannot be one.
-
-    >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
-    {'ttlMs': 5, 'cacheScope': 'public'}
-    """
-    hints = {}
-    for method in [row.name for row in METHODS.values() if row.cacheable]:
-        ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
-        scope = cache_scope
-        if isinstance(scope, Mapping):
-            scope = scope.get(method, "private")
-        hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
-    return hints
-
-
 class Registry(dict[str, Any]):
     """Entries by name, each with a serial number that never comes again, for stable pages."""
 
@@ -7881,6 +7863,24 @@ def check_rate(rate: Any) -> tuple[float, float]:
     if not all(0 < number < float("inf") for number in rate):
         raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), finite and above 0")
     return rate[0], rate[1]
+
+
+def hints_by_method(
+    ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
+) -> dict[str, Msg]:
+    """Return the caching hints of each cacheable method; ValueError for what cannot be one.
+
+    >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
+    {'ttlMs': 5, 'cacheScope': 'public'}
+    """
+    hints = {}
+    for method in [row.name for row in METHODS.values() if row.cacheable]:
+        ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
+        scope = cache_scope
+        if isinstance(scope, Mapping):
+            scope = scope.get(method, "private")
+        hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
+    return hints
 
 
 def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
