@@ -15460,6 +15460,39 @@ class TestClientOverHTTP:
         talk(Scripted(None, on_get=on_get), work)
         assert len(gets) == 2 and status in caplog.text
 
+    def test_a_session_that_ended_unasked_is_begun_anew_until_the_server_refuses(self, monkeypatch, caplog):
+        """It is the standalone stream that finds it gone, and the server is away at first."""
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+        caplog.set_level("INFO", "mcp_lite")
+        refused = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "not today"}}
+        greetings, gets = [], []
+
+        async def serve(wire):
+            while True:
+                head, body = await one_request(wire)
+                if head.method == "GET":
+                    gets.append(head)
+                    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+                    first = STREAM + b"retry: 1\n" + sse(changed, "x-1")
+                    wire.send(first if len(gets) == 1 else framed("text/plain", b"", "404 Not Found"))
+                    if len(gets) == 1:
+                        wire.writer.close()
+                elif b'"initialize"' in body:
+                    greetings.append(json.loads(body)["id"])
+                    away = framed("text/plain", b"", "503 Service Unavailable")
+                    error = json.dumps({**refused, "id": greetings[-1]}).encode()
+                    answers = [greeting(body, SESSION), away, framed("application/json", error)]
+                    wire.send(answers[len(greetings) - 1])
+                else:
+                    wire.send(NO_BODY)
+
+        async def main():
+            async with scripted(serve) as url, m.Client(url, revision=NEWEST_SESSION):
+                await until(lambda: "announces nothing any more: not today" in caplog.text)
+
+        run(main())
+        assert len(greetings) == 3 and "the session is not renewed yet: " in caplog.text
+
     @pytest.mark.parametrize("get, problem", [
         (framed("text/plain", b"no", "404 Not Found"), "answered 405 Method Not Allowed"),
         (framed("text/html", b"hello"), "answered 405 Method Not Allowed"),
