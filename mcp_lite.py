@@ -15621,7 +15621,8 @@ async def serve_http(
         async with server:
             ready(server.url)
             if signals and not end.is_set():
-                print(f"{app.name} serves {server.url}", file=sys.stderr)
+                where = f" on {server.uds}" if server.uds else ""
+                print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
             await end.wait()
 
     if signals:

@@ -25413,7 +25413,8 @@ class TestServe:
 
         with server, contextlib.ExitStack() as stack:
             stack.callback(server.kill)
-            assert b"shop serves" in server.stderr.readline()
+            where = f"shop serves http://localhost/mcp on {path}\n"
+            assert server.stderr.readline().decode() == where
             run(main())
             server.terminate()
             assert server.wait(20) == 0
