@@ -20482,7 +20482,20 @@ class TestEveryPair:
                 run(main(near, far))
 
 
-def dying(folder, code="", revision=V4):
+# A server that answers initialize well, and everything else with what it is given.
+LIAR = """
+import json, sys
+for line in sys.stdin:
+    msg = json.loads(line)
+    if "id" in msg:
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                 "serverInfo": {"name": "liar", "version": "0"}}
+        result = hello if msg["method"] == "initialize" else json.loads(sys.argv[1])
+        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": result}), flush=True)
+"""
+
+
+def dying(folder, code=""):
     """Return the command of a server that dies when it is told to; it notes its calls in a file."""
     script = folder / "server.py"
     script.write_text(f"""
@@ -20703,6 +20716,8 @@ class TestTheFarServerBabbles:
 class TestTheNearClientLeaves:
     """The child of a near client ends with the client, in whatever way that leaves."""
 
+    LISTING = [sys.executable, "-c", LIAR, '{"tools": [{"name": "a", "inputSchema": {}}]}']
+
     def test_by_the_end_of_its_channel(self, tmp_path):
         async def main():
             async with m.Client(m.ProxyServer(dying(tmp_path))) as c:
@@ -20712,10 +20727,10 @@ class TestTheNearClientLeaves:
         run(main())  # which sees a child that is left
 
     @pytest.mark.parametrize("way", ["delete", "idle", "exit", "expiry"])
-    def test_over_http(self, tmp_path, way):
+    def test_over_http(self, way):
         async def main():
             idle_seconds = 0.05 if way == "idle" else 1000
-            proxy = m.ProxyServer(dying(tmp_path), idle_seconds=idle_seconds)
+            proxy = m.ProxyServer(self.LISTING, idle_seconds=idle_seconds)
             async with proxy.http(port=0) as http:
                 ours, theirs = (m.Client(http.url, revision=V4) for _ in range(2))
                 await ours.connect()
@@ -20745,9 +20760,9 @@ class TestTheNearClientLeaves:
 
         run(and_close())
 
-    def test_a_handshake_that_fails_leaves_no_child(self, tmp_path):
+    def test_a_handshake_that_fails_leaves_no_child(self):
         async def main():
-            proxy = m.ProxyServer(dying(tmp_path))
+            proxy = m.ProxyServer(self.LISTING)
             async with proxy.http(port=0) as http, m.Client(http.url, revision=V4) as c:
                 await c.list_tools()
                 bad = {"protocolVersion": 5, "capabilities": {}, "clientInfo": {}}
@@ -21312,7 +21327,7 @@ class TestMergedLists:
 
     def test_a_server_that_lists_nonsense_is_left_out(self, caplog):
         async def main():
-            liar = [sys.executable, "-c", CLI_LIAR, '{"tools": [{}]}']
+            liar = [sys.executable, "-c", LIAR, '{"tools": [{}]}']
             app = mounting((liar, "liar"), (far_server(), "far"))
             async with m.Client(app) as c:
                 names = [tool["name"] for tool in await c.list_tools()]
@@ -21766,19 +21781,6 @@ if __name__ == "__main__":
     app.run()
 """
 
-# A server that answers initialize well, and everything else with what it is given.
-CLI_LIAR = """
-import json, sys
-for line in sys.stdin:
-    msg = json.loads(line)
-    if "id" in msg:
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                 "serverInfo": {"name": "liar", "version": "0"}}
-        result = hello if msg["method"] == "initialize" else json.loads(sys.argv[1])
-        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": result}), flush=True)
-"""
-
-
 # A server of something else, which answers everything with an error.
 CLI_REFUSER = """
 import json, sys
@@ -22221,7 +22223,7 @@ class TestDetails:
         assert [it["name"] for it in json.loads(cli("tools", "--json", "add", stall)[1])["tools"]] == ["add"]
 
     def test_a_list_that_a_server_does_not_have_is_empty(self, cli):
-        assert cli("prompts", "--", sys.executable, "-c", CLI_LIAR, "{}") == (0, "(none)\n", "")
+        assert cli("prompts", "--", sys.executable, "-c", LIAR, "{}") == (0, "(none)\n", "")
 
 
 class TestTrace:
@@ -22945,9 +22947,9 @@ class TestTargets:
             ),
             (["tools", "--", sys.executable, "-c", "print('usage: x')"], '"usage: x"'),
             (["tools", "--", sys.executable, "-c", CLI_REFUSER], "did not take our handshake"),
-            (["tools", "--revision", "2026-07-28", "--", sys.executable, "-c", CLI_LIAR, "{}"],
+            (["tools", "--revision", "2026-07-28", "--", sys.executable, "-c", LIAR, "{}"],
              "does not speak revision 2026-07-28"),
-            (["prompt", "x", "--", sys.executable, "-c", CLI_LIAR, "{}"], "'prompts'"),
+            (["prompt", "x", "--", sys.executable, "-c", LIAR, "{}"], "'prompts'"),
             (["tools", "http://127.0.0.1:1/mcp"], "cannot reach http://127.0.0.1:1/mcp"),
             (["read", "shop://none", "SHOP"], "Resource not found"),
         ],
@@ -22970,7 +22972,7 @@ class TestTargets:
     )
     def test_answer_that_makes_no_sense_never_ends_in_a_traceback(self, cli, tmp_path, lie):
         path = tmp_path / "liar.py"
-        path.write_text(CLI_LIAR)
+        path.write_text(LIAR)
         status, out, err = cli("tools", "--", sys.executable, str(path), json.dumps(lie))
         assert status in (0, 3)
         assert "Traceback" not in err
