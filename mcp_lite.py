@@ -15484,28 +15484,24 @@ def wants_answer(msg: JSON) -> bool:
 # Not here. What is served: section 43.
 
 
-def check_options(
-    path: str = "/", session_prefix: str = "", auth: Any = None, token: Any = None,
-    verify: Any = None, key: Any = None, allowed_hosts: Any = None, allowed_origins: Any = (),
-    trusted_proxies: Any = (), legacy_sse: bool = True, healthz: bool = False, **others: Any,
-) -> None:  # fmt: skip
-    """Raise TypeError or ValueError for options of an Endpoint that nobody can mean."""
+def check_options(given: Msg) -> None:
+    """Raise TypeError or ValueError for options of an Endpoint that nobody can mean; give all."""
+    path, prefix, auth = given["path"], given["session_prefix"], given["auth"]
     check_path(f"path={path!r}", path)
-    for option, given, taken in (
-        ("legacy_sse", legacy_sse, PAIR_PATHS), ("healthz", healthz, PROBE_PATHS)
-    ):  # fmt: skip
-        if given and path.rstrip("/") in taken:
+    for option, taken in (("legacy_sse", PAIR_PATHS), ("healthz", PROBE_PATHS)):
+        if given[option] and path.rstrip("/") in taken:
             raise ValueError(f"path={path!r} is taken: choose another, or {option}=False")
     # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
-    if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
-        raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
+    if prefix and not re.fullmatch(VISIBLE, prefix):
+        raise ValueError(f"session_prefix={prefix!r}: give visible ASCII characters")
     if auth is not None and not isinstance(auth, Entrance):
         raise TypeError("auth= is a Guard here; it is a Client that logs in with auth=\"oauth\"")
-    if auth is not None and not (token is verify is key is None):
+    ways = given["token"], given["verify"], given["key"]
+    if auth is not None and any(way is not None for way in ways):
         raise ValueError("auth= says who may come in: leave out token=, verify= and key=")
-    Entrance(token, verify, key)
-    Gate(allowed_hosts, allowed_origins)
-    Proxies(trusted_proxies)
+    Entrance(*ways)
+    Gate(given["allowed_hosts"], given["allowed_origins"])
+    Proxies(given["trusted_proxies"])
 
 
 def warn_of_open_door(host: str) -> None:
@@ -15533,7 +15529,8 @@ class Engine:
         check_names(self.what, keywords_of(type(self), Engine, Endpoint), options)
         check_kinds(Engine, vars(), ("max_body",))
         check_kinds(Endpoint, options, ("max_sessions", "session_seconds"))
-        check_options(**options)
+        defaults = {name: each.default for name, each in keywords_of(Endpoint).items()}
+        check_options({**defaults, **options})
         if max_body > MAX_MESSAGE_BYTES:
             problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
             raise ValueError(f"{problem}; send large data in pieces, or as a link")
