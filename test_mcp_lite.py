@@ -26056,7 +26056,7 @@ class TestProduction:
         assert "a-long-secret" not in (tmp_path / "log").read_text()
 
     def test_metrics_have_a_series_for_each_tool_that_there_is_and_one_for_all_others(self):
-        metrics = self.load().Metrics({"add": None})
+        metrics = self.load().Metrics(plain_app())
         for record in (record_of(ms=30), record_of(ms=300), record_of(target="x" * 99, outcome="error", code=-32602),
                        record_of(method="made/up", target="", outcome="error", code=-32601),
                        record_of(outcome="tool_error")):  # fmt: skip
@@ -26073,6 +26073,24 @@ class TestProduction:
             add, f'{add},error_type="tool_error"', 'mcp_method_name="_other",error_type="-32601"',
             'mcp_method_name="tools/call",gen_ai_tool_name="_other",error_type="-32602"',
         }  # fmt: skip
+
+    def test_no_client_makes_time_series_or_forges_them(self):
+        app = plain_app()
+
+        @app.method("acme/known")
+        async def known(ctx, params):
+            return {}
+
+        app.tool(lambda: 1, name='a"b')
+        metrics = self.load().Metrics(app)
+        for i, code in enumerate((-32601, -32602, -32020, -32022, 429, None)):
+            for method in (f'x"}} 1\nforged{i}', "acme/known"):
+                metrics.observe(record_of(method=method, target="", revision=f"2099-{i}", code=code, outcome="error"))
+        metrics.observe(record_of(target='a"b'))
+        counted = [line for line in metrics.text().splitlines() if "_count" in line]
+        assert {line.split('"')[1] for line in counted} == {"_other", "acme/known", "tools/call"}
+        assert len(counted) == 2 * 6 + 1 and "2099" not in metrics.text() and "forged" not in metrics.text()
+        assert 'gen_ai_tool_name="a\\"b"' in counted[-1]
 
     def test_a_span_is_the_child_of_the_clients_span(self):
         written = []

@@ -1,6 +1,6 @@
 """Make metrics and spans of records, for Prometheus and for OpenTelemetry, with nothing installed.
 
-    metrics = Metrics(app.tools)
+    metrics = Metrics(app)
     app.observe(metrics.observe)         # metrics.text() is a page for Prometheus
     app.observe(Spans(print).observe, spans=True)    # print() gets each span, as OTLP in JSON
 
@@ -11,6 +11,8 @@ import collections
 import http.server
 import json
 import threading
+
+from mcp_lite import METHODS, REVISIONS
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)  # seconds
 NAME = "mcp_server_operation_duration_seconds"
@@ -23,15 +25,25 @@ def error_type(record):
     return record.outcome if record.code is None else str(record.code)
 
 
+def known(name, names):
+    """Return a name if it is one of those, else "_other"; "" stays."""
+    return name if not name or name in names else "_other"
+
+
+def quote(value):
+    """Return the value of a label as Prometheus reads it."""
+    return json.dumps(value, ensure_ascii=False)  # it escapes what Prometheus escapes: \\ \" \n
+
+
 class Metrics:
     """A histogram of durations, by method, tool, error and revision.
 
-    `tools` are those that are registered. A client may ask for any name: others become "_other", or
-    there would be no end of time series.
+    A client may send any name. Those that the app does not have become "_other", or there would be
+    no end of time series.
     """
 
-    def __init__(self, tools):
-        self.tools, self.lock = tools, threading.Lock()
+    def __init__(self, app):
+        self.app, self.lock = app, threading.Lock()
         self.counts = collections.defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self.sums = collections.Counter()
 
@@ -40,10 +52,12 @@ class Metrics:
         if record.outcome == "heard" or not (record.method or record.outcome == "refused"):
             return
         tool = record.target if record.method == "tools/call" else ""
-        if tool not in self.tools:
-            tool = tool and "_other"
-        known = record.code != -32601  # "method not found": any name may have been asked for
-        labels = (record.method if known else "_other", tool, error_type(record), record.revision)
+        labels = (
+            known(record.method, {*METHODS, *self.app.methods}),
+            known(tool, self.app.tools),
+            error_type(record),
+            known(record.revision, REVISIONS),
+        )
         seconds = record.ms / 1000
         with self.lock:
             self.counts[labels][sum(seconds > bound for bound in BUCKETS)] += 1
@@ -55,7 +69,8 @@ class Metrics:
         names = ("mcp_method_name", "gen_ai_tool_name", "error_type", "mcp_protocol_version")
         with self.lock:
             for labels, counts in self.counts.items():
-                own = ",".join(f'{name}="{value}"' for name, value in zip(names, labels) if value)
+                named = zip(names, labels)
+                own = ",".join(f"{name}={quote(value)}" for name, value in named if value)
                 total = 0
                 for bound, count in zip((*BUCKETS, "+Inf"), counts):
                     total += count

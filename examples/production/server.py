@@ -36,7 +36,7 @@ async def lifespan(server):
 
 app = Server("production", "1.0", lifespan=lifespan, access_log="json", mask_errors=True,
              rate_limit=(100, 10.0))  # fmt: skip
-metrics = Metrics(app.tools)
+metrics = Metrics(app)
 app.observe(metrics.observe)
 if os.environ.get("MCP_SPANS"):
     app.observe(Spans(print, "production").observe, spans=True)
