@@ -5565,6 +5565,7 @@ class InputRequired(NamedTuple):
 MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
 MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
 ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
+MIN_STATE_KEY_BYTES = 16  # of the key that signs it; clients may try keys at leisure. RFC 2104 §3
 STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
 
 #: Whether a function that was given to Context.once() is running; it may not ask the client.
@@ -8092,9 +8093,11 @@ class Server(Registrations):
         if hide_forbidden and self.hints["tools/list"]["cacheScope"] == "public":
             raise ValueError("hide_forbidden=True: then tools/list is not the same for all")
         key = os.urandom(32) if state_key is None else state_key
-        if not key:
-            raise ValueError("state_key is empty: anybody could sign with it")
         self.state_key = key.encode() if isinstance(key, str) else key
+        if len(self.state_key) < MIN_STATE_KEY_BYTES:
+            least = f"give {MIN_STATE_KEY_BYTES} random ones, or more"
+            size = len(self.state_key)
+            raise ValueError(f"state_key has {size} bytes, and can be guessed: {least}")
         self.conversations: set[Conversation] = set()
         self.feeds: set[Feed] = set()
         self.jobs: dict[str, Job] = {}

@@ -32405,7 +32405,7 @@ class TestTheHeadline:
         retry = again(call, 3, second, {"elicitation-2": accept(value=3)})
         assert said(ask(retry)) == "Ann 1 3"
         assert pathlib.Path(path).read_text() == "x"
-        assert problem(ask(retry, "another key")) == -32602
+        assert problem(ask(retry, "another key for some")) == -32602
 
     def test_two_servers_share_a_key_or_refuse_each_other(self, tmp_path):
         async def go(one, two):
@@ -32418,16 +32418,18 @@ class TestTheHeadline:
                 answer = await second.ask(retry)
                 return answer["error"]["code"] if "error" in answer else "fine"
 
-        assert run(go("a shared key", "a shared key")) == "fine"
-        assert run(go("a shared key", b"a shared key")) == "fine"
+        assert run(go("a key for all of them", "a key for all of them")) == "fine"
+        assert run(go("a key for all of them", b"a key for all of them")) == "fine"
         assert run(go(None, None)) == -32602
-        assert run(go("a shared key", "another key")) == -32602
+        assert run(go("a key for all of them", "another key for some")) == -32602
 
-    @pytest.mark.parametrize("key", ["", b""])
-    def test_an_empty_key_is_refused(self, key):
-        """As from an environment variable that is not set: anybody could sign with it."""
-        with pytest.raises(ValueError, match="state_key is empty"):
+    @pytest.mark.parametrize("key", ["", b"", "é" * 7 + "a", b"k" * 15])
+    def test_a_key_that_can_be_guessed_is_refused(self, key):
+        """As from an environment variable that is not set. A client could sign with it as well."""
+        assert m.MIN_STATE_KEY_BYTES == 16
+        with pytest.raises(ValueError, match=r"state_key has (0|15) bytes, and can be guessed"):
             m.Server(state_key=key)
+        assert m.Server(state_key="é" * 8).state_key == "é".encode() * 8
 
 
 def kinds(msgs):
