@@ -7835,7 +7835,7 @@ class Conversation:
 ###############################################################################
 # 23. Server
 ###############################################################################
-# Uses sections 1 to 5, 7, 8, 10, 14, 16 and 18 to 22.
+# Uses sections 1 to 5, 7, 8, 10, 14 and 16 to 22.
 #
 # Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
 #           loop or a thread of the author's choice.
