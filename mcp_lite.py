@@ -9546,6 +9546,29 @@ async def _connect(connect: Any, adapter: Any, file: Any, protocol: Any) -> Any:
         raise
 
 
+async def typed_line() -> str:
+    """Return the next line that is typed at the terminal; "" after Ctrl-D.
+
+    A line that comes after the wait was cancelled stays there, for whoever reads next. On Windows
+    a thread has to wait for it, and takes it even so.
+    """
+    loop, typed, fd = asyncio.get_running_loop(), asyncio.Event(), sys.stdin.fileno()
+    # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
+    read = functools.partial(os.read, fd, READ_BYTES)
+    try:
+        loop.add_reader(fd, typed.set)
+    except NotImplementedError:  # Windows
+        threads = Threads(1)
+        line: bytes = await threads.run(read)
+        threads.close()
+        return line.decode(errors="replace")
+    try:
+        await typed.wait()
+    finally:
+        loop.remove_reader(fd)
+    return read().decode(errors="replace")
+
+
 class LineTransport(Transport):
     """A channel that carries one message per line over two descriptors.
 
@@ -18184,23 +18207,18 @@ def pasted_answer(line: str, state: str) -> dict[str, str] | None:
 
 async def pasted(state: str) -> dict[str, str]:
     """Return the parameters of a redirect that somebody pastes into the terminal; or never."""
-    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
-    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
-        await loop.create_future()
-    try:
-        loop.add_reader(sys.stdin, lambda: lines.put_nowait(sys.stdin.readline()))
-    except NotImplementedError:  # Windows
-        await loop.create_future()
+    never = asyncio.get_running_loop().create_future()
+    # Windows cannot wait for a line without taking it from whoever reads next.
+    terminals = os.name == "posix" and all(it and it.isatty() for it in (sys.stdin, sys.stderr))
+    if not terminals:
+        await never
     sys.stderr.write("If the browser is elsewhere, paste here the address where it ended up.\n")
-    try:
-        while line := await lines.get():
-            params = pasted_answer(line, state)
-            if params is not None:
-                return params
-            sys.stderr.write("That is not the answer to this login.\n")
-        return await loop.create_future()  # type: ignore[no-any-return]
-    finally:
-        loop.remove_reader(sys.stdin)
+    while line := await typed_line():
+        params = pasted_answer(line, state)
+        if params is not None:
+            return params
+        sys.stderr.write("That is not the answer to this login.\n")
+    return await never  # type: ignore[no-any-return]
 
 
 # Fetching.
@@ -22049,13 +22067,10 @@ class Person:
             return None
         async with self.turn:
             self.write(plain(question))
-            # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
-            threads = Threads(1)
-            line: bytes = await threads.run(os.read, sys.stdin.fileno(), 65536)
-            threads.close()
+            line = await typed_line()
         if not line:
             self.line("")
-        return line.decode(errors="replace").strip() if line else None
+        return line.strip() if line else None
 
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
         """Let the person fill in a form; None declines."""

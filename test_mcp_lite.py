@@ -21952,6 +21952,25 @@ class TestPerson:
             finally:
                 os.close(ours)
 
+    @posix
+    def test_a_line_that_is_typed_after_a_question_was_cancelled_is_for_the_next(self, screen, monkeypatch):
+        async def main():
+            person = m.Person({}, err=screen)
+            person.turn = asyncio.Lock()
+            task = asyncio.ensure_future(person.ask("first? "))
+            await until(lambda: screen.getvalue() == "first? ")
+            await idle()
+            task.cancel()
+            await asyncio.wait([task])
+            os.write(ours, b"typed late\n")
+            assert await asyncio.wait_for(person.ask("second? "), 20) == "typed late"
+
+        ours, theirs = os.openpty()
+        with open(theirs) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            run(main())
+        os.close(ours)
+
     def test_progress_is_one_line_that_is_drawn_again_and_wiped_in_the_end(self, screen, monkeypatch):
         monkeypatch.setattr(m, "REDRAW_SECONDS", 0)
         person = m.Person({}, err=screen)
@@ -23325,7 +23344,9 @@ class TestShell:
             "@app.tool\nasync def later() -> str:\n    tasks.append(asyncio.ensure_future(more()))\n"
             "    return 'ok'\n"
             "@app.tool\nasync def wait(ctx: mcp_lite.Context) -> str:\n"
-            "    await ctx.info('waiting')\n    await asyncio.sleep(3600)\napp.run()\n"
+            "    await ctx.info('waiting')\n    await asyncio.sleep(3600)\n"
+            "@app.tool\nasync def ask(ctx: mcp_lite.Context) -> str:\n"
+            "    return (await ctx.elicit('say', str)).action\napp.run()\n"
         )
         env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80",
                "MCP_LITE_HISTORY": str(tmp_path / "folder" / "history"), "INPUTRC": str(tmp_path / "inputrc")}  # fmt: skip
@@ -23366,6 +23387,10 @@ class TestShell:
             type_in(b"", b"the tools have changed\r\nnews> call wa")
             type_in(b"it\n", b"info: waiting")
             type_in(b"\x03", b"news> ")
+            type_in(b"call ask\n", b"  > ")
+            type_in(b"\x03", b"news> ")
+            type_in(b"call later\n", b"ok\r\n")  # the question, though cancelled, takes no line
+            type_in(b"", b"news> ")
             type_in(b"call la", b"call la")
             # readline overlooks a signal that comes just before it waits for a key
             type_in(b"\x03", b"news> ", again=b"\x03")
