@@ -9108,7 +9108,7 @@ async def serve_task(ctx: Context) -> Msg:
 ###############################################################################
 # 26. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 3 and 8.
+# Uses sections 1 to 3, 7 and 8.
 #
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
@@ -17914,7 +17914,7 @@ def dpop_proof(
 ###############################################################################
 # 49. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 4, 9, 34, 36, 39, 40, 45 and 47.
+# Uses sections 1 to 4, 9, 26, 34, 36, 39, 40, 45 and 47.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
@@ -21765,7 +21765,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 60. The person
 ###############################################################################
-# Uses sections 1 to 3, 7, 28 and 58.
+# Uses sections 1 to 3, 26, 28 and 58.
 #
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
 #           and the server may ask the person something.
