@@ -2786,7 +2786,7 @@ class Asker:
         So its handlers are cancelled at once. By the channel's end alone they would hear of it only
         after a period of grace, when their process may be ended already.
         """
-        closed = ConnectionClosed(f"the connection to {self.name} is closed")
+        closed = ConnectionClosed(f"this program has closed the connection to {self.name}")
         try:
             for pending in list(self.outgoing.pending.values()):
                 self._abandon(pending, send, "the caller has gone")
@@ -2794,6 +2794,7 @@ class Asker:
             if self.leaving:
                 await asyncio.wait(set(self.leaving), timeout=TELL_SECONDS)
         finally:
+            self.lost = self.lost or closed  # how the server ends now is of no interest
             await close()
 
     def settle(self, msg: Msg) -> None:
@@ -4149,20 +4150,22 @@ def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
 class Validator:
     """A compiled schema."""
 
-    __slots__ = ("_check", "_plain", "_required", "schema")
+    __slots__ = ("_checks", "_plain", "_required", "schema")
 
     def __init__(self, schema: JSON) -> None:
         self.schema = schema
-        self._check = SchemaDocument(schema).check
+        self._checks = SchemaDocument(schema).checks
         self._plain = _plain_members(schema)
         self._required = tuple(schema.get("required", ()) if self._plain else ())
 
-    def failures(self, value: JSON, run: CheckRun | None = None) -> list[Failure]:
+    def failures(
+        self, value: JSON, run: CheckRun | None = None, place: tuple[str, ...] = ()
+    ) -> list[Failure]:
         """Return what errors() reports, as data; validations may share the budget of one run."""
         run = run or CheckRun()
         run.depth, run.scopes = 0, ()
         try:
-            return self._check(value, run, None)
+            return self._checks.get(place, TRIVIAL[True])(value, run, None)
         except Undecided as exc:
             return [Failure(exc.path, exc.message)]
         except RecursionError:  # a value deeper than the wire allows, or a caller deep in frames
@@ -4186,9 +4189,13 @@ class Validator:
                 return False
         return True
 
-    def errors(self, value: JSON) -> list[SchemaError]:
-        """Return what is wrong with `value`: everything, but at most MAX_FAILURES things."""
-        return [SchemaError(path_text(f.path), f.message) for f in self.failures(value)]
+    def errors(self, value: JSON, place: tuple[str, ...] = ()) -> list[SchemaError]:
+        """Return what is wrong with `value`: everything, but at most MAX_FAILURES things.
+
+        `place` is the subschema that the value is for: the steps to it, as in a JSON pointer.
+        """
+        found = self.failures(value, None, place)
+        return [SchemaError(path_text(failure.path), failure.message) for failure in found]
 
 
 def compile_schema(schema: JSON) -> Validator:
@@ -10744,7 +10751,11 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 
 
 #: The options of a Client that declare what a server may need of it.
-DECLARED_BY = {"elicitation": "elicit=", "sampling": "sample=", "roots": "roots=, or --root"}
+DECLARED_BY = {
+    "elicitation": "elicit=", "elicitation.form": "elicit=", "elicitation.url": "elicit_url=",
+    "sampling": "sample=", "sampling.tools": 'capabilities={"sampling": {"tools": {}}}',
+    "sampling.context": 'capabilities={"sampling": {"context": {}}}', "roots": "roots=, or --root",
+}  # fmt: skip
 
 
 def with_remedy(exc: RemoteError) -> RemoteError:
@@ -10756,7 +10767,9 @@ def with_remedy(exc: RemoteError) -> RemoteError:
     """
     data = exc.data if isinstance(exc.data, dict) else {}
     needed = object_of(data, "requiredCapabilities")
-    options = [DECLARED_BY[name] for name in needed if name in DECLARED_BY]
+    paths = [f"{name}.{mode}" if mode else name
+             for name in needed for mode in object_of(needed, name) or [""]]  # fmt: skip
+    options = [DECLARED_BY[path] for path in paths if path in DECLARED_BY]
     text = f": give the Client {', '.join(options)}" if options else ""
     return RemoteError(exc.code, exc.message + text, exc.data)
 
@@ -11289,7 +11302,8 @@ class Client:
         """
         if unknown:
             shown = ", ".join(f'"{key}": ...' for key in unknown)
-            raise TypeError(f'a tool\'s arguments are one dict: call("{name}", {{{shown}}})')
+            hint = f'; a tool\'s arguments are one dict: call("{name}", {{{shown}}})'
+            check_names("call()", keywords_of(self.call), unknown, hint)
         answer = await self.call_tool(
             name, arguments, timeout=timeout, progress=progress, meta=meta
         )
@@ -23587,25 +23601,26 @@ def link(source: str) -> str:
     return f"https://github.com/{found[1]}" + (f"/issues/{found[2]}" if found[2] else "")
 
 
-def schemas_in(schema: JSON) -> list[tuple[str, Msg]]:
-    """Return all schemas in a schema, each with its place; itself first.
+def schemas_in(schema: JSON) -> list[tuple[str, tuple[str, ...], Msg]]:
+    """Return all schemas in a schema, itself first: its place in words, the steps to it, itself.
 
-    >>> schemas_in({"properties": {"a": {"items": {"type": "string"}}}})[1:]
-    [('a', {'items': {'type': 'string'}}), ('a[]', {'type': 'string'})]
+    >>> schemas_in({"properties": {"a": {"items": {"type": "string"}}}})[2]
+    ('a[]', ('properties', 'a', 'items'), {'type': 'string'})
     """
-    todo = [("", schema)]
-    for place, node in todo:  # which grows meanwhile
+    todo: list[tuple[str, tuple[str, ...], Any]] = [("", (), schema)]
+    for place, steps, node in todo:  # which grows meanwhile
         if not isinstance(node, dict):
             continue
         for key in ("properties", "$defs", "definitions", "patternProperties"):
             for name, field in object_of(node, key).items():
-                todo.append((f"{place}.{name}".lstrip("."), field))
+                todo.append((f"{place}.{name}".lstrip("."), (*steps, key, name), field))
         for key in ("items", "additionalProperties", "not", "if", "then", "else", "contains"):
-            todo.append((place + "[]" * (key == "items"), node.get(key)))
+            todo.append((place + "[]" * (key == "items"), (*steps, key), node.get(key)))
         for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
             options = node.get(key)
-            todo += [(place, option) for option in options] if isinstance(options, list) else []
-    return [(place, node) for place, node in todo if isinstance(node, dict)]
+            for i, option in enumerate(options if isinstance(options, list) else ()):
+                todo.append((place, (*steps, key, str(i)), option))
+    return [each for each in todo if isinstance(each[2], dict)]
 
 
 def findings_of(offer: Msg) -> list[Finding]:
@@ -23712,7 +23727,7 @@ def judge_input(place: str, schema: JSON) -> Iterable[Finding]:
     if not isinstance(schema, dict):
         return
     try:
-        compile_schema(schema)
+        validator = compile_schema(schema)
     except SchemaError as exc:
         yield finding("bad-schema", place, f"inputSchema: {exc}")
         return
@@ -23724,8 +23739,12 @@ def judge_input(place: str, schema: JSON) -> Iterable[Finding]:
     if on_top:
         yield finding("choice-on-top", place, ", ".join(on_top))
     odd: dict[str, None] = {}
-    for where, node in schemas_in(schema):
-        yield from judge_schema(f"{place}, {where}" if where else place, node)
+    for where, steps, node in schemas_in(schema):
+        here = f"{place}, {where}" if where else place
+        yield from judge_schema(here, node)
+        if "default" in node:
+            for problem in validator.errors(node["default"], steps)[:1]:
+                yield finding("bad-default", here, f"{node['default']!r:.40}: {problem}")
         odd.update(dict.fromkeys(f"{where}: {word}".lstrip(": ") for word in odd_for_gemini(node)))
     if odd:
         yield finding("not-for-gemini", place, ", ".join(odd))
@@ -23738,8 +23757,8 @@ def judge_input(place: str, schema: JSON) -> Iterable[Finding]:
 def judge_schema(place: str, node: Msg) -> Iterable[Finding]:
     """Judge one of the schemas in a schema.
 
-    >>> [found.detail for found in judge_schema("here", {"type": "integer", "default": "a"})]
-    ["'a': expected integer, got string"]
+    >>> [found.rule.name for found in judge_schema("here", {"type": "array"})]
+    ['no-items']
     """
     kinds = node.get("type")
     if "array" in (kinds if isinstance(kinds, list) else [kinds]):
@@ -23750,11 +23769,6 @@ def judge_schema(place: str, node: Msg) -> Iterable[Finding]:
         unknown = [str(name) for name in required if name not in object_of(node, "properties")]
         if unknown and ("properties" in node or node.get("type") == "object"):
             yield finding("required-unknown", place, ", ".join(unknown))
-    if "default" in node and "$ref" not in node:
-        try:
-            compile_schema(node).check(node["default"])
-        except SchemaError as exc:
-            yield finding("bad-default", place, f"{node['default']!r:.40}: {exc}")
 
 
 def odd_for_gemini(node: Msg) -> list[str]:

@@ -7139,16 +7139,32 @@ class TestConnecting:
         app = m.Server()
 
         @app.tool
-        async def ask(ctx: m.Context) -> str:
-            return str(await ctx.elicit("Well?"))
+        async def ask(ctx: m.Context, what: str) -> str:
+            tool = {"name": "a", "inputSchema": {"type": "object"}}
+            if what in ("sample", "tools"):
+                return str(await ctx.sample("Well?", tools=[tool] if what == "tools" else None))
+            return str(await (ctx.elicit("Well?") if what == "form" else ctx.elicit_url("", "x:")))
 
         async def main():
-            async with m.Client(app) as c:
-                with pytest.raises(m.RemoteError) as caught:
-                    await c.call("ask")
-            assert str(caught.value).startswith(
-                "the client did not declare the capability 'elicitation': give the Client elicit="
-            )
+            asker = {"elicit": lambda message, schema: True}
+            opener = {"elicit_url": lambda message, url: True}
+            writer = {"sample": lambda params: "x"}
+            for given, what, advice in [
+                ({}, "form", "'elicitation': give the Client elicit= (-32021)"),
+                (opener, "form", "'elicitation.form': give the Client elicit= (-32021)"),
+                ({}, "url", "'elicitation.url': give the Client elicit_url= (-32021)"),
+                (asker, "url", "'elicitation.url': give the Client elicit_url= (-32021)"),
+                ({}, "sample", "'sampling': give the Client sample= (-32021)"),
+                (writer, "tools", "'sampling.tools': give the Client"
+                                  ' capabilities={"sampling": {"tools": {}}} (-32021)'),
+            ]:  # fmt: skip
+                async with m.Client(app, **given) as c:
+                    with pytest.raises(m.RemoteError) as caught:
+                        await c.call("ask", {"what": what})
+                assert str(caught.value) == f"the client did not declare the capability {advice}"
+            as_advised = {"capabilities": {"sampling": {"tools": {}}}}
+            async with m.Client(app, **writer, **as_advised) as c:
+                assert "'text': 'x'" in await c.call("ask", {"what": "tools"})
 
         run(main())
         for odd in (None, 5, {"requiredCapabilities": 5}, {"requiredCapabilities": {"x": 1}}):
@@ -7193,6 +7209,8 @@ class TestConnecting:
                 sent = len(fake.sent)
                 with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
                     await c.call("search", text="n")
+                with pytest.raises(TypeError, match="no option 'timout'; did you mean timeout?"):
+                    await c.call("search", {"n": 1}, timout=3)
                 with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
                     await c.call("search", "n")
                 with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
@@ -7203,6 +7221,19 @@ class TestConnecting:
             with pytest.raises(TypeError, match="async with"):
                 with c:
                     pass
+
+        run(main())
+
+    def test_a_client_that_the_program_has_closed_says_so_and_nothing_of_the_server(self):
+        async def main():
+            fake = FakeServer({})
+            fake.explain = lambda: "was closed; its last words: an old traceback"
+            async with client_of_fake(fake) as c:
+                pass
+            for use in (c.call("x"), c.notify("x"), c.request("acme/x")):
+                with pytest.raises(m.ConnectionClosed) as caught:
+                    await use
+                assert str(caught.value) == f"this program has closed the connection to {fake.name}"
 
         run(main())
 
@@ -24804,6 +24835,17 @@ class TestRulesForServers:
         found = [row[:3] for row in self.found(bad)]
         assert (rule, place) in [row[:2] for row in found]
         assert detail is None or (rule, place, detail) in found
+
+    def test_a_default_is_judged_where_it_stands_in_its_schema(self):
+        node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}],
+                                                          "default": None}}}  # fmt: skip
+        first = {"$ref": "#/$defs/N", "description": "It.", "default": {"next": {}}}
+        schema = {"properties": {"a": first}, "$defs": {"N": node}}
+        assert "bad-default" not in [row[0] for row in self.found(tool(schema=schema))]
+        schema = {"properties": {"a": {**first, "default": {"next": 5}}}, "$defs": {"N": node}}
+        assert [row[:2] for row in self.found(tool(schema=schema)) if row[0] == "bad-default"] == [
+            ("bad-default", "tool 'look', a")
+        ]
 
     def test_what_is_said_once_has_its_limits_too(self):
         most = [tool(f"t{n}") for n in range(129)]
