@@ -14,14 +14,14 @@ A SERVER                                      A CLIENT
 
     from mcp_lite import Server                   import asyncio
                                                   from mcp_lite import Client
-    app = Server("demo")
+    app = Server("demo", "1.0")
                                                   async def main():
-    @app.tool                                         async with Client("server.py") as c:
-    def add(a: int, b: int = 0) -> int:                   print(await c.call("add", {"a": 1}))
-        '''Add two numbers.'''
-        return a + b                              asyncio.run(main())
-
-    app.run()      # or run("http", port=8000)    # or a command, a URL, a Server object
+    @app.tool                                         # or Client(a command, a URL, a Server)
+    def add(a: int, b: int = 0) -> int:               async with Client("server.py") as c:
+        '''Add two numbers.'''                            print(await c.call("add", {"a": 1}))
+        return a + b
+                                                  asyncio.run(main())
+    app.run()      # or run("http", port=8000)
 
 
 THE NOUNS OF MCP
@@ -51,29 +51,35 @@ THE NOUNS OF MCP
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
 
 
-ONE CALL ON THE WIRE   --> is the client's line, <-- the server's. `...` leaves something out.
+ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe each is one line, and
+                       has no spaces after commas and colons: those are for the reader.
 
     Legacy: a handshake first, and then the call.
 
-    --> {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": ...,
-         "capabilities": {"elicitation": {}}, "clientInfo": {"name": "me", "version": "1"}}}
-    <-- {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": ...,
-         "capabilities": {"tools": {}}, "serverInfo": {"name": "demo", "version": "1.0"}}}
+    --> {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+         "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+         "clientInfo": {"name": "me", "version": "1"}}}
+    <-- {"jsonrpc": "2.0", "id": 1, "result": {
+         "protocolVersion": "2025-11-25",
+         "capabilities": {"logging": {}, "tools": {"listChanged": true}},
+         "serverInfo": {"name": "demo", "version": "1.0"}}}
     --> {"jsonrpc": "2.0", "method": "notifications/initialized"}
     --> {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add",
          "arguments": {"a": 1, "b": 2}}}
     <-- {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "3"}],
          "structuredContent": {"result": 3}}}
 
-    Modern: the same call, and nothing has to come before it. `_meta` says in every request what
-    the handshake says once. (A client may ask first what there is: `server/discover`.)
+    Modern: the same call, and nothing has to come before it. `_meta` says in every request, and in
+    every answer, what the handshake says once. (A client may ask first what there is:
+    `server/discover`.)
 
     --> {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add",
          "arguments": {"a": 1, "b": 2}, "_meta": {
-             "io.modelcontextprotocol/protocolVersion": ...,
+             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
              "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}}}
     <-- {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete",
-         "content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}, ...}}
+         "content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}, "_meta": {
+             "io.modelcontextprotocol/serverInfo": {"name": "demo", "version": "1.0"}}}}
 
     Either era: the client gives a call up. The server stops its work, and sends no answer: nobody
     waits for it. (Over HTTP, a modern client closes the connection of the request instead.)
@@ -178,7 +184,9 @@ THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
     [18] What it reports meanwhile goes out by `send`: progress, logs, questions.
     [19] Tool.result() makes content and structured output; strip_unknown() (4) takes out what
          the client's revision does not know.
-    [10] Peer.reply() sends the answer, unless the request was cancelled.
+    [22] In the modern era whole_result() adds `resultType` and `_meta`.
+    [10] Peer.reply() gives the answer to `send`, unless the request was cancelled.
+    [26] LineTransport.write() encodes it (3), LineWriter puts the line into the pipe.
 
     And as its client sees it:
 
@@ -215,7 +223,8 @@ state machines, of a request and of a session. Sections 8 to 10 put them on a ch
 two programs talk. Then read section 17 for the one idea that is not obvious: how a call that asks
 is run again.
 
-To add a method: one row in 4, one function in 24. A limit stands at the head of the section that
+To add a method to the protocol: one row of METHODS in 4, one function under @handles in 24. To add
+one of your own to a server: @app.method (19). A limit stands at the head of the section that
 enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
 """
 
@@ -296,8 +305,8 @@ class LastResort(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record, if nobody else does."""
-        heard = [*logging.getLogger(record.name).handlers, *logger.handlers, *logging.root.handlers]
-        if sys.stderr is not None and all(isinstance(each, LastResort) for each in heard):
+        handlers = logging.getLogger(record.name).handlers + logger.handlers + logging.root.handlers
+        if sys.stderr is not None and all(isinstance(each, LastResort) for each in handlers):
             with contextlib.suppress(OSError, ValueError):  # stderr is closed
                 print(self.format(record), file=sys.stderr, flush=True)
 
@@ -382,7 +391,7 @@ RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-# Ours, outside every reserved range, and named like their cousins in HTTP.
+# Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
 FORBIDDEN = 403  # the token of whoever asks does not allow this
 TOO_FAST = 429  # the client's rate limit is used up
 TOO_BUSY = 503  # too many requests of this peer are being served
@@ -451,7 +460,7 @@ class ProtocolError(MCPError):
     `code` and `http_status` say how to answer, where an answer is possible.
     """
 
-    #: the first bytes of a message that was too long to be read
+    #: the first bytes of the message, if that was too long to be read
     start = b""
     #: further headers of the HTTP answer
     headers: Mapping[str, str] = types.MappingProxyType({})
@@ -700,17 +709,20 @@ def encode(msg: Msg | list[Msg]) -> bytes:
 
 
 def _one_encoder() -> Callable[[JSON], str]:
-    """Return a function from value to JSON. The standard one builds a C encoder for each call."""
+    """Return a function from value to JSON text, faster than JSONEncoder.encode().
+
+    That one builds a C encoder for each call. This one builds it once.
+    """
     whole = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
     if make is None:  # no C accelerator, as on PyPy
         return whole.encode
     quote = json.encoder.encode_basestring
-    once = make(None, whole.default, quote, None, ":", ",", False, False, False)
+    pieces = make(None, whole.default, quote, None, ":", ",", False, False, False)
 
     def to_text(value: JSON) -> str:
         try:
-            return "".join(once(value, 0))
+            return "".join(pieces(value, 0))
         except RecursionError:
             raise ValueError("it contains itself, or is nested too deep for JSON") from None
 
@@ -854,8 +866,9 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
     JSON Schema 2020-12, core §4.2.2, says which values are equal.
-    `spend` is told of the work before it is done, in steps: section 11 bounds them. The result is
-    a text, because Python hashes a str with a secret: nobody can make texts collide.
+    `spend(steps)` is called before each piece of work, and may raise: so section 11 bounds the
+    work. The result is a text, because Python hashes a str with a secret: nobody can make texts
+    collide.
 
     >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
     True
@@ -905,7 +918,7 @@ def join_path(step: str | int, path: str = "") -> str:
 # Problem.  The protocol has five revisions. Fields, methods and whole mechanisms came and went,
 #           and a peer may speak any of them.
 # Rules.    1. History is data. Four tables say what each revision has: its mechanisms, its methods,
-#              the fields and the content types it knows. No other line of the file names a date.
+#              the fields and the content types it knows. No other code of the file names a date.
 #           2. Code asks for a property (`rev.batching`), never compares revisions.
 #           3. A peer never receives a field, a content type or a method that its revision does not
 #              know: fields are left out, content becomes text, methods are refused.
@@ -1027,7 +1040,8 @@ class Method(NamedTuple):
     answer: Mapping[str, Msg] = {}
 
 
-def _since(first: str, last: str = V26_07) -> tuple[str, ...]:
+def _revisions(first: str, last: str = V26_07) -> tuple[str, ...]:
+    """Return the names of the revisions from the first to the last."""
     return tuple(name for name in REVISIONS if first <= name <= last)
 
 
@@ -1036,7 +1050,7 @@ def _takes(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any, bool], ...]:
     return tuple((name.rstrip("?"), kind, name[-1] != "?") for name, kind in kinds.items())
 
 
-_ALL, _LEGACY, _MODERN = _since(V24_11), _since(V24_11, V25_11), _since(V26_07)
+_ALL, _LEGACY, _MODERN = _revisions(V24_11), _revisions(V24_11, V25_11), _revisions(V26_07)
 
 METHODS: dict[str, Method] = {
     row.name: row
@@ -1135,7 +1149,7 @@ METHODS: dict[str, Method] = {
                about="let the client's model write a message",
                capability="sampling", takes=_takes({"messages": list, "maxTokens": int}),
                answer={"content": {"type": ["object", "array"]}}),
-        Method("elicitation/create", REQUEST, SERVER, _since(V25_06),
+        Method("elicitation/create", REQUEST, SERVER, _revisions(V25_06),
                about="let the client ask a person to fill in a form, or to open a URL",
                capability="elicitation", takes=_takes({"message": str}),
                answer={"action": {"enum": ["accept", "decline", "cancel"]}}),

@@ -36399,6 +36399,31 @@ class TestWords(OfTheBook):
             for number, line in enumerate(part.text.splitlines(), part.first):
                 assert not date.search(CITATION.sub("", line)), f"line {number}: {line}"
 
+    def test_the_call_in_the_preface_is_what_crosses_the_wire(self):
+        text = m.__doc__.partition("ONE CALL ON THE WIRE")[2].partition("Either era")[0]
+        shown = re.findall(r"^    (-->|<--) (.+(?:\n     .+)*)", text, re.M)
+        messages = [(arrow, json.loads(line)) for arrow, line in shown]
+        app = m.Server("demo", "1.0")
+
+        @app.tool
+        def add(a: int, b: int = 0) -> int:
+            return a + b
+
+        async def main():
+            said = []
+            for begin in (0, 5):  # the legacy era, then the modern one
+                async with raw_client(app) as client:
+                    for arrow, msg in messages[begin : begin + 5]:
+                        if arrow == "-->":
+                            await client.say(msg)
+                        else:
+                            said += await client.ours.read()
+            return said
+
+        answers = [msg for arrow, msg in messages if arrow == "<--"]
+        wanted = [json.dumps(msg, separators=(",", ":")).encode() for msg in answers]
+        assert len(messages) == 7 and run(main()) == wanted
+
     def test_a_name_has_one_meaning(self):
         """A second assignment would take the first one's place in every section."""
         given = []
