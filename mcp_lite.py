@@ -3232,6 +3232,7 @@ class Peer(Asker):
                 for item in items:
                     await self._until_room()
                     self.receive(item, send, getattr(item, "caller", NOBODY))
+                del item, items  # they may be large, and the next ones may take hours to come
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
         finally:
@@ -9184,6 +9185,13 @@ class Decoder:
         self.ended = True
         return self._run()
 
+    def close(self) -> None:
+        """Keep nothing. A generator and its decoder know each other: only the garbage collector
+        would find them, and what they hold."""
+        self.grammar = self.error = None
+        self.items.clear()
+        self.buffer.clear()
+
     def _run(self) -> list[Any]:
         if self.error is not None:
             raise self.error
@@ -9279,6 +9287,7 @@ class LineDecoder(Decoder):
                 del self.buffer[: at + 1]
                 if line and not self.skipping:
                     self.items.append(line)
+                del line  # a generator that waits would keep it
                 self.skipping, seen = False, 0
                 if self.buffer or not self.ended:
                     continue
@@ -12395,23 +12404,27 @@ class RequestDecoder(HTTPDecoder):
         return [] if self.paused else super()._run()
 
     def _grammar(self) -> Generator[None, None, None]:
-        while True:
-            block = yield from self._head()
-            if not block:
-                return
-            self.head = head = parse_request_head(block)
-            if head.size > self.max_body:
-                what = f"the body is longer than {self.max_body} bytes"
-                raise LimitExceeded(what, http_status=413)
-            if head.size == CHUNKED:
-                whole = bytearray()
-                yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
-                body = bytes(whole)
-            else:
-                body = yield from self._exactly(head.size, "a body")
-            self.items.append((head, body))
+        while (yield from self._request()):
             self.head, self.paused = None, True
-            yield
+            yield  # for as long as the connection is idle: no local may hold the body
+
+    def _request(self) -> Generator[None, None, bool]:
+        """Read one request; return whether there was one before the end."""
+        block = yield from self._head()
+        if not block:
+            return False
+        self.head = head = parse_request_head(block)
+        if head.size > self.max_body:
+            what = f"the body is longer than {self.max_body} bytes"
+            raise LimitExceeded(what, http_status=413)
+        if head.size == CHUNKED:
+            whole = bytearray()
+            yield from self._chunks(whole.extend, self.max_body, MAX_CHUNKS)
+            body = bytes(whole)
+        else:
+            body = yield from self._exactly(head.size, "a body")
+        self.items.append((head, body))
+        return True
 
 
 class ResponseDecoder(HTTPDecoder):
@@ -13833,6 +13846,7 @@ class Connection:
                 await self._serve_all()
         finally:
             self._hold(0)
+            self.decoder.close()
             self.close()
             try:
                 with contextlib.suppress(OSError):
@@ -13844,13 +13858,14 @@ class Connection:
     async def _serve_all(self) -> None:
         try:
             while not self.transport.is_closing():
-                request = await self._next()
-                if request is None:
+                items = await self._next()
+                if not items:
                     break
                 if self.refused:  # that was its body
                     self.refused = False
+                    items.clear()
                 else:
-                    await self._answer(*request)
+                    await self._answer(*items.pop())  # which alone holds the body
         except ProtocolError as exc:
             self.refuse(exc)
         # Closing with input unread would reset the connection, and the answer be lost: what still
@@ -13865,8 +13880,8 @@ class Connection:
 
     # Requests.
 
-    async def _next(self) -> tuple[RequestHead, bytes] | None:
-        """Return the next request; None if there is none."""
+    async def _next(self) -> list[tuple[RequestHead, bytes]]:
+        """Return the next request, in a list; an empty one if there is none."""
         decoder, items = self.decoder, self.decoder.resume()
         if items:  # pipelined: a thousand such requests must not keep the loop for themselves
             await asyncio.sleep(0)
@@ -13884,12 +13899,12 @@ class Connection:
                 self.deadline = self.listener.now + patience
             data = await self.reader.piece()
             if not data or self.discard_left is not None:  # the latter: its time was up
-                return None
+                return []
             items = decoder.feed(data)
             if head is not None:
                 self._hold(0 if items else len(data))
         self.waiting_for = ""
-        return items[0]  # type: ignore[no-any-return]
+        return items
 
     async def _expect_body(self, head: RequestHead) -> None:
         """Let the rest of a request come, unless its head is reason enough to refuse it."""
@@ -13931,12 +13946,13 @@ class Connection:
         self.response = response = SocketResponse(self, head)
         self.deadline = NO_DEADLINE
         began = listener.loop.time() if logger.isEnabledFor(logging.DEBUG) else 0
-        request = self._request(head, body)
+        handling = listener.handle(self._request(head, body), response)
+        del body  # the request holds it, for as long as its handler wants it
         context, self.context, self.who = self.context or contextvars.copy_context(), None, None
         if self.transport.is_closing():
             response.lose()
         try:
-            await isolated(listener.handle(request, response), context)
+            await isolated(handling, context)
             if response.state is not SENT:
                 await response.finished()
         except Exception as exc:
@@ -14974,7 +14990,8 @@ class Site:
         origin = proxies.origin(request.address, request.scheme, headers)
         if origin.host:
             self.check_host(request.method, request.path.rstrip("/"), headers)
-        request = request.copy()
+        came, request = request, request.copy()
+        came.body = b""  # who brought it keeps it until the answer is complete
         request.address, request.scheme = origin.address, origin.scheme
         if origin.host:  # the same head may also come from a sender that is no proxy
             request.headers, request.notes = {**headers, "host": origin.host}, {}
@@ -15512,11 +15529,13 @@ class PairRoutes:
         check_json(request.headers)
         id = parse_params(request.query.split("&")).get("session_id", "")
         session = self.endpoint.session_of(id, request)
+        body, request.body = request.body, b""  # as in Endpoint.post()
         if self.endpoint.draining:
-            self.endpoint.check_open(decode(request.body))
+            self.endpoint.check_open(decode(body))
         if isinstance(session, PairSession):
             await session.room()  # who does not read answers asks nothing more
-        session.conversation.peer.receive(request.body, session.announce, request)
+        session.conversation.peer.receive(body, session.announce, request)
+        del body
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
 
@@ -15860,6 +15879,7 @@ class ASGIApp(Engine):
             return
         # In tasks of their own: whatever becomes of this connection, the request goes on.
         request.body, request.who = body, who
+        del body
         endpoint.tasks.spawn(self._answer(endpoint, request, response))
         if response.done:
             return
@@ -16032,6 +16052,7 @@ class HTTPAnswer:
         done, self._done = self._done, None
         if done is not None:
             done(self)
+            self.decoder.close()
 
 
 def keep_watch(writer: asyncio.StreamWriter) -> None:

@@ -557,6 +557,28 @@ def short_memory(frames=3):
 logging.getLogger("asyncio").addFilter(lambda record: not record.msg.startswith("Executing %s took"))
 
 
+@contextlib.contextmanager
+def tracing_bytes():
+    """Count what is allocated in the block; what the garbage collector would find, stays."""
+    import tracemalloc
+
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+def traced_bytes():
+    """Return how many bytes the block holds now."""
+    import tracemalloc
+
+    return tracemalloc.get_traced_memory()[0]
+
+
 async def idle():
     """Let everything that can run now do so."""
     for _ in range(20):
@@ -6216,6 +6238,14 @@ class TestLines:
     def test_lines_end_with_newlines_and_nothing_else(self, data, lines):
         assert feed_every_way(m.LineDecoder, data, exact=True) == lines
 
+    def test_a_decoder_has_let_go_of_a_line_that_it_gave_out(self):
+        decoder, line = m.LineDecoder(), b"x" * 1_000_000
+        with tracing_bytes():
+            decoder.feed(line)
+            assert traced_bytes() >= 1_000_000
+            assert len(decoder.feed(b"\n")[0]) == 1_000_000
+            assert traced_bytes() < 100_000
+
     def test_last_line_needs_no_newline(self):
         """`python server.py < requests.jsonl`, from an editor that adds none."""
         assert feed_every_way(m.LineDecoder, b"a\nb", eof=True, exact=True) == [b"a", b"b"]
@@ -10868,6 +10898,49 @@ class TestRefusingRequests:
                 connection.deadline = 0
                 listener._sweep()
                 await until(lambda: not listener.connections)
+
+        run(main())
+
+
+class TestWhatConnectionsKeep:
+    """10,000 of them may be idle: none keeps the bytes of a request that is answered."""
+
+    BIG = b"x" * 1_000_000
+    SIZED = POST + b"Content-Length: 1000000\r\n\r\n" + BIG
+    CHUNKS = CHUNKED + b"f4240\r\n" + BIG + b"\r\n0\r\n\r\n"
+
+    @pytest.mark.parametrize("data", [SIZED, CHUNKS], ids=["sized", "chunked"])
+    def test_an_idle_connection_has_let_go_of_the_last_body(self, data):
+        async def main():
+            async def measure(request, response):
+                during.append(len(request.body) and traced_bytes())
+                await response.send(200, {})
+
+            def is_idle():
+                return all(each.waiting_for == "request" for each in listener.connections)
+
+            during = []
+            async with listening(measure, max_body=2_000_000) as listener:
+                async with await Wire.open(listener.root) as wire:
+                    with tracing_bytes():
+                        wire.send(data)
+                        assert (await wire.answer())[0] == 200
+                        await until(is_idle)
+                        assert during[0] > 1_000_000 and traced_bytes() < 500_000
+
+        run(main())
+
+    def test_a_closed_connection_leaves_no_body_to_the_garbage_collector(self):
+        async def main():
+            async with listening(max_body=2_000_000) as listener:
+                wire = await Wire.open(listener.root)
+                with tracing_bytes():
+                    wire.send(self.SIZED[:-10])
+                    await until(lambda: listener.unfinished > 999_000)
+                    assert traced_bytes() > 900_000
+                    wire.drop()
+                    await until(lambda: not listener.connections)
+                    assert traced_bytes() < 500_000
 
         run(main())
 
