@@ -1224,6 +1224,15 @@ def check_params(row: Method, params: Msg) -> None:
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
 
 
+def only_reads(method: str) -> bool:
+    """Return whether a request changes nothing. Then it can be sent again if its answer is lost.
+
+    >>> only_reads("resources/read"), only_reads("tools/call")
+    (True, False)
+    """
+    return method in METHODS and METHODS[method].lists.key != ""
+
+
 def declares(capabilities: Msg, path: str) -> bool:
     """Return whether `capabilities` declares what the dotted `path` names.
 
@@ -16650,7 +16659,13 @@ class HTTPTransport(Transport):
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
         target = self._messages_target or self.url.target
-        answer = await self.auth.send("POST", target, headers, encode(msg), None)
+        try:
+            answer = await self.auth.send("POST", target, headers, encode(msg), None)
+        except ConnectionClosed:
+            # RFC 9110 §9.2.2 -- a server may end an idle connection just when a request is sent
+            if not isinstance(msg, dict) or not only_reads(msg.get("method", "")):
+                raise
+            answer = await self.auth.send("POST", target, headers, encode(msg), None)
         try:
             status = answer.head.status
             if status >= 400:
@@ -20322,9 +20337,7 @@ class Forwarder:
         `params` takes the place of the request's parameters. Raises RPCError.
         """
         params = {**(ctx.params if params is None else params)}
-        row, rev = METHODS.get(ctx.method), ctx.facts.rev
-        # A request that only reads can be sent again, to a server that was started anew.
-        again = row is not None and bool(row.lists.key)
+        rev, again = ctx.facts.rev, only_reads(ctx.method)
         while True:
             far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
             try:
@@ -20333,7 +20346,7 @@ class Forwarder:
             except MCPError as exc:
                 if not (again and far.ended and isinstance(exc, ConnectionClosed)):
                     raise refusal_of(exc, rev) from exc
-                again = False
+                again = False  # once, to a server that was started anew
 
     async def subscribe(self, ctx: Context, uri: str) -> Msg:
         """Answer resources/subscribe and resources/unsubscribe; there, the URI is `uri`."""

@@ -15802,6 +15802,30 @@ class TestClientOverHTTP:
         run(main())
         assert len(wires) == (1 if reused else 3)
 
+    @pytest.mark.parametrize("method, losses, asked", [
+        ("tools/list", 1, 2), ("tools/list", 2, 2), ("tools/call", 1, 1), ("acme/x", 1, 1),
+    ])  # fmt: skip
+    def test_what_only_reads_is_asked_once_more_when_its_connection_is_lost(self, method, losses, asked):
+        """RFC 9110 §9.2.2: a server may end an idle connection just when a request is sent."""
+
+        async def on_call(wire, head, msg):
+            if script.methods().count(method) <= losses:
+                raise ConnectionResetError  # which ends the connection
+            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"tools": [], "content": []}}
+            wire.send(framed("application/json", json.dumps(answer).encode()))
+
+        async def work(client):
+            params = {"tools/list": {}, "tools/call": {"name": "a"}, "acme/x": {}}
+            if asked > losses:
+                assert await client.request(method, params[method]) == {"tools": [], "content": []}
+            else:
+                with pytest.raises(m.ConnectionClosed):
+                    await client.request(method, params[method])
+
+        script = Scripted(on_call)
+        talk(script, work)
+        assert script.methods().count(method) == asked
+
     def test_a_202_without_an_end_holds_nobody_up(self, monkeypatch):
         monkeypatch.setattr(m, "LINGER_SECONDS", 0.02)
 
