@@ -1463,7 +1463,8 @@ class Exchange:
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
-        #: the peer's reason to cancel it; or ours to cut it off, once the peer has been told
+        #: why it is not answered by its handler: the peer's reason to cancel it; or our reason to
+        #: cut it off, which stands here once the peer was sent an error that says so
         self.reason: str | None = None
         #: the W3C trace context of what it causes, where somebody makes spans (section 21)
         self.trace = ""
@@ -1548,11 +1549,11 @@ class Outgoing:
         self.pending[pending.req_id] = pending
         return pending
 
-    def settle(self, req_id: JSON) -> Pending | None:
+    def close(self, req_id: JSON) -> Pending | None:
         """Forget a request; return None if it was not open: a late, second or invented answer.
 
         >>> out = Outgoing()
-        >>> out.open("ping", now=0.0).method, out.settle(1).method, out.settle(1)
+        >>> out.open("ping", now=0.0).method, out.close(1).method, out.close(1)
         ('ping', 'ping', None)
         """
         # True == 1 to a dict, so the type is checked as well.
@@ -1659,9 +1660,9 @@ class ProgressMeter:
 
 
 def may_wait(msg: JSON) -> bool:
-    """Return whether a message is a request that may wait, or a batch with such a request.
+    """Return whether a message may wait until there is room: a request, or a batch with one.
 
-    A ping never waits. A message with an id but no method is an answer, and does not wait either.
+    Pings, notifications and answers never wait.
 
     >>> [may_wait(request(1, name)) for name in ("tools/call", "ping")]
     [True, False]
@@ -1670,10 +1671,10 @@ def may_wait(msg: JSON) -> bool:
         return any(type(item) is dict and "method" in item and "id" in item for item in msg)
     if type(msg) is not dict or not is_id(msg.get("id")):
         return False
-    return bool(msg.get("method", "ping") != "ping")
+    return msg.get("method") not in (None, "ping")
 
 
-#: Shared by all clients of whom nothing is held: a table of its own would cost each 400 bytes.
+#: What every HeldMessages has until something is held: an empty table for each costs 400 bytes.
 NOTHING_HELD: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
 
 
@@ -1881,8 +1882,9 @@ def admit(
 def read_metadata(msg: Msg) -> Facts:
     """Return what the `_meta` of a modern request says; RPCError -32602 if it is not complete.
 
-    A revision that is not served keeps its name in the facts: check_version() refuses it by that.
-    It comes later, because over HTTP the headers are compared first.
+    A revision that we do not speak is not refused here: over HTTP the headers are compared first.
+    The facts have a Revision of its name, with the properties of the newest. check_version()
+    refuses it later, by its name.
 
     spec: basic/index#_meta -- "A request missing any required field is malformed"
 
@@ -1969,6 +1971,9 @@ def check_modern_request(msg: Msg) -> Facts:
 #     Listener (40)              connections
 #     Endpoint (43)              signs of life, the end of sessions; requests that ASGI brings
 #     HTTPTransport (46)         POSTs and streams of a client
+#
+# A task that stands alone is an attribute of its owner, or awaited where it is made. On the way to
+# a server on stdio those are Life's own (20), and the two that see a client end (27).
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
@@ -2415,7 +2420,7 @@ __all__ += ["Transport", "memory_transports"]
 
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
-EARLY_SHARE = 100  # of both, log lines and the like get a hundredth until the reader is there
+EARLY_SHARE = 0.01  # of both, for log lines and the like as long as the reader is not there
 MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
 
 
@@ -2474,7 +2479,7 @@ class Outbox:
                 return False
             # Log records leave half of the room to what the client relies on. A reader who is not
             # there may never come: little is kept for it, but what has changed.
-            share = 2 if msg["method"] == "notifications/message" else 1
+            share = 0.5 if msg["method"] == "notifications/message" else 1
             if self.held and msg["method"] not in CHANGES:
                 share = EARLY_SHARE
             fits = self._keep(msg, size, share)
@@ -2486,13 +2491,14 @@ class Outbox:
                 self.too_slow()
         return fits
 
-    def _keep(self, msg: Msg, size: int, share: int) -> bool:
+    def _keep(self, msg: Msg, size: int, share: float) -> bool:
+        """Put a message among those that wait, if it fits into its share of the room."""
         subject = subject_of(msg)
         before = self.waiting.get(subject)
         total = self.size + size - (before[1] if before else 0)
-        if self.waiting and total > MAX_WAITING_BYTES // share:
+        if self.waiting and total > MAX_WAITING_BYTES * share:
             return False
-        if before is None and len(self.waiting) >= MAX_WAITING // share:
+        if before is None and len(self.waiting) >= MAX_WAITING * share:
             return False
         self.waiting[subject], self.size = (msg, size), total
         return True
@@ -2609,7 +2615,7 @@ class Transport:
         return ""
 
 
-#: On whose behalf a message goes into memory. In one process its caller can be known, and believed.
+#: On whose behalf a message is written into memory. The reader believes it: both ends are ours.
 SPEAKER: contextvars.ContextVar[Caller] = contextvars.ContextVar("mcp_lite.speaker")
 
 
@@ -2729,7 +2735,10 @@ class Asker:
         self.transport: Transport | None = None
 
     def make_room(self) -> None:
-        """Hear that a task has ended, or that an answer must be read: a Peer reads on then."""
+        """Read on where reading had stopped: a task has ended, or an answer is waited for.
+
+        A Peer does so; an Asker by itself reads nothing.
+        """
 
     async def ask(
         self,
@@ -2769,7 +2778,7 @@ class Asker:
             self._abandon(pending, send, "the caller was cancelled")
             raise
         finally:
-            self.outgoing.settle(pending.req_id)
+            self.outgoing.close(pending.req_id)
             pending.timer.cancel()
 
     async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
@@ -2793,7 +2802,7 @@ class Asker:
 
     def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
         """Tell the peer that an answer is no longer wanted."""
-        open_still = self.outgoing.settle(pending.req_id)
+        open_still = self.outgoing.close(pending.req_id)
         pending.sending.cancel()
         if self.transport is not None and self.transport.abandon(pending.req_id):
             return
@@ -2822,7 +2831,7 @@ class Asker:
 
     def settle(self, msg: Msg) -> None:
         """Give an answer to whoever waits for it; a late one is dropped."""
-        pending = self.outgoing.settle(msg.get("id"))
+        pending = self.outgoing.close(msg.get("id"))
         if pending is None:
             if msg.get("id") is None:
                 logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
@@ -2921,7 +2930,7 @@ class Peer(Asker):
         self._room: asyncio.Future[Any] | None = None
         #: what waits until there is room for it
         self.held = HeldMessages()
-        self.resuming = False
+        self.taking = False  # whether _take_held() is running
 
     # A message arrives.
 
@@ -2937,6 +2946,7 @@ class Peer(Asker):
                 self.refuse(exc, send)
             return
         self.show("<", msg)
+        # Where an earlier message waits, this one waits behind it.
         full = self.held.size or len(self.incoming) >= self.max_in_flight
         if full and may_wait(msg) and not self._depends_on_the_peer():
             self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
@@ -2980,7 +2990,6 @@ class Peer(Asker):
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
         rev = self.session.rev
         if not rev.batching:
-            # Only one revision has batches.
             raise ProtocolError(f"revision {rev.name} has no batches; send one message at a time")
         if not batch:
             raise ProtocolError("a batch must not be empty")
@@ -3063,16 +3072,16 @@ class Peer(Asker):
         if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
             return False
         logger.warning("%s sent an answer that cannot be taken: %s", self.name, exc)
-        req_id, pending = msg.get("id"), self.outgoing.pending
-        if req_id is None and len(pending) == 1:
-            req_id = next(iter(pending))
-        request = self.outgoing.settle(req_id)
-        if request is not None:
+        req_id, unanswered = msg.get("id"), self.outgoing.pending
+        if req_id is None and len(unanswered) == 1:
+            req_id = next(iter(unanswered))
+        pending = self.outgoing.close(req_id)
+        if pending is not None:
             large = isinstance(exc, LimitExceeded)
             what = "more than we take" if large else "a malformed message"
-            problem = f"{self.name} answered {request.method} with {what}: {exc}"
+            problem = f"{self.name} answered {pending.method} with {what}: {exc}"
             kind = LimitExceeded if large else ProtocolError
-            settle_future(request.waiter, None, kind(problem))
+            settle_future(pending.waiter, None, kind(problem))
         return True
 
     # A server that is full.
@@ -3094,17 +3103,17 @@ class Peer(Asker):
             problem = RPCError(TOO_BUSY, "too many requests wait for their turn")
             self.refuse(problem, send, msg, caller)
 
-    def _resume(self) -> None:
+    def _take_held(self) -> None:
         """Take on what waits, oldest first, as far as there is room."""
-        if self.resuming:  # a request that ends at once comes here from the loop below
+        if self.taking:  # a request that ends at once comes here from the loop below
             return
-        self.resuming = True
+        self.taking = True
         try:
             while self.held.size and (self._has_room() or self._depends_on_the_peer()):
                 data, send, caller = self.held.take()
                 self._take(decode(data), send, caller)
         finally:
-            self.resuming = False
+            self.taking = False
 
     def _has_room(self) -> bool:
         return len(self.incoming) < self.max_in_flight and not self._crowded()
@@ -3173,7 +3182,7 @@ class Peer(Asker):
         finally:
             del self.incoming[exchange.key]
             if self.held.size:
-                self._resume()
+                self._take_held()
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
         # One that is DONE was answered by _cut_off().
         if exchange.state is DONE or exchange.advance("answer") is CANCELLED:
@@ -3216,7 +3225,7 @@ class Peer(Asker):
         self.on_unserved(msg, caller, None)
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
-                # by this a server may end a subscription of its client
+                # Not a request that runs here. A server may mean a subscription of its client.
                 self.call_back(self.on_notification, msg, send, caller)
         elif msg["method"] == "notifications/progress":
             self.progress(params)
@@ -3249,7 +3258,8 @@ class Peer(Asker):
 
     def _crowded(self) -> bool:
         """Return whether too many answers wait for the peer to read them."""
-        # A request that is served has its own bound, and one of ours needs an answer to be read.
+        # Counted are the tasks that send and call back. Requests that are served have a bound of
+        # their own. Each request of ours has a task at most, and needs its answer to be read.
         busy = len(self.incoming) + len(self.outgoing.pending)
         return len(self.tasks.running) - busy >= self.max_in_flight
 
@@ -3264,7 +3274,7 @@ class Peer(Asker):
         if self._room is not None:
             settle_future(self._room, None, None)
         if self.held.size:
-            self._resume()
+            self._take_held()
 
     def attach(self, transport: Transport) -> None:
         """Let a channel tell what becomes of our requests."""
@@ -3273,7 +3283,7 @@ class Peer(Asker):
 
     def fail(self, req_id: ReqId, exc: MCPError) -> None:
         """Fail a request of ours that the channel could not get answered."""
-        pending = self.outgoing.settle(req_id)
+        pending = self.outgoing.close(req_id)
         if pending is not None:
             settle_future(pending.waiter, None, exc)
 

@@ -1561,7 +1561,7 @@ class TestOutgoing:
         seen = set()
         for _ in range(100):
             pending = out.open("a", now=0.0)
-            out.settle(pending.req_id)
+            out.close(pending.req_id)
             seen.add(pending.req_id)
         assert len(seen) == 100 and out.pending == {}
 
@@ -1570,9 +1570,9 @@ class TestOutgoing:
         """Ids are exact: true and 1.0 equal 1 in Python, not in JSON-RPC."""
         out = m.Outgoing()
         assert out.open("a", now=0.0).req_id == 1
-        assert out.settle(answer_id) is None
-        assert out.settle(1).method == "a"
-        assert out.settle(1) is None
+        assert out.close(answer_id) is None
+        assert out.close(1).method == "a"
+        assert out.close(1) is None
 
     @pytest.mark.parametrize(
         "params",
@@ -1632,7 +1632,7 @@ class TestOutgoing:
         """basic/patterns/progress#implementation-notes -- "MUST stop after completion" """
         out = m.Outgoing()
         out.open("a", now=0.0)
-        out.settle(1)
+        out.close(1)
         assert out.renew({"progressToken": 1, "progress": 1}, now=1.0) is None
 
 
