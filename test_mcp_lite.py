@@ -3349,7 +3349,7 @@ class TestCancelling:
                 await talk.peer.hang_up(talk.line.write, close)
                 assert closed == [2]  # notifications, before the end
                 for asked in (first, second):
-                    with pytest.raises(m.ConnectionClosed, match="is closed"):
+                    with pytest.raises(m.ConnectionClosed, match="has closed"):
                         await asked
                 await talk.peer.hang_up(talk.line.write, close)
                 assert closed == [2, 0]  # nothing is open: nothing is said
@@ -3386,7 +3386,7 @@ class TestCancelling:
                     read.set_result(None)
                 await ending
                 assert said == expected
-                with pytest.raises(m.ConnectionClosed, match="is closed"):
+                with pytest.raises(m.ConnectionClosed, match="has closed"):
                     await asked
                 read.cancel()
 
