@@ -6023,6 +6023,11 @@ class Context:
 
     Annotate a parameter `ctx: Context` to get it. In an `async def` handler the methods are
     awaited; a `def` handler runs in a thread and calls them without await.
+
+    `state` is a dict that lives as long as the client's session. The modern era has no sessions:
+    there it lives as long as the request. What must last longer is kept by the program itself: in
+    what the lifespan yielded; in a store of its own, by `principal`; or under a name that one tool
+    returns, and others take as an argument.
     """
 
     # Attributes that most requests never change stand here: each in __init__() takes its time.
@@ -6043,7 +6048,7 @@ class Context:
         #: the method, the parameters and the id of the request
         self.method, self.params = exchange.method, exchange.params
         self.request_id = exchange.req_id
-        #: a dict that lives as long as the client's session; in the modern era, as the request
+        # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
         #: for the sections that serve: the client's conversation, the request, this run of it
         self.conversation, self.exchange = conversation, exchange
@@ -16571,6 +16576,8 @@ class HTTPTransport(Transport):
         self._messages_target: str | None = None  # of the first revision's transport
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
         self._reason = "closed the connection"
+        #: since when a stream could not be opened again, and why; None while all is well
+        self._away: tuple[float, ConnectionClosed] | None = None
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
@@ -16595,33 +16602,34 @@ class HTTPTransport(Transport):
         """POST a message. What goes wrong with a request is told to `failed`, by its id."""
         if self.closed:
             raise ConnectionClosed(f"{self.url} {self.explain()}")
+        data = encode(msg)  # here, where the program hears of what cannot be said
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
                if "method" in item and "id" in item}  # fmt: skip
         if self._opening is not None and not is_opening(msg):
             await asyncio.wait([self._opening])  # to know the session
         if not ids:
-            await self._tell(msg)
+            await self._tell(msg, data)
             if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
                 if self._messages_target is None:
                     await self._standalone.begin()
             return
-        task = self.tasks.spawn(self._exchange(msg, ids))
+        task = self.tasks.spawn(self._exchange(msg, data, ids))
         if not task.done():
             self.running.update((req_id, (task, ids)) for req_id in ids)
 
-    async def _tell(self, msg: Msg | list[Msg]) -> None:
+    async def _tell(self, msg: Msg | list[Msg], data: bytes) -> None:
         """POST what wants no answer; a request has a patience of its own."""
         try:
-            await asyncio.wait_for(self._post(msg, set()), HEADERS_SECONDS)
+            await asyncio.wait_for(self._post(msg, data, set()), HEADERS_SECONDS)
         except asyncio.TimeoutError:
             problem = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
             raise ConnectionClosed(problem) from None
 
-    async def _exchange(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
+    async def _exchange(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
         """POST requests, and see to it that each is answered or failed."""
         asked = set(ids)
         try:
-            await self._post(msg, ids)
+            await self._post(msg, data, ids)
         except Exception as exc:
             problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
             problem.__cause__ = exc.__cause__ if problem is exc else exc
@@ -16663,25 +16671,25 @@ class HTTPTransport(Transport):
                 out[name.replace("_", "-")] = value.encode().decode("latin-1")
         return out
 
-    async def _post(self, msg: Msg | list[Msg], ids: set[ReqId]) -> None:
+    async def _post(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
         opening = is_opening(msg)
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
         target = self._messages_target or self.url.target
         try:
-            answer = await self.auth.send("POST", target, headers, encode(msg), None)
+            answer = await self.auth.send("POST", target, headers, data, None)
         except ConnectionClosed:
             # RFC 9110 §9.2.2 -- a server may end an idle connection just when a request is sent
             if not isinstance(msg, dict) or not only_reads(msg.get("method", "")):
                 raise
-            answer = await self.auth.send("POST", target, headers, encode(msg), None)
+            answer = await self.auth.send("POST", target, headers, data, None)
         try:
             status = answer.head.status
             if status >= 400:
                 # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
                 # following HTTP status codes"
-                if opening and status in (400, 404, 405) and await self._fall_back(msg):
+                if opening and status in (400, 404, 405) and await self._fall_back(msg, data):
                     return
                 if status == 404 and SESSION_HEADER in headers and not opening:
                     raise SessionExpired(f"{self.url} knows our session no longer")
@@ -16730,7 +16738,8 @@ class HTTPTransport(Transport):
         else:
             await self._read_stream(EventReader(answer), ids)
         if ids:
-            raise ConnectionClosed(f"{answer.url} ended its answer without a response")
+            problem = f"{answer.url} ended its answer without a response"
+            raise ConnectionClosed("; ".join(filter(None, (problem, self.hint()))))
 
     async def _read_stream(self, events: EventReader, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut."""
@@ -16755,6 +16764,11 @@ class HTTPTransport(Transport):
                 if answer.head.status == 200:
                     events = EventReader(answer, events)
                     await self.read_events(events, ids)
+                elif answer.head.status == 404 and self.session_id is not None:
+                    # Not SessionExpired, after which the request would be sent once more.
+                    lost = "knows our session no longer, so the answer is lost"
+                    advice = "call again, if doing it twice does no harm"
+                    problem = ConnectionClosed(f"{self.url} {lost}; {advice}")
                 else:
                     problem = await self._problem(answer)
         if problem is not None:
@@ -16765,7 +16779,12 @@ class HTTPTransport(Transport):
     async def get_stream(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:
         """Ask for a stream of events, those after the event with `last_id`."""
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
-        answer = await self.auth.send("GET", self.url.target, headers, b"", patience)
+        try:
+            answer = await self.auth.send("GET", self.url.target, headers, b"", patience)
+        except ConnectionClosed as exc:
+            self._away = self._away or (time.monotonic(), exc)
+            raise
+        self._away = None
         try:
             yield answer
         finally:
@@ -16796,7 +16815,7 @@ class HTTPTransport(Transport):
 
     # HTTP+SSE, the transport of the first revision.
 
-    async def _fall_back(self, msg: Msg | list[Msg]) -> bool:
+    async def _fall_back(self, msg: Msg | list[Msg], data: bytes) -> bool:
         """Try the first revision's transport; return whether the server speaks it."""
         if self._messages_target is not None:
             return False
@@ -16809,7 +16828,7 @@ class HTTPTransport(Transport):
             raise ConnectionClosed(f"{self.url} sent no endpoint event") from None
         if self._messages_target is None:
             return False
-        await self._post(msg, set())
+        await self._post(msg, data, set())
         return True
 
     async def _read_pair(self, found: asyncio.Future[Any]) -> None:
@@ -16871,6 +16890,13 @@ class HTTPTransport(Transport):
     def explain(self) -> str:
         """Return why the channel ended."""
         return self._reason
+
+    def hint(self) -> str:
+        """Return since when the server is away, if it is."""
+        if self._away is None:
+            return ""
+        since, problem = self._away
+        return f"it was not reached for the last {time.monotonic() - since:.1f} seconds: {problem}"
 
     def _end(self) -> None:
         self.closed = self.auth.closing = True

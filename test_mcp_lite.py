@@ -15525,6 +15525,48 @@ class TestClientOverHTTP:
         talk(script, work)
         assert script.methods().count("GET") == 3
 
+    def test_a_server_that_stays_away_is_said_to_be_away_and_why(self, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+        monkeypatch.setattr(m, "MAX_RESUMES", 1)
+        away = r"it was not reached for the last [0-9.]+ seconds: http://.*"
+
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            wire.writer.close()  # as one that is killed
+            await wire.reader.read()
+
+        async def work(client):
+            with pytest.raises(m.ConnectionClosed, match=f"without a response; {away}"):
+                await client.request("acme/x")
+            monkeypatch.setattr(m, "MAX_RESUMES", 1000)
+            with pytest.raises(m.RequestTimeout, match=f"within 0.5 seconds; {away}"):
+                await client.request("acme/x", timeout=0.5)
+
+        talk(Scripted(on_call, on_get=on_get), work)
+
+    def test_a_call_whose_session_ended_before_its_answer_is_not_made_twice(self, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            gone = framed("text/plain", b"gone", "404 Not Found")
+            wire.send(gone if "last-event-id" in head.headers else NOT_HERE)
+
+        async def work(client):
+            problem = "knows our session no longer, so the answer is lost; call again, if"
+            with pytest.raises(m.ConnectionClosed, match=problem):
+                await client.request("acme/x")
+
+        script = Scripted(on_call, on_get=on_get)
+        talk(script, work)
+        assert script.methods().count("acme/x") == 1
+
     def test_a_refusal_ends_the_attempts_and_the_request_says_why(self, monkeypatch):
         monkeypatch.setattr(m, "RETRY_MS", 1)
 
@@ -27560,6 +27602,15 @@ class TestServerTools:
         for name in ("a" * 129, "with space", "é", "a/b"):
             app.add_tool(self.named, name=name)
             assert repr(name) in caplog.text
+
+    def test_arguments_that_json_cannot_say_are_a_value_error(self, link):
+        async def main():
+            async with link.connect(plain_app()) as c:
+                for use in (c.call("echo", {"value": float("nan")}), c.notify("x/y", {"a": float("inf")})):
+                    with pytest.raises(ValueError, match="not JSON compliant"):
+                        await use
+
+        run(main())
 
     def test_lists_change_at_run_time_and_clients_are_told(self, link):
         """spec 2025-11-25: server/tools#list-changed-notification"""
