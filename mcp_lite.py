@@ -21246,6 +21246,7 @@ MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
 MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
 MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
 SHOWN_NAMES = 10  # in an error, of those that there are, or of those that are suggested
+MOST_DATA_COLUMNS = 200  # of the data of an error, on a line below it; more is for --json
 MOST_ERROR_COLUMNS = 1000  # of an error, which is one line; with --json it is whole
 SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
 
@@ -21888,6 +21889,17 @@ BAR_COLUMNS = 20  # of the bar itself; numbers and a message stand beside it
 REDRAW_SECONDS = 0.05  # more often, nobody sees it
 
 
+def read_json(text: str) -> JSON:
+    """Return the JSON value that a text is, as strict as the wire; the text itself if it is none.
+
+    >>> read_json("[1]"), read_json("NaN")
+    ([1], 'NaN')
+    """
+    with contextlib.suppress(ProtocolError):
+        return decode(text.encode("utf-8", "replace"))
+    return text
+
+
 #: A number as a person may write it: its sign, the digits before and after the point, the exponent.
 TYPED_NUMBER = r"(?i)(?:\+|(-))?(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(e[+-]?[0-9]+)?"
 
@@ -21895,8 +21907,9 @@ TYPED_NUMBER = r"(?i)(?:\+|(-))?(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(e[+-]?[0-9]+
 def convert(text: str, schema: JSON) -> JSON:
     """Return the JSON value that a person means by `text` where `schema` is asked for.
 
-    Text stays text where a string is allowed, and where it fits nothing, for the validator to
-    complain of. Otherwise it is JSON, or a list with commas. A number may be .5, 1. or +1 as well.
+    One of the values that a schema names is read as JSON, or else as text. Text stays text where a
+    string is allowed, and where it fits nothing, for the validator to complain of. Otherwise it is
+    JSON, or a list with commas. A number may be .5, 1. or +1 as well.
 
     >>> convert(".5", {"type": "number"}), convert("1", {"type": "string"}), convert("{}", {})
     (0.5, '1', {})
@@ -21906,7 +21919,12 @@ def convert(text: str, schema: JSON) -> JSON:
     schema = schema if isinstance(schema, dict) else {}
     options = [schema, *(schema.get("anyOf") or schema.get("oneOf") or ())]
     kinds = str([option.get("type") for option in options])  # of a name or a list of names
-    if "string" in kinds or any(text in option.get("enum", ()) for option in options):
+    choices = [each for it in options for each in it.get("enum", ())]
+    choices += [it["const"] for it in options if "const" in it]
+    for choice in (read_json(text), text):
+        if any(type(each) is type(choice) and each == choice for each in choices):
+            return choice
+    if "string" in kinds:
         return text
     if "boolean" in kinds and text.lower() in YES_NO:
         return YES_NO[text.lower()]
@@ -21914,9 +21932,7 @@ def convert(text: str, schema: JSON) -> JSON:
     if number and ("number" in kinds or "integer" in kinds):
         sign, whole, part, power = number.groups("")
         text = f"{sign}{whole.lstrip('0') or 0}{part and '.' + part}{power}"
-    value: JSON = text
-    with contextlib.suppress(ProtocolError):  # as strict as the wire: no NaN, no bottomless nesting
-        value = decode(text.encode("utf-8", "replace"))
+    value = read_json(text)
     if "array" in kinds and not isinstance(value, list):
         items: JSON = next((option["items"] for option in options if "items" in option), {})
         value = [convert(part.strip(), items) for part in text.split(",")]
@@ -21967,7 +21983,10 @@ def read_arguments(
         try:
             check(given)
         except SchemaError as exc:
-            raise UsageError(f"{exc}; as in {usage}") from None
+            text = given.get(exc.path)
+            other = isinstance(text, str) and read_json(text) != text
+            hint = f"; --json '{{{json.dumps(exc.path)}: {text}}}' is no text" * other
+            raise UsageError(f"{exc}; as in {usage}{hint}") from None
     return given
 
 
@@ -22039,7 +22058,8 @@ def read_field(text: str, field: Msg) -> tuple[JSON, str]:
     choices = [*titles_of(field).items()]
     known = {word: value for value, title in choices for word in (title.lower(), value)}
     known.update({str(i): value for i, (value, _) in enumerate(choices, 1)})
-    parts = [part.strip() for part in text.split(",")] if "items" in field else [text]
+    words = {"type": "array", "items": {"type": "string"}}
+    parts = [str(part) for part in convert(text, words)] if "items" in field else [text]
     values = [known.get(part, known.get(part.lower(), part)) for part in parts]
     value = convert(text, field) if not choices else values if "items" in field else values[0]
     try:
@@ -22178,8 +22198,8 @@ class Person:
         fields = schema.get("properties") or {}
         if fields:
             return await self.fill(fields, schema.get("required") or ())
-        agreed = await self.fill({"Agree": {"type": "boolean"}}, ["Agree"])
-        return {} if agreed == {"Agree": True} else None
+        agreed = await self.fill({"value": {"type": "boolean", "title": "Agree"}}, ["value"])
+        return {} if agreed == {"value": True} else None
 
     async def fill(self, fields: Msg, required: Sequence[str]) -> Msg | None:
         """Return the content of a form; None declines.
@@ -23460,19 +23480,25 @@ def advice(exc: MCPError, args: Any) -> str:
 def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     """Write what went wrong, in one line, and what to type next; return the exit status."""
     status = 3 if isinstance(exc, NotServed) or not isinstance(exc, UsageError) else 2
+    wire = exc if isinstance(exc, (WireError, ProtocolError)) else None
     message, step = one_line(exc), one_line(advice(exc, args))
     if not message:  # a child process, one of us, has written it
         return status
     if as_json:
-        kind = type(exc).__name__
-        code = exc.code if isinstance(exc, (RemoteError, ProtocolError, RPCError)) else None
-        problem = {"kind": kind, "code": code, "message": message, "status": status, "next": step}
-        text = json.dumps({"error": without_none(**problem)})
+        problem: Msg = {"kind": type(exc).__name__}
+        if wire is not None:
+            problem.update(without_none(code=wire.code, data=wire.data))
+            message = one_line(wire.message)  # whose end does not repeat the code
+        problem.update(message=message, status=status, next=step)
+        text = json.dumps({"error": problem})
     else:
         screen = Screen(sys.stderr)
         message = cut(message, MOST_ERROR_COLUMNS)
         message += "." * (bool(step) and message[-1:] not in ".?!")
         text = f"{screen.paint(screen.RED, 'error')}: {message}{' Try: ' * bool(step)}{step}"
+        if isinstance(wire, WireError) and wire.data is not None:
+            data = one_line(json.dumps(wire.data, ensure_ascii=False))
+            text += f"\n  data: {data}" * (len(data) <= MOST_DATA_COLUMNS)
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
         sys.stderr.write(text + "\n")
     return status
@@ -24722,8 +24748,11 @@ class Shell:
     async def candidates(self, text: str) -> list[str]:
         """Return what the last word of a line may become."""
         *words, begun = re.split(r"\s+", text.lstrip())
+        known = [*self.verbs, *self.words]
+        if words and words[0] not in known:
+            words.insert(0, "call")  # as obey() does with the name of a tool
         if not words:
-            found = [f"{name} " for name in (*self.verbs, *self.words)]
+            found = [f"{name} " for name in (*known, *await self.nameable("call"))]
         elif begun.startswith("-"):
             takes = options_of(words[0]) if words[0] in self.verbs else []
             found = [f"{row.name} " for row in takes if row.name in SHELL_OPTIONS]

@@ -22182,6 +22182,7 @@ class TestPerson:
              ["    1  Small", "    2  Large"]),
             ({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}}, b"1, c\n",
              ["a", "c"], ["    1  a", "    2  b", "    3  c", "  which of these > "]),
+            ({"type": "array", "items": {"enum": ["a", "b", "c"]}}, b'["a", "c"]\n', ["a", "c"], []),
             ({"type": "string", "format": "email"}, b"me\nme@x\n", "me@x", ["  >   'me' is no email"]),
             ({"type": "string", "format": "date"}, b"2030-13-01\n2030-12-01\n", "2030-12-01",
              ["  >   '2030-13-01' is no date"]),
@@ -22737,7 +22738,12 @@ class TestValuesFromWords:
             ('["a,b"]', {"type": "array", "items": {"type": "string"}}, ["a,b"]),
             ('{"x": 1}', {"type": "object"}, {"x": 1}),
             ("1", {"enum": [1, 2]}, 1),
-            ("a", {"enum": ["a", "b"]}, "a"),
+            ("a", {"enum": ["a", "b"]}, "a"), ("1", {"enum": ["1"]}, "1"), ("1", {"const": "1"}, "1"),
+            ("1", {"type": ["integer", "null", "string"], "enum": [1, "a", None]}, 1),
+            ("null", {"type": ["integer", "null", "string"], "enum": [1, "a", None]}, None),
+            ("a", {"type": ["integer", "null", "string"], "enum": [1, "a", None]}, "a"),
+            ("true", {"enum": [1, "true"]}, "true"), ("1", {"enum": ["1", 1]}, 1),
+            ("2", {"anyOf": [{"const": 2}, {"type": "string"}]}, 2), ("null", {"type": ["string", "null"]}, "null"),
             ("1", {}, 1),
             ("word", None, "word"),
         ],
@@ -22754,10 +22760,13 @@ class TestValuesFromWords:
             (["amont=1"], "did you mean amount?"),
             ([], "amount: is required"),
             (["amount=x"], "amount: expected integer"),
+            (["amount=1", "size=5"], "; as in USAGE; --json '{\"size\": 5}' is no text"),
         ],
     )
     def test_what_breaks_the_schema_is_a_usage_error_that_says_how(self, words, problem):
         schema = {"properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+        if words[1:] == ["size=5"]:
+            schema["properties"]["size"] = {"type": ["string", "integer"], "minLength": 2}
         with pytest.raises(m.UsageError) as caught:
             m.read_arguments(words, schema, "USAGE")
         assert problem in str(caught.value)
@@ -22944,6 +22953,8 @@ class TestVerbs:
         assert b"takes one binary piece, and there are 2" in done.stderr
 
     def test_questions_are_answered_by_options(self, cli, stall):
+        assert cli("call", "visit", "--answer", "value=yes", stall)[:2] == (0, "accept\n")
+        assert cli("call", "visit", "--answer", "value=no", stall)[:2] == (0, "decline\n")
         assert cli("call", "ask", "--answer", "value=42", stall)[:2] == (0, "accept 42\n")
         assert cli("call", "visit", "--yes", stall)[:2] == (0, "accept\n")
         assert cli("call", "think", "--answer", "sample=because", stall)[:2] == (0, "because\n")
@@ -23146,7 +23157,7 @@ class TestTargets:
     def test_connection_and_protocol_failures_are_status_3(self, cli, stall, argv, problem):
         status, out, err = cli(*[stall if word == "SHOP" else word for word in argv])
         assert (status, out) == (3, "")
-        assert problem in err.splitlines()[-1]
+        assert problem in err[err.rindex("error: ") :].splitlines()[0]
 
     @pytest.mark.parametrize(
         "lie",
@@ -23210,6 +23221,20 @@ class TestTargets:
             assert capsys.readouterr().err == f"error: {shown}\n"
             assert m.tell(m.LimitExceeded("x" * length), None, True) == 3
             assert json.loads(capsys.readouterr().err)["error"]["message"] == "x" * length
+
+    def test_an_error_that_a_server_sent_is_told_with_its_data(self, capsys):
+        args = types.SimpleNamespace(verb="tools", words=[], program="", typed="")
+        sent = m.RemoteError(-32050, "out of stock", {"left": 3, "note": "\x1b[31mred"})
+        for as_json, told in (
+            (False, "error: out of stock (-32050)\n  data: {\"left\": 3, \"note\": \"\\u001b[31mred\"}\n"),
+            (True, '{"error": {"kind": "RemoteError", "code": -32050, "data": {"left": 3, "note": "\\u001b[31mred"}, '
+                   '"message": "out of stock", "status": 3, "next": ""}}\n'),
+        ):  # fmt: skip
+            assert m.tell(sent, args, as_json) == 3
+            assert capsys.readouterr().err == told
+        for length, shown in ((m.MOST_DATA_COLUMNS, True), (m.MOST_DATA_COLUMNS + 1, False)):
+            m.tell(m.RemoteError(1, "no", "x" * (length - 2)), args, False)
+            assert ("data: " in capsys.readouterr().err) == shown
 
     def test_a_file_that_is_served_by_a_process_of_ours_tells_its_error_once(self, tmp_path):
         path = tmp_path / "functions.py"
@@ -23460,7 +23485,11 @@ class TestShell:
         "line, candidates",
         [
             ("ca", ["call "]),
-            ("t", ["tools ", "templates ", "trace "]),
+            ("t", ["tools ", "templates ", "trace ", "think ", "think_twice "]),
+            ("ad", ["add "]),
+            ("add ", ["a=", "b="]),
+            ("add a=1 --j", ["--json "]),
+            ("describe size=", ["size=s ", "size=l "]),
             ("call ad", ["add "]),
             ("call  co", ["copy ", "copy_slowly "]),
             ("call add ", ["a=", "b="]),
