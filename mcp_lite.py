@@ -21983,9 +21983,9 @@ def read_arguments(
         try:
             check(given)
         except SchemaError as exc:
-            text = given.get(exc.path)
-            other = isinstance(text, str) and read_json(text) != text
-            hint = f"; --json '{{{json.dumps(exc.path)}: {text}}}' is no text" * other
+            taken = given.get(exc.path)
+            other = isinstance(taken, str) and read_json(taken) != taken
+            hint = f"; --json '{{{json.dumps(exc.path)}: {taken}}}' is no text" * other
             raise UsageError(f"{exc}; as in {usage}{hint}") from None
     return given
 
