@@ -4210,8 +4210,9 @@ class Validator:
         # The arguments of most tools need no more than this: 1 us, where the walk takes 6 to 12.
         if self._plain and type(value) is dict and self._is_plain(value):
             return
-        for error in self.errors(value):
-            raise error
+        errors = self.errors(value)
+        if errors:
+            raise errors[0]
 
     def _is_plain(self, value: Msg) -> bool:
         plain = self._plain
@@ -5594,6 +5595,16 @@ class InputRequired(NamedTuple):
 #       requestState   as it came                "Take slot 7?": accepted, from this request.
 #                                        <----   complete: "moved"
 #
+# In the first answer stands, besides `resultType`,
+#
+#     "inputRequests": {"elicitation-1": {"method": "elicitation/create", "params": {
+#         "mode": "form", "message": "Where to?", "requestedSchema": {...}}}},
+#     "requestState": "eyJib3VuZCI6...": base64 of {"bound", "expires", "record"}, ".", its HMAC
+#
+# and in the second request, besides the name and the arguments, the same requestState and
+#
+#     "inputResponses": {"elicitation-1": {"action": "accept", "content": {"value": "attic"}}}
+#
 # Questions that are asked together, as by asyncio.gather(), go out in one round.
 #
 # once() promises that a result which an earlier round recorded is not computed again. It promises
@@ -5747,23 +5758,24 @@ class Rounds:
         self.requests[key] = {"method": method, "params": params}
 
     def once(self, mark: str) -> list[Any]:
-        """Return the record of the next once(): [mark], or [mark, result] if it was computed.
+        """Return the row of the next once(): [mark], or [mark, result] if it was computed.
 
-        `mark` says what is called. Raises RPCError if an earlier round called something else here.
+        Whoever computes the result appends it. `mark` says what is called. Raises RPCError if an
+        earlier round called something else here.
         """
         self.counted += 1
-        turn = self.done.setdefault(str(self.counted), [mark])
-        if turn[0] != mark:
+        row = self.done.setdefault(str(self.counted), [mark])
+        if row[0] != mark:
             raise RPCError(
                 INTERNAL_ERROR, "the handler took another path than in the round before: "
-                f"its ctx.once() number {self.counted} was {turn[0]}, and now is {mark}",
+                f"its ctx.once() number {self.counted} was {row[0]}, and now is {mark}",
             )
-        return turn
+        return row
 
     def record(self) -> Msg:
         """Return the record for the next round."""
         asked = {key: digest_of(**question) for key, question in self.requests.items()}
-        done = {turn: row for turn, row in self.done.items() if len(row) == 2}
+        done = {number: row for number, row in self.done.items() if len(row) == 2}
         record: Msg = {"call": self.call_id, "answers": self.answers, "asked": asked, "done": done}
         if self.custom is not None:
             record["custom"] = self.custom
@@ -5901,8 +5913,8 @@ class Asking:
         able = ", ".join(row.name for row in METHODS.values() if row.may_ask)
         raise RuntimeError(f"this method cannot ask the client: only {able} can")
 
-    def turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-        """Return where the result of once(fn, *args) is kept: [mark], or [mark, result]."""
+    def row_of(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+        """Return the row that keeps the result of once(fn, *args); see Rounds.once()."""
         return [""]
 
 
@@ -5939,8 +5951,8 @@ class AskInRounds(Asking):
         self.run.suspend_soon()
         await self.run.loop.create_future()  # until the run ends
 
-    def turn(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-        """Return the record of this turn of once()."""
+    def row_of(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+        """Return the row of this once() in the record of the call."""
         return self.rounds.once(mark_of(fn, args))
 
 
@@ -5980,7 +5992,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 
 __all__ += ["Context", "LogHandler"]
 
-RETRY_MS = 1000  # between the end of a stream and the reader's return, whoever the reader is
+RETRY_MS = 1000  # from the end of a stream until its reader opens it again
 
 
 if typing.TYPE_CHECKING:
@@ -6459,19 +6471,19 @@ class Context:
         read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
         """
         inside = IN_ONCE.get()  # the result of the outer once() is kept, and is enough
-        turn = [""] if inside else self.ways_to_ask().turn(fn, args)
+        row = [""] if inside else self.ways_to_ask().row_of(fn, args)
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
-            return self._on_loop(self._once(turn, fn, *args))
-        if len(turn) == 1:
+            return self._on_loop(self._once(row, fn, *args))
+        if len(row) == 1:
             with self.run.busy_once():  # in this thread: no other may be free
-                turn.append(to_json(fn(*args)))
-        return to_json(turn[1])
+                row.append(to_json(fn(*args)))
+        return to_json(row[1])
 
-    async def _once(self, turn: list[Any], fn: Callable[..., Any], *args: Any) -> JSON:
-        if len(turn) == 1:
+    async def _once(self, row: list[Any], fn: Callable[..., Any], *args: Any) -> JSON:
+        if len(row) == 1:
             with self.run.busy_once():
-                turn.append(to_json(await self.server.call(fn, *args)))
-        return to_json(turn[1])
+                row.append(to_json(await self.server.call(fn, *args)))
+        return to_json(row[1])
 
 
 #: The request that is being served, for log records written on its behalf.
@@ -6661,7 +6673,10 @@ class Entry:
     async def call_again(
         self, wanted: InputRequired, ctx: Context, args: list[Any], kwargs: Msg
     ) -> Any:
-        """Ask, call the function again, and so on until it returns something else."""
+        """Ask, call the function again, and so on until it returns something else.
+
+        In the modern era the first question ends this run, and the next round calls the function.
+        """
         for _ in range(MAX_ROUNDS):
             await ctx.ask_by_hand(wanted)
             value = await self.call(ctx, args, kwargs)
@@ -7114,18 +7129,19 @@ CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to cle
 
 def place_of(frame: types.FrameType | None) -> str:
     """Return where a stack of calls stands: in which request, and where in its handler."""
-    ours, stack = place_of.__code__.co_filename, []
+    this_file, stack = place_of.__code__.co_filename, []
     while frame is not None:
         stack.append(frame)
         frame = frame.f_back
     if not stack:
         return "nobody knows where"
-    own = [n for n, each in enumerate(stack) if each.f_code.co_filename == ours]
     request, at = "", stack[0]
     for each in stack:
         ctx = each.f_locals.get("ctx")
         if isinstance(ctx, Context):
-            request, at = f"{ctx.exchange.title}, ", stack[max(own[0] - 1, 0)]
+            # The innermost frame of this file called the author's code; that is told.
+            ours = [n for n, each in enumerate(stack) if each.f_code.co_filename == this_file]
+            request, at = f"{ctx.exchange.title}, ", stack[max(ours[0] - 1, 0)]
             break
     return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
 
@@ -7137,10 +7153,10 @@ class Life:
         self.loop = asyncio.get_running_loop()
         self.users = 0  # how many hold it open
         self.tasks = Tasks()  # that go on after an answer
-        self.leave, self.leaving = asyncio.Event(), False
+        self.end, self.leaving = asyncio.Event(), False
         #: how many requests are being served on this loop: it is watched only meanwhile
         self.running = 0
-        self.watch = LoopWatch(lambda: self.running, place_of)
+        self.loop_watch = LoopWatch(lambda: self.running, place_of)
         #: what the lifespan yields
         self.entered: asyncio.Future[Any] = self.loop.create_future()
         self.task = asyncio.ensure_future(self._live(manager))
@@ -7150,7 +7166,7 @@ class Life:
             async with contextlib.AsyncExitStack() as stack:
                 value = await stack.enter_async_context(manager) if manager else None
                 settle_future(self.entered, value, None)
-                await self.leave.wait()
+                await self.end.wait()
         except Exception as exc:
             if self.entered.done():
                 raise
@@ -7158,7 +7174,7 @@ class Life:
 
     async def close(self) -> None:
         """Leave the lifespan; what it raises meanwhile is raised here."""
-        self.leave.set()
+        self.end.set()
         if not self.entered.done():
             self.task.cancel()
         await asyncio.wait({self.task})
@@ -7214,7 +7230,7 @@ class Lives:
 
     async def _end(self, life: Life) -> None:
         life.leaving = True
-        life.watch.stop()
+        life.loop_watch.stop()
         last = not self.alive()
         try:
             await life.tasks.close()
@@ -7539,12 +7555,13 @@ def watch_unserved(
         return
     given = msg.get("params")
     params: Msg = given if type(given) is dict else {}
-    id, modern = msg.get("id"), None
-    if answer is None:  # before a handshake, only the modern era has any
-        id, session = params.get("requestId"), conversation.session
+    req_id, modern = msg.get("id"), None
+    if answer is None:  # a notification; a cancellation names a request
+        req_id, session = params.get("requestId"), conversation.session
+        # One that comes before any handshake is of the modern era.
         modern = session.rev.modern or session.state is START
-    if is_id(id) or answer is None:
-        exchange = Exchange({**msg, "id": id, "params": params}, nothing, caller, modern)
+    if is_id(req_id) or answer is None:
+        exchange = Exchange({**msg, "id": req_id, "params": params}, nothing, caller, modern)
         Watch(conversation, exchange).end(answer or NO_ANSWER, None)
 
 
@@ -7651,9 +7668,9 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
         answer = {"resultType": "complete", **answer}
         hints = ctx.server.hints.get(ctx.method)
         if hints is not None and answer["resultType"] == "complete":
-            # spec: server/utilities/caching#cache-key -- what depends on answers is not kept
-            once = {"ttlMs": 0} if ctx.used_rounds else {}
-            answer = {**hints, **ctx.cache, **once, **answer}
+            # spec: server/utilities/caching#cache-key -- a result that depends on answers
+            not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
+            answer = {**hints, **ctx.cache, **not_kept, **answer}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
     return answer
@@ -8489,8 +8506,10 @@ def encode_cursor(kind: str, place: int | str) -> str:
     return base64.urlsafe_b64encode(f"{kind}:{place}".encode()).rstrip(b"=").decode()
 
 
-def decode_cursor(kind: str, text: JSON, of: Callable[[str], Any] = int) -> Any:
+def decode_cursor(kind: str, text: JSON, read: Callable[[str], Any] = int) -> Any:
     """Return the place in a cursor of the list `kind`; raise RPCError if it is not one.
+
+    `read` makes the place of its text: int for a number, str for a name.
 
     >>> decode_cursor("tools/list", "dG9vbHMvbGlzdDo0Mg")
     42
@@ -8498,7 +8517,7 @@ def decode_cursor(kind: str, text: JSON, of: Callable[[str], Any] = int) -> Any:
     # spec: server/utilities/pagination#error-handling
     with contextlib.suppress(ValueError):
         if isinstance(text, str) and len(text) <= MAX_CURSOR_CHARS:
-            place = of(base64.urlsafe_b64decode(text + "==").decode().partition(":")[2])
+            place = read(base64.urlsafe_b64decode(text + "==").decode().partition(":")[2])
             if encode_cursor(kind, place) == text:  # exactly what we made, for this list
                 return place
     raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
@@ -8506,18 +8525,18 @@ def decode_cursor(kind: str, text: JSON, of: Callable[[str], Any] = int) -> Any:
 
 def page(
     kind: str, items: Iterable[tuple[Any, Any]], cursor: JSON, size: int,
-    of: Callable[[str], Any] = int,
+    read: Callable[[str], Any] = int,
 ) -> tuple[list[Any], str | None]:  # fmt: skip
     """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
 
-    `items` are (place, item) with growing places, numbers or texts as `of` says; the list may
-    change from call to call, and what stays in it is told exactly once.
+    `items` are (place, item) with growing places, all numbers or all names: see decode_cursor().
+    The list may change from call to call. An item that stays in it is told exactly once.
 
     >>> first, cursor = page("tools/list", [(1, "a"), (4, "b"), (5, "c")], None, 2)
     >>> first, page("tools/list", [(1, "a"), (5, "c"), (6, "d")], cursor, 2)
     (['a', 'b'], (['c', 'd'], None))
     """
-    after = None if cursor is None else decode_cursor(kind, cursor, of)
+    after = None if cursor is None else decode_cursor(kind, cursor, read)
     following = (row for row in items if after is None or row[0] > after)
     rest = list(itertools.islice(following, size + 1))
     cursor = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
@@ -8616,11 +8635,11 @@ FOR_THE_CLIENT = (ToolError, CapabilityMissing)
 
 
 def note_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
-    """Tell the log that a handler has failed; raise what is the end of its task, or an error for
-    the peer.
+    """Tell the log that a handler has failed.
 
-    What this library raises, as when the client refuses a question, is no bug of the handler: it
-    needs no traceback.
+    An exception that is no failure of the handler is raised again: a cancellation, or an error for
+    the peer. One that this library raised, as when the client refuses a question, is no bug of the
+    handler: it is logged without a traceback.
     """
     if isinstance(exc, (asyncio.CancelledError, RPCError)) or is_dropped(ctx.exchange, exc):
         raise exc
@@ -8884,7 +8903,7 @@ def timestamp() -> str:
 class Job(Asking):
     """A tool call that has become a task: its client has a handle, and comes back to look."""
 
-    known = False  # whether the client has seen how it ended
+    seen = False  # whether the client has seen how it ended
     size = 0  # bytes of its outcome
 
     def __init__(self, run: TaskRun) -> None:
@@ -8900,7 +8919,7 @@ class Job(Asking):
         self.outcome: Msg = {}  # "result" or "error", once there is one
         self.requests: Msg = {}  # questions without an answer
         self.waiters: dict[str, asyncio.Future[Any]] = {}  # for their answers
-        self.named: set[str] = set()  # the names of all its questions
+        self.named: set[str] = set()  # the names of all questions that it has asked
         self.server.jobs[self.id] = self
 
     def _make_room(self, jobs: dict[str, Job]) -> None:
@@ -9015,7 +9034,7 @@ def _drop_one(jobs: dict[str, Job], some: Iterable[Job]) -> None:
     ended = [job for job in some if job.run is None]
     if not ended:
         raise RPCError(TOO_BUSY, "too many tasks are running")
-    del jobs[min(ended, key=lambda job: not job.known).id]
+    del jobs[min(ended, key=lambda job: not job.seen).id]
 
 
 class TaskRun(Run):
@@ -9139,7 +9158,7 @@ async def serve_task(ctx: Context) -> Msg:
     if job is None:
         raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
     if ctx.method == "tasks/get":
-        job.known = job.run is None
+        job.seen = job.run is None
         return job.details()
     if ctx.method == "tasks/update":
         job.update(ctx.params["inputResponses"])
@@ -9677,6 +9696,17 @@ class LineTransport(Transport):
 #              gives the streams back.
 # Plan.     claimed_streams(); ServerStdio; the signals; serve_stdio(), which runs it all.
 # Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
+#
+# What one client can make a server on stdio keep, at most:
+#
+#     a line, whole or not                            MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
+#     requests that run, each such a line             MAX_IN_FLIGHT, or Server(max_in_flight=)
+#     requests that wait for their turn, in all       MAX_HELD_BYTES
+#     answers that it does not read                   MAX_UNSENT_BYTES; then as many as may run
+#     announcements that it does not read             MAX_WAITING, MAX_WAITING_BYTES, a stream
+#     its name and capabilities, its subscriptions    MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
+#     tasks of the protocol, and their results        MAX_TASKS, MAX_TASK_BYTES
+#     threads that work, threads that wait for it     TOOL_THREADS, MAX_BLOCKED_THREADS
 
 PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
@@ -9743,7 +9773,7 @@ class ServerStdio(LineTransport):
     ) -> None:
         super().__init__(max_message_bytes)
         self.watch_parent = watch_parent
-        self._held = contextlib.AsyncExitStack()
+        self._undo = contextlib.AsyncExitStack()  # all that claim() begins
         self._input = -1  # the descriptor of the real standard input
 
     async def open(self) -> None:
@@ -9757,24 +9787,24 @@ class ServerStdio(LineTransport):
 
         A server that fails at its start has read nothing: a client need not try it again.
         """
-        stdin, stdout = self._held.enter_context(claimed_streams())
+        stdin, stdout = self._undo.enter_context(claimed_streams())
         self._input = stdin
         # To learn that nobody reads its output, a loop watches the output for reading. So it cannot
         # watch one socket for both directions. And a terminal's flags are those of our stderr, too.
         shared = os.path.sameopenfile(stdin, stdout)
         self.reader = await read_lines(os.dup(stdin), self.max_message_bytes, in_thread=shared)
         self.reader.transport.pause_reading()
-        self._held.callback(self.reader.close)
+        self._undo.callback(self.reader.close)
         self.writer = await write_lines(os.dup(stdout), in_thread=shared)
-        self._held.push_async_callback(self._stop, asyncio.ensure_future(self._until_unread()))
-        self._held.push_async_callback(self.writer.close)
+        self._undo.push_async_callback(self._stop, asyncio.ensure_future(self._until_unread()))
+        self._undo.push_async_callback(self.writer.close)
         if stat.S_ISREG(os.fstat(stdin).st_mode):
             self.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif self.watch_parent:
             # Another child of the client may have inherited the other end of our stdin. Then our
             # input does not end when the client dies.
             watching = asyncio.ensure_future(self._until_orphaned(os.getppid()))
-            self._held.push_async_callback(self._stop, watching)
+            self._undo.push_async_callback(self._stop, watching)
 
     def deserted(self) -> bool:
         """Return whether the client is gone, though we may not have read that yet."""
@@ -9798,7 +9828,7 @@ class ServerStdio(LineTransport):
 
     async def _end(self) -> None:
         self._input = -1
-        await self._held.aclose()
+        await self._undo.aclose()
 
 
 def nobody_writes(fd: int) -> bool:
@@ -9873,7 +9903,7 @@ async def serve_stdio(
         async with contextlib.AsyncExitStack() as stack:
             opening = stack.enter_async_context(app.lifespan_open())
             if not await until_signalled(opening, transport.reader.close):
-                app.lives.here().watch.deserted = transport.deserted
+                app.lives.here().loop_watch.deserted = transport.deserted
                 await until_signalled(app.serve(transport), transport.reader.close)
     finally:
         await transport.close()
