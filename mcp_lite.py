@@ -9699,14 +9699,14 @@ class LineTransport(Transport):
 #
 # What one client can make a server on stdio keep, at most:
 #
-#     a line, whole or not                            MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
-#     requests that run, each such a line             MAX_IN_FLIGHT, or Server(max_in_flight=)
-#     requests that wait for their turn, in all       MAX_HELD_BYTES
-#     answers that it does not read                   MAX_UNSENT_BYTES; then as many as may run
-#     announcements that it does not read             MAX_WAITING, MAX_WAITING_BYTES, a stream
+#     a line, whole or not                        MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
+#     requests that run, each such a line         MAX_IN_FLIGHT, or Server(max_in_flight=)
+#     requests that wait for their turn, in all   MAX_HELD_BYTES
+#     answers that it does not read               MAX_UNSENT_BYTES; then as many as may run
+#     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
 #     its name and capabilities, its subscriptions    MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
-#     tasks of the protocol, and their results        MAX_TASKS, MAX_TASK_BYTES
-#     threads that work, threads that wait for it     TOOL_THREADS, MAX_BLOCKED_THREADS
+#     tasks of the protocol, and their results    MAX_TASKS, MAX_TASK_BYTES
+#     threads that work, threads that wait for it TOOL_THREADS, MAX_BLOCKED_THREADS
 
 PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
