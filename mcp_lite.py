@@ -13683,6 +13683,13 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     return encode_response(status, dict(fields), None)[:-2]
 
 
+def encode_refusal(exc: ProtocolError, date: bytes, *more: tuple[str, str]) -> bytes:
+    """Return the whole answer to what is refused, with the line of its date and more fields."""
+    body, fields = refusal_body(exc), (*refusal_headers(exc).items(), *more)
+    head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
+    return b"%b%b%b\r\n\r\n%b" % (head, date, length, body)
+
+
 #: The head of nearly every answer: to look it up takes 2 % of a short request.
 JSON_HEAD = response_head(200, (*JSON_HEADERS.items(),))
 
@@ -13854,7 +13861,9 @@ class Connection:
         self.address = "local"
         self.waiting_for = ""  # a key of PATIENCE, or "" when nothing is missing
         self.response: SocketResponse | None = None
-        self.deadline = listener.now + IDLE_SECONDS
+        self.deadline = NO_DEADLINE  # until it is open; TLS has one for its handshake
+        self.task: Any = None
+        self.transport: Any = None  # once it is open
         self.unsent = -1  # bytes that the client had not taken when somebody last looked
         self.held = 0  # bytes of a body that is not complete
         self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
@@ -13869,16 +13878,14 @@ class Connection:
         self.refused = False
 
     def begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Begin to serve a client, if there is room for another connection."""
+        """Hear that the connection is open."""
         self.writer, self.transport = writer, writer.transport
-        peer = writer.get_extra_info("peername")
-        if isinstance(peer, tuple) and peer:
-            self.address = str(peer[0])
         self.transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
-        if self.listener.admit(self):
-            self.listener.tasks.spawn(self.run())
-        else:
-            self.transport.abort()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is asked, and all is answered."""
+        return self.waiting_for == "request" and not self._unsent_bytes()
 
     def hear_end(self) -> None:
         """Hear that the client sends no more or, if the transport is closing, that it is gone."""
@@ -13892,22 +13899,29 @@ class Connection:
         if gone:
             self.listener.forget(self)  # though its request may go on
 
-    async def run(self) -> None:
-        """Serve requests until no more can come, then see the connection closed."""
-        self.task: Any = asyncio.current_task()
+    async def run(self, sock: Any, tls: Msg) -> None:
+        """Open the connection of a socket, serve all its requests, then see it closed."""
+        make, loop = functools.partial(ClientProtocol, self), self.listener.loop
         try:
-            with contextlib.suppress(OSError):  # the client is gone
+            with contextlib.suppress(OSError):  # the client is gone, or does not speak TLS
+                await loop.connect_accepted_socket(make, sock, **tls)
                 await self._serve_all()
         finally:
-            self._hold(0)
-            self.decoder.close()
-            self.close()
             try:
-                with contextlib.suppress(OSError):
-                    await self.writer.wait_closed()
+                if self.transport is not None:
+                    await self._see_closed()
             finally:
-                self.transport.abort()  # TLS, before 3.11, wants to be told that we know
                 self.listener.forget(self)
+
+    async def _see_closed(self) -> None:
+        self._hold(0)
+        self.decoder.close()
+        self.close()
+        try:
+            with contextlib.suppress(OSError):
+                await self.writer.wait_closed()
+        finally:
+            self.transport.abort()  # TLS, before 3.11, wants to be told that we know
 
     async def _serve_all(self) -> None:
         try:
@@ -14039,9 +14053,7 @@ class Connection:
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
         if self.decoder.head is not None:
             self.listener.on_refused(self._request(self.decoder.head, b""), exc)
-        body, fields = refusal_body(exc), (*refusal_headers(exc).items(), *more)
-        head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
-        self.writer.write(b"%b%b%b\r\n\r\n%b" % (head, self.listener.date, length, body))
+        self.writer.write(encode_refusal(exc, self.listener.date, *more))
 
     # Time.
 
@@ -14066,7 +14078,9 @@ class Connection:
 
     def close(self) -> None:
         """Close when what is written has been taken."""
-        if not self.transport.is_closing():  # closing TLS twice would forget to end it
+        if self.transport is None:  # a task that has not begun would leave its socket open
+            self.listener.loop.call_soon(self.task.cancel)
+        elif not self.transport.is_closing():  # closing TLS twice would forget to end it
             self.unsent = self._unsent_bytes()
             self.transport.close()
             self.deadline = self.listener.loop.time() + STALL_SECONDS
@@ -14088,14 +14102,26 @@ class Connection:
 # Uses sections 1 to 3, 7, 10, 33, 36 and 39.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
-# Rules.    1. The connections of all clients together are bounded, and those of one address.
+# Rules.    1. The connections of all clients together are bounded, and those of one address. A
+#              connection counts from the moment that it is accepted, through its handshake.
+#           2. A process without descriptors can do nothing, not even say so. So the bound is below
+#              their number.
+#           3. At the bound the connections that were idle longest make room, as they do in nginx.
+#              Where there is none the new one is told so, and closed. If it were left in the
+#              backlog, a probe could not tell a full server from a dead one.
 # Plan.     Listener, which also makes the sweep of section 39; sockets; certificates.
 # Not here. What is served: section 43.
 
 MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
 MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
+SPARE_DESCRIPTORS = 100  # not for connections: files, pipes and sockets of the server's own
+MADE_ROOM = 100  # at the bound a hundredth of it is closed at once: to find them takes 1 ms
+BACKLOG = 1024  # connections that the kernel keeps until we accept them
+FULL_SECONDS = 60.0  # between two warnings that there are too many connections
 LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
 SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
+NO_RESOURCES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+TOO_MANY_CONNECTIONS = "there are too many connections"
 KNOWN_HEADS = 128  # heads of requests that a listener remembers; each takes some 4 KiB
 
 
@@ -14127,9 +14153,12 @@ class Listener:
         self.closed = False  # there are to be no other connections
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.unfinished = 0  # bytes of bodies that are not complete
+        self.most = most_connections()
+        self.warned = -FULL_SECONDS  # when it was last said that there are too many
         self.known_head = functools.lru_cache(KNOWN_HEADS)(parse_request_head)
         self.date = b""  # its header line
-        self._server: Any = None
+        self._accepting: list[tuple[Any, asyncio.Task[None]]] = []  # sockets, and who looks at them
+        self._tls: Msg = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._uds: str | None = None
 
@@ -14147,36 +14176,80 @@ class Listener:
     async def _listen(
         self, host: str, port: int, uds: str | None, ssl: Any, uds_mode: int
     ) -> str:
-        options: Msg = {"backlog": 1024}
         if ssl is not None:
-            options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
-        make, self.scheme = self._streams, "http" if ssl is None else "https"
+            self._tls = {"ssl": server_ssl(ssl), "ssl_handshake_timeout": HEAD_SECONDS}
+            self.scheme = "https"
         if uds is None:
             try:
-                self._server = await self.loop.create_server(make, host, port, **options)
+                socks = await bind_host(host, port)
             except OSError as exc:
                 taken = exc.errno == errno.EADDRINUSE
                 why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
                 problem = f"cannot listen on port {port} of {host}: {why}"
                 raise OSError(exc.errno, problem) from None
-            name, at = f"[{host}]" if ":" in host else host, self._server.sockets[0].getsockname()
-            root = f"{self.scheme}://{name}:{at[1]}"
+            name = f"[{host}]" if ":" in host else host
+            root = f"{self.scheme}://{name}:{socks[0].getsockname()[1]}"
         else:
-            sock, self._uds, root = unix_socket(uds, uds_mode), uds, f"{self.scheme}://localhost"
-            self._server = await self.loop.create_unix_server(make, sock=sock, **options)
+            socks, self._uds, root = [unix_socket(uds, uds_mode)], uds, f"{self.scheme}://localhost"
+        for sock in socks:
+            sock.listen(BACKLOG)
+            sock.setblocking(False)
+            self._accepting.append((sock, self.loop.create_task(self._accept(sock))))
         self._sweep()
         return root
 
-    def _streams(self) -> asyncio.StreamReaderProtocol:
-        """Return what asyncio.start_server() would, with a reader of ours."""
-        return ClientProtocol(Connection(self))
+    async def _accept(self, sock: Any) -> None:
+        """Take in the connections of a listening socket, one in each turn of the loop."""
+        while True:
+            try:
+                client, peer = await self.loop.sock_accept(sock)
+            except OSError as exc:
+                if exc.errno in NO_RESOURCES:  # others of this process have taken the spare ones
+                    self._make_room(str(exc.strerror).lower())
+                    await asyncio.sleep(SWEEP_SECONDS)
+            else:
+                connection = Connection(self)
+                if isinstance(peer, tuple):
+                    connection.address = str(peer[0])
+                if self.admit(connection):
+                    connection.task = self.tasks.spawn(connection.run(client, self._tls))
+                else:
+                    self._turn_away(client)
+            await asyncio.sleep(0)  # sock_accept() does not wait where one is there
+
+    def _turn_away(self, client: Any) -> None:
+        """Tell a client that there are too many, as far as that needs no waiting."""
+        if not self._tls:
+            exc = Refused(TOO_MANY_CONNECTIONS, 503, {"retry-after": "1"}, TOO_BUSY)
+            with contextlib.suppress(OSError):  # unread input would reset the connection
+                client.recv(READ_BYTES)
+            with contextlib.suppress(OSError):
+                client.send(encode_refusal(exc, self.date, ("connection", "close")))
+        client.close()
+
+    def _make_room(self, problem: str) -> None:
+        """Close the connections that were idle longest, and warn of what makes that necessary."""
+        if self.now - self.warned >= FULL_SECONDS:
+            self.warned = self.now
+            logger.warning(
+                "%s, at %d connections: idle ones are closed, and where there are none new ones "
+                "are refused; a process may have %d, or fewer if it may not open so many files: "
+                "see `ulimit -n`", problem, len(self.connections), MAX_CONNECTIONS,
+            )  # fmt: skip
+        idle = [each for each in self.connections if each.idle]
+        idle.sort(key=lambda each: each.deadline)
+        for connection in idle[: max(1, self.most // MADE_ROOM)]:
+            self.forget(connection)
+            connection.transport.abort()
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection in; return False if there are too many."""
+        if len(self.connections) >= self.most:
+            self._make_room(TOO_MANY_CONNECTIONS)
+        if len(self.connections) >= self.most:
+            return False
         address = connection.address
         same = self.addresses.get(address, 0)
-        if self.closed or len(self.connections) >= MAX_CONNECTIONS:
-            return False
         many = address == "local" or is_loopback(address) or self.may_be_many(address)
         if same >= MAX_CONNECTIONS_PER_HOST and not many:
             return False
@@ -14213,7 +14286,9 @@ class Listener:
         """Take no new connections and no new requests."""
         self.wind_down()
         self.closed = True
-        self._server.close()
+        for sock, task in self._accepting:
+            task.cancel()
+            self.loop.call_soon(sock.close)  # when the task has let go of it
         for connection in list(self.connections):
             if connection.response is None:
                 connection.close()
@@ -14233,6 +14308,39 @@ class Listener:
         await self.tasks.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
+
+
+def most_connections() -> int:
+    """Return how many connections a listener can have, as this process may open files."""
+    try:
+        import resource
+    except ImportError:  # Windows, where a socket is none
+        return MAX_CONNECTIONS
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return min(MAX_CONNECTIONS, max(files - SPARE_DESCRIPTORS, files // 2))
+
+
+async def bind_host(host: str, port: int) -> list[Any]:
+    """Return sockets bound to all addresses of a host that this machine has."""
+    import socket
+
+    loop, bound, problem = asyncio.get_running_loop(), [], OSError("it has no address")
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+        try:
+            bound.append(socket.create_server(address, family=family))
+        except OSError as exc:
+            problem = exc
+            if exc.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # IPv6 may be off
+                break
+    else:
+        if bound:
+            return bound
+    for sock in bound:
+        sock.close()
+    raise problem
 
 
 def unix_socket(path: str, mode: int) -> Any:

@@ -11232,26 +11232,95 @@ class TestLosing:
 class TestListeners:
     """Where to listen, for whom, and how to stop."""
 
-    def test_connections_are_bounded_in_total(self, monkeypatch):
+    def test_beyond_the_bound_the_connection_that_was_idle_longest_makes_room(
+        self, monkeypatch, caplog
+    ):
         monkeypatch.setattr(m, "MAX_CONNECTIONS", 3)
 
         async def main():
             async with listening() as listener, contextlib.AsyncExitStack() as stack:
-                wires = [
-                    await stack.enter_async_context(await Wire.open(listener.root))
-                    for _ in range(4)
-                ]
-                for wire in wires[:3]:
+                wires = []
+
+                async def ask(wire):
                     wire.send(GET)
                     assert (await wire.answer("GET"))[0] == 200
-                assert await wires[3].everything() == b""
-                wires[0].drop()
-                await until(lambda: len(listener.connections) == 2)
+                    await until(lambda: all(each.idle for each in listener.connections))
+                    for connection in listener.connections:
+                        connection.deadline -= 1  # so that none is as old as the next one
+
+                for wanted in (1, 2, 3, 3, 3):
+                    if len(wires) >= 3:
+                        await ask(wires[0])  # the oldest, but it was idle for a moment only
+                    wires.append(await stack.enter_async_context(await Wire.open(listener.root)))
+                    await ask(wires[-1])
+                    assert len(listener.connections) == wanted
+                for wire in (wires[0], *wires[3:]):
+                    await ask(wire)
+                for wire in wires[1:3]:
+                    with contextlib.suppress(OSError):
+                        assert await wire.everything() == b""
+
+        run(main())
+        [warning] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert warning.startswith("there are too many connections, at 3 connections: idle ones")
+
+    @pytest.mark.parametrize("asks", [b"", GET])
+    def test_beyond_the_bound_of_busy_connections_a_client_is_told_so(self, monkeypatch, asks):
+        monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
+
+        async def main():
+            async with listening() as listener, contextlib.AsyncExitStack() as stack:
+                for _ in range(2):
+                    wire = await stack.enter_async_context(await Wire.open(listener.root))
+                    wire.send(b"GET / HTTP/1.1\r\n")
+                await until(lambda: sum(x.waiting_for == "head" for x in listener.connections) == 2)
+                async with await Wire.open(listener.root) as late:
+                    if asks:
+                        late.send(asks)
+                    status, headers, body = await late.answer("GET")
+                    assert (status, headers["retry-after"]) == (503, "1")
+                    assert b"there are too many connections" in body
+                wire.drop()
+                await until(lambda: len(listener.connections) == 1)
                 async with await Wire.open(listener.root) as wire:
                     wire.send(GET)
                     assert (await wire.answer("GET"))[0] == 200
 
         run(main())
+
+    def test_the_bound_of_connections_is_below_that_of_open_files(self, monkeypatch):
+        resource = pytest.importorskip("resource")
+        for files, wanted in (
+            (256, 156), (200, 100), (150, 75), (10_099, 9_999), (10_100, 10_000),
+            (10_101, 10_000), (resource.RLIM_INFINITY, 10_000),
+        ):  # fmt: skip
+            monkeypatch.setattr(resource, "getrlimit", lambda which, files=files: (files, -1))
+            assert m.most_connections() == wanted
+
+    def test_a_process_without_descriptors_makes_room_and_accepts_again(self, monkeypatch, caplog):
+        resource = pytest.importorskip("resource")
+        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
+
+        async def main():
+            async with listening() as listener, await Wire.open(listener.root) as wire:
+                wire.send(GET)
+                await wire.answer("GET")
+                await until(lambda: all(each.idle for each in listener.connections))
+                late, where = socket.socket(), m.parse_url(listener.root)
+                soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+                try:
+                    late.connect((where.host, where.port))
+                    await until(lambda: not listener.connections)
+                finally:
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                async with Wire(*await asyncio.open_connection(sock=late)) as wire:
+                    wire.send(GET)
+                    assert (await wire.answer("GET"))[0] == 200
+
+        run(main())
+        [warning] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert "open files" in warning and "`ulimit -n`" in warning
 
     def test_connections_of_one_address_are_bounded_unless_it_is_ours(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_CONNECTIONS_PER_HOST", 2)
@@ -11472,6 +11541,23 @@ class TestTLS:
                 async with await Wire.open(listener.root) as wire:
                     wire.send(GET)
                     assert b"HTTP" not in await wire.everything()
+
+        run(main())
+
+    def test_a_connection_counts_before_its_handshake_is_over(self, monkeypatch, certificate):
+        monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
+
+        async def main():
+            async with listening(ssl=certificate) as listener, contextlib.AsyncExitStack() as stack:
+                silent = [
+                    await stack.enter_async_context(await Wire.open(listener.root))
+                    for _ in range(2)
+                ]
+                await until(lambda: len(listener.connections) == 2)
+                async with await Wire.open(listener.root) as late:
+                    assert await late.everything() == b""
+                silent[0].drop()
+                await until(lambda: len(listener.connections) == 1)
 
         run(main())
 
