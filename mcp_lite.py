@@ -14099,7 +14099,7 @@ class Connection:
 ###############################################################################
 # 40. Listeners
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 33, 36 and 39.
+# Uses sections 1 to 3, 7, 10, 26, 33, 36 and 39.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. The connections of all clients together are bounded, and those of one address. A
