@@ -221,7 +221,7 @@ Section 2 says who is to blame for an error, and 3 what a message is. Section 4 
 of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the two small
 state machines, of a request and of a session. Sections 8 to 10 put them on a channel: after them,
 two programs talk. Then read section 17 for the one idea that is not obvious: how a call that asks
-is run again.
+is run again. Sections 11 to 15 are tools of a server, and not the protocol: leave them for later.
 
 To add a method to the protocol: one row of METHODS in 4, one function under @handles in 24. To add
 one of your own to a server: @app.method (19). A limit stands at the head of the section that
@@ -2729,7 +2729,7 @@ class Asker:
         self.outgoing = Outgoing()
         self.tasks = Tasks(self.make_room)
         #: tasks that tell the peer that answers are no longer wanted; None until there is one
-        self.leaving: set[asyncio.Task[Any]] | None = None
+        self.telling: set[asyncio.Task[Any]] | None = None
         #: why nothing more can be sent, once the channel has ended
         self.lost: ConnectionClosed | None = None
         self.transport: Transport | None = None
@@ -2801,16 +2801,16 @@ class Asker:
         settle_future(pending.waiter, None, problem)
 
     def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
-        """Tell the peer that an answer is no longer wanted."""
-        open_still = self.outgoing.close(pending.req_id)
+        """Give a request up, and tell the peer that its answer is no longer wanted."""
+        was_open = self.outgoing.close(pending.req_id)
         pending.sending.cancel()
         if self.transport is not None and self.transport.abandon(pending.req_id):
             return
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if open_still and pending.method != "initialize" and self.lost is None:
+        if was_open and pending.method != "initialize" and self.lost is None:
             params = {"requestId": pending.req_id, "reason": reason}
-            self.leaving = self.leaving or set()
-            self.tasks.spawn(send(notification("notifications/cancelled", params)), self.leaving)
+            self.telling = self.telling or set()
+            self.tasks.spawn(send(notification("notifications/cancelled", params)), self.telling)
 
     async def hang_up(self, send: Send, close: Callable[[], Awaitable[Any]]) -> None:
         """Tell the peer that no answer is wanted any more, then close the channel.
@@ -2823,8 +2823,8 @@ class Asker:
             for pending in list(self.outgoing.pending.values()):
                 self._abandon(pending, send, "the caller has gone")
                 settle_future(pending.waiter, None, closed)
-            if self.leaving:
-                await asyncio.wait(set(self.leaving), timeout=TELL_SECONDS)
+            if self.telling:
+                await asyncio.wait(set(self.telling), timeout=TELL_SECONDS)
         finally:
             self.lost = self.lost or closed  # how the server ends now is of no interest
             await close()
@@ -2884,10 +2884,14 @@ async def maybe_await(value: Any) -> Any:
 #              message. On a pipe it is the same for all; on HTTP it is that POST's answer.
 #           2. One task per incoming request. Everything else is done on the spot.
 #           3. A full server still hears: cancellations, pings and answers are read at once. New
-#              requests wait, up to a bound in bytes, and are refused beyond it.
+#              requests wait, up to a bound in bytes, and are refused beyond it. Only a peer that
+#              does not read its answers is not read any more.
 #           4. When the channel ends, what we asked fails at once, saying why; what we serve has a
 #              period of grace.
 #           5. Whatever a handler raises is the answer to its request, and harms nothing else.
+#           6. A message that cannot be taken is answered with an error: -32700 without an id for
+#              bytes that are no JSON, or have a key twice; -32600 for a batch, where the revision
+#              has none. If it is an answer, the request that waits for it fails instead.
 # Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel. Then
 #           answers that cannot be sent as they are.
 # Not here. What requests mean: Conversation (section 22) and Client (31) give a Peer its `serve`.
@@ -5981,7 +5985,9 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 #           for something. It should not see the era, the transport, or which thread it runs in.
 # Rules.    1. The eras meet in two places: where a Context is made, and where it is decided how
 #              questions reach the client (ways_to_ask).
-#           2. Nothing is said for a request after its answer.
+#           2. Nothing is said for a request after its answer, or once it is cancelled. Its thread
+#              goes on, because Python cannot end one: a question of it raises CancelledError, and
+#              a handler without questions looks at ctx.cancelled.
 #           3. A `def` handler runs in a worker thread. There, each method of Context waits for the
 #              loop by itself; in an `async def` handler the same method is awaited.
 #           4. A record of the program's log goes to the client whose request caused it. A record
@@ -9704,9 +9710,9 @@ class LineTransport(Transport):
 #     requests that wait for their turn, in all   MAX_HELD_BYTES
 #     answers that it does not read               MAX_UNSENT_BYTES; then as many as may run
 #     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
-#     its name and capabilities, its subscriptions    MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
+#     its name, capabilities, subscriptions       MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
 #     tasks of the protocol, and their results    MAX_TASKS, MAX_TASK_BYTES
-#     threads that work, threads that wait for it TOOL_THREADS, MAX_BLOCKED_THREADS
+#     threads that work, and that wait for it     TOOL_THREADS, MAX_BLOCKED_THREADS
 
 PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
