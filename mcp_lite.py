@@ -4399,9 +4399,13 @@ def _read_members(readers: Readers, members: Schema) -> Schema:
 
 def _read_iso(cls: Any, text: str) -> Any:
     """Read a date or time of RFC 3339; before 3.11, Python knows no "Z" and no odd fractions."""
-    text = re.sub(r"[zZ]\Z", "+00:00", text)
-    text = re.sub(r"\.([0-9]{1,6})[0-9]*", lambda found: "." + found[1].ljust(6, "0"), text)
-    return cls.fromisoformat(text)
+    plain = re.sub(r"[zZ]\Z", "+00:00", text)
+    plain = re.sub(r"\.([0-9]{1,6})[0-9]*", lambda found: "." + found[1].ljust(6, "0"), plain)
+    try:
+        return cls.fromisoformat(plain)
+    except ValueError as exc:
+        problem = str(exc).partition(":")[0]  # behind it stands `plain`, which nobody has written
+        raise ValueError(f"{text!r:.100}: {problem}") from None
 
 
 #: The types that are JSON as they are, and functions that make them from their subclasses.
@@ -7663,6 +7667,18 @@ def handles(*methods: str) -> Callable[[Any], Any]:
 async def call_custom(ctx: Context) -> Msg:
     """Answer a method that the author has added."""
     answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
+    if not isinstance(answer, dict):
+        raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a dict")
+    return answer
+
+
+async def pass_through(middleware: Callable[..., Any], inner: Any, ctx: Context) -> Msg:
+    """Answer a request by way of a middleware; `inner` is what it calls next."""
+    answer: Msg = await maybe_await(middleware(ctx, call_next=inner))
+    if not isinstance(answer, dict):
+        name = getattr(middleware, "__qualname__", repr(middleware))
+        problem = f"the middleware {name}() answered with {type(answer).__name__}, not a dict"
+        raise TypeError(f"{problem}: write `return await call_next(ctx)`")
     return answer
 
 
@@ -7752,7 +7768,7 @@ class Conversation:
         ctx = Context(self, exchange, facts)
         step = self.handler(ctx)
         for middleware in reversed(server.middlewares):
-            step = functools.partial(middleware, call_next=step)
+            step = functools.partial(pass_through, middleware, step)
         token = CURRENT.set(ctx)
         self.life.running += 1
         answer: Msg = {}
@@ -7770,8 +7786,6 @@ class Conversation:
             if ctx.holds_back:
                 await ctx.flush()
             ctx.run.end()
-        if not isinstance(answer, dict):
-            raise TypeError(f"{method} was answered with {type(answer).__name__}, not a dict")
         return whole_result(ctx, answer) if facts.rev.modern else answer
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
@@ -8119,7 +8133,8 @@ class Server(Registrations):
         strict: whether requests that come before the handshake are refused
         mask_errors: whether the text of exceptions that are not ToolError is hidden
         page_size: items of one page of a list
-        call_sync: awaits the result of a plain function where a host wants that to run
+        call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
+            job() gives; it is cancelled with its request, and a question ends a run so, too
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
         max_in_flight: requests of one client that are served at once
         threads: for plain functions, unless call_sync is given
@@ -8301,6 +8316,11 @@ class Server(Registrations):
         signals: bool = False,
     ) -> None:  # fmt: skip
         """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
+        for ref, argument in self.completions:
+            entry = self.prompts.get(ref) or self.templates.get(ref)
+            if not self.mounts and (entry is None or argument not in entry.schema["properties"]):
+                lost = "@app.complete(%r, %r): so far there is no such %s"
+                logger.warning(lost, ref, argument, "argument" if entry else "prompt or template")
         if isinstance(transport, Transport):
             check_names("a transport of your own", (), options)
             ready(None)
@@ -9996,6 +10016,8 @@ def root_of(root: Any) -> Msg:
         return {"uri": root}
     from pathlib import Path
 
+    if not isinstance(root, (str, os.PathLike)):
+        raise TypeError(f"roots= has {root!r:.100}: give paths, URIs, or dicts with a uri")
     path = Path(root).absolute()
     return {"uri": path.as_uri(), "name": path.name}
 
@@ -10109,6 +10131,8 @@ class Answers:
         listed = hasattr(roots, "__iter__") and not isinstance(roots, (str, bytes, Mapping))
         if not (roots is None or listed or callable(roots)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
+        for root in roots if isinstance(roots, (list, tuple)) else ():
+            root_of(root)  # now, where the program hears of a wrong one
         self.model = model  # the name of the model, for texts whose function does not say it
         self.roots, self.asked_for_roots = roots, False
         #: by capability: sampling, elicitation.form, elicitation.url
@@ -10168,9 +10192,7 @@ class Answers:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if not declares(session.client_capabilities, "sampling.tools"):
                 raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = await maybe_await(sample(params))
-        if not isinstance(answer, dict) or "content" not in answer:
-            answer = {"content": blocks_of(answer), "stopReason": "endTurn"}
+        answer = sampled(await maybe_await(sample(params)), sample)
         return fit_message({"role": "assistant", "model": self.model, **answer}, session.rev)
 
     async def elicit(self, params: Msg, session: Session) -> Msg:
@@ -10198,6 +10220,26 @@ ASKED: dict[str, Callable[[Answers, Msg, Session], Awaitable[Msg]]] = {
     "sampling/createMessage": Answers.sample,
     "elicitation/create": Answers.elicit,
 }
+
+
+def sampled(answer: Any, sample: Callable[..., Any]) -> Msg:
+    """Return the result of sampling, made of the value that the callback `sample` returned.
+
+    That is a text, a content block, a list of them, or a dict that has them as its `content`.
+
+    >>> sampled("hi", print)
+    {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
+    """
+    whole = answer if isinstance(answer, dict) and "content" in answer else None
+    given = answer if whole is None else whole["content"]
+    items = given if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(item, str) or "type" in (item if isinstance(item, dict) else ())
+               for item in items):  # fmt: skip
+        name = getattr(sample, "__qualname__", repr(sample))
+        can = "a text, a content block, a list of them, or a result with `content`"
+        raise TypeError(f"sample={name} gave {answer!r:.100}: it is to give {can}")
+    content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
+    return {**({"stopReason": "endTurn"} if whole is None else whole), "content": content}
 
 
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
@@ -11690,6 +11732,10 @@ class StdioTransport(LineTransport):
         words = [os.path.basename(part) for part in parts] or [""]
         files = [word for word in words if word.endswith(".py") or app_in(word)[0]]
         self.name = f"the server {(files or words)[0]!r}"
+        for name, value in (env or {}).items():
+            if not (isinstance(name, str) and isinstance(value, str)):
+                kind = type(value).__name__
+                raise TypeError(f"env= maps texts to texts: to {name!r:.100} it gives {kind}")
         ours = {} if env_replace else inherited(os.environ)
         self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
         self.cwd = None if cwd is None else os.fspath(cwd)

@@ -5145,7 +5145,8 @@ class TestAnnotations:
         "annotation, given, report",
         [
             (bytes, "a", "is not usable: "),
-            (datetime.date, "tomorrow", "is not usable: "),
+            (datetime.date, "zz", "is not usable: 'zz': Invalid isoformat string"),
+            (datetime.datetime, "2025-13-01T00:00:00Z", "is not usable: '2025-13-01T00:00:00Z': month must be"),
             (Area, {"width": -1, "height": 1}, "is not usable: width is negative"),
             (
                 list[Area],
@@ -28140,6 +28141,44 @@ class TestHandlers:
         run(main())
         assert seen == ["initialize", "tools/call", "tools/call"]
 
+    def test_a_middleware_that_forgets_the_answer_is_named_in_the_log(self, caplog):
+        async def no_return(ctx, call_next):
+            await call_next(ctx)
+
+        def no_call(ctx, call_next):
+            pass
+
+        async def main(forgetful, first):
+            app = plain_app()
+            for middleware in [forgetful, fine] if first else [fine, forgetful]:
+                app.middleware(middleware)
+            caplog.clear()
+            with contextlib.suppress(m.MCPError):  # it forgets the handshake as well
+                async with m.Client(app) as c:
+                    await c.call("add", {"a": 1})
+            assert f"{forgetful.__name__}() answered with NoneType" in caplog.text
+            assert "write `return await call_next(ctx)`" in caplog.text
+            assert "fine() answered" not in caplog.text
+
+        async def fine(ctx, call_next):
+            return await call_next(ctx)
+
+        for forgetful in (no_return, no_call):
+            for first in (True, False):
+                run(main(forgetful, first))
+
+    def test_completions_of_what_there_is_not_are_warned_of_at_the_start(self, caplog):
+        app = m.Server()
+        app.add_prompt(lambda name: name, name="greet")
+        app.add_resource("x://{id}", lambda id: id, name="row")
+        for ref, argument in [("greet", "name"), ("x://{id}", "id"), ("gret", "name"), ("greet", "n")]:
+            app.complete(ref, argument)(lambda value: [])
+        app.start_in_thread(port=0).stop()
+        assert [record.getMessage() for record in caplog.records if "complete" in record.msg] == [
+            "@app.complete('gret', 'name'): so far there is no such prompt or template",
+            "@app.complete('greet', 'n'): so far there is no such argument",
+        ]
+
     def test_methods_of_ones_own(self, link):
         app, heard = m.Server(), []
 
@@ -30067,7 +30106,8 @@ class TestCallbacksEverywhere:
             ("text", {"type": "text", "text": "text"}),
             ({"content": {"type": "text", "text": "x"}, "model": "m"}, {"type": "text", "text": "x"}),
             (m.Image(PNG), m.Image(PNG).to_content()),
-            (None, []),
+            ({"content": "x"}, {"type": "text", "text": "x"}),
+            (["a", m.Image(PNG)], [{"type": "text", "text": "a"}, m.Image(PNG).to_content()]),
         ],
     )
     def test_a_sampled_message_may_be_said_in_many_ways(self, said, content):
@@ -30085,9 +30125,42 @@ class TestCallbacksEverywhere:
                 result = fake.sent[-1]["result"]
                 assert result["content"] == content
                 assert result["role"] == "assistant"
-                assert result["model"] == ("m" if type(said) is dict else "me")
+                assert result["model"] == ("m" if "model" in said else "me")
 
         run(main())
+
+    @pytest.mark.parametrize("said", [{"text": "x"}, 5, None, b"x", [5], {"content": 5}], ids=repr)
+    def test_a_callback_that_samples_and_gives_no_message_is_named(self, said):
+        app = m.Server()
+
+        @app.tool
+        async def think(ctx: m.Context) -> str:
+            return str(await ctx.sample("Well?"))
+
+        def writer(params):
+            return said
+
+        async def main():
+            async with m.Client(app, sample=writer) as c:
+                with pytest.raises(TypeError) as caught:
+                    await c.call("think")
+            assert re.match(r"sample=.*writer gave .*: it is to give a text, ", str(caught.value))
+            assert repr(said) in str(caught.value)
+
+        run(main())
+
+    def test_options_of_a_wrong_kind_inside_are_named(self):
+        for options, problem in [
+            ({"env": {"A": 1}}, "env= maps texts to texts: to 'A' it gives int"),
+            ({"env": {1: "a"}}, "env= maps texts to texts: to 1 it gives str"),
+            ({"roots": [5]}, "roots= has 5: give paths, URIs, or dicts with a uri"),
+            ({"roots": ("/", None)}, "roots= has None: give paths"),
+        ]:
+            with pytest.raises(TypeError, match=problem):
+                client = m.Client("server.py", **options)
+                client.connector.make(client.target, **client.options)
+        with pytest.raises(TypeError, match="roots= has 5: give paths"):
+            run(m.Answers("me", lambda: [5], {}).list_roots({}, m.Session()))
 
 
 class TestBatchEverywhere:
