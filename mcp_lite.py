@@ -7631,7 +7631,7 @@ class Observers:
 ###############################################################################
 # 22. Conversations
 ###############################################################################
-# Uses sections 1 to 8, 10, 18, 19 and 21.
+# Uses sections 1 to 10, 18, 19 and 21.
 #
 # Problem.  A server talks with many clients, of any revision. Each has its own state, its own
 #           share of what there is, and its own way to hear announcements.
@@ -9945,7 +9945,7 @@ show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
 ###############################################################################
 # 28. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 9, 12, 13, 16, 18 and 24.
+# Uses sections 1 to 9, 12, 13, 18 and 24.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
