@@ -1786,7 +1786,7 @@ class Session(Facts):
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
         self.state = START
-        #: whether the session began without a handshake here: nothing is known of the client
+        #: whether resume() began the session: no handshake told us anything of the client
         self.resumed = False
         self.server_capabilities: Msg = {}
         #: URIs that the client wants to hear of
@@ -1880,7 +1880,7 @@ def admit(
 
 
 def read_metadata(msg: Msg) -> Facts:
-    """Return what the `_meta` of a modern request says; RPCError -32602 if it is not complete.
+    """Return the facts in the `_meta` of a modern request; RPCError -32602 if some are missing.
 
     A revision that we do not speak is not refused here: over HTTP the headers are compared first.
     The facts have a Revision of its name, with the properties of the newest. check_version()
@@ -2359,8 +2359,7 @@ class LoopWatch:
         self, busy: Callable[[], Any], place: Callable[[types.FrameType | None], str]
     ) -> None:
         self.busy, self.place = busy, place
-        #: tells whether nobody waits for this process any more. Then it ends if its loop stands
-        #: still
+        #: tells whether the client is gone: then the process ends if its loop stands still
         self.deserted: Callable[[], bool] | None = None
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         self.alive, self.stopped = threading.Event(), threading.Event()
@@ -2432,7 +2431,7 @@ _serial = itertools.count()
 
 
 def subject_of(msg: Msg) -> tuple[str, Any]:
-    """Return what a notification is about: of two with one subject, the later says it all.
+    """Return the subject of a notification: of two with the same one, the later is enough.
 
     >>> subject_of({"method": "notifications/resources/updated", "params": {"uri": "note://a"}})
     ('notifications/resources/updated', 'note://a')
@@ -2485,7 +2484,7 @@ class Outbox:
             fits = self._keep(msg, size, share)
         if fits:
             self._wake()
-        elif share == 1:  # a client that misses a change would believe what is stale
+        elif share == 1:  # a client that misses a change would rely on a stale list
             self.close()
             if self.too_slow is not None:
                 self.too_slow()
@@ -2932,7 +2931,7 @@ class Peer(Asker):
         #: for its answer, of a notification
         self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
-        #: what waits until there is room for it
+        #: messages that wait until there is room for them
         self.held = HeldMessages()
         self.taking = False  # whether _take_held() is running
 
@@ -3108,7 +3107,7 @@ class Peer(Asker):
             self.refuse(problem, send, msg, caller)
 
     def _take_held(self) -> None:
-        """Take on what waits, oldest first, as far as there is room."""
+        """Take on the messages that wait, oldest first, as far as there is room."""
         if self.taking:  # a request that ends at once comes here from the loop below
             return
         self.taking = True
@@ -6429,7 +6428,7 @@ class Context:
         return self._rounds
 
     def binding(self) -> list[str]:
-        """Return what a requestState of this request is bound to."""
+        """Return a digest of the request, and the key of its principal; see write_state()."""
         return [digest_of(self.method, self.params), self.owner]
 
     @property
@@ -6746,6 +6745,7 @@ class Tool(Entry):
         if output_schema is None and structured:
             output_schema, self.wrapped = output_schema_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
+        #: whether it returns a list of anything: content blocks, or data
         self.any_list = structured and output_schema is None and is_any_list(_unwrap(returns)[0])
         #: the one type that is right as it stands: such results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
@@ -7074,7 +7074,7 @@ class Registrations:
         return fn
 
     def capabilities(self) -> Msg:
-        """Return what this server offers, as `initialize` declares it."""
+        """Return the capabilities of this server, as `initialize` declares them."""
         if self._capabilities is None:
             listed, sources = {"listChanged": True}, self.resources or self.templates
             # A capability stays when its last entry goes: a client that hears of the change reads
@@ -7096,7 +7096,7 @@ class Registrations:
         self._capabilities = None
 
     def find_resource(self, uri: str, rev: Revision) -> tuple[ResourceEntry, Msg]:
-        """Return what is registered for a URI, and the variables of its template in it."""
+        """Return the entry for a URI, and the values of its template's variables."""
         if uri in self.resources:
             return self.resources[uri], {}
         for entry in list(self.templates.values()):
@@ -7127,7 +7127,7 @@ def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
 # Problem.  A server opens things before it serves, and closes them afterwards: in the right order,
 #           for each event loop that it serves on.
 # Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
-#              opens while the old one is leaving.
+#              opens while the old one is being left.
 #           2. A lifespan belongs to its loop, with all that it holds (connections, say).
 #           3. The bus brings announcements from other processes. One loop at a time hears it;
 #              when that loop ends, another takes over. What it raises goes to the log.
@@ -7163,11 +7163,12 @@ class Life:
         self.loop = asyncio.get_running_loop()
         self.users = 0  # how many hold it open
         self.tasks = Tasks()  # that go on after an answer
+        #: set to leave the lifespan; and whether somebody is about to, so that no one else enters
         self.end, self.leaving = asyncio.Event(), False
         #: how many requests are being served on this loop: it is watched only meanwhile
         self.running = 0
         self.loop_watch = LoopWatch(lambda: self.running, place_of)
-        #: what the lifespan yields
+        #: settled with the value that the lifespan yields
         self.entered: asyncio.Future[Any] = self.loop.create_future()
         self.task = asyncio.ensure_future(self._live(manager))
 
@@ -7730,7 +7731,7 @@ class Conversation:
         self.label = ""  # what records call it: the beginning of a session's id
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
-        #: what no request caused; it waits until there is a channel for it: see listen()
+        #: announcements; they wait until there is a channel for them: see listen()
         self.outbox = Outbox(nowhere, self._wake, self._too_slow, held=True)
         self.listening = False
         #: ends the conversation with a client who is too slow for it
@@ -7789,7 +7790,7 @@ class Conversation:
         return whole_result(ctx, answer) if facts.rev.modern else answer
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
-        """Return what answers a request."""
+        """Return the function that answers a request."""
         mounts = self.server.mounts
         step = mounts.handler(ctx) if mounts is not None else None
         if step is not None:
@@ -7834,7 +7835,7 @@ class Conversation:
             farewell()
 
     async def until_ready(self) -> None:
-        """Wait until a legacy client has ended its handshake, and hears what it did not ask for."""
+        """Wait until a legacy client has ended its handshake, and can hear announcements."""
         while self.outbox.held:
             if self.readiness is None or self.readiness.done():
                 self.readiness = self.loop.create_future()
@@ -7865,7 +7866,7 @@ class Conversation:
         return True
 
     def listen(self, send: Send) -> None:
-        """Send from now on what no request caused."""
+        """Send announcements from now on, as soon as a handshake has ended."""
         self.outbox.send, self.listening = send, True
         self._look_if_ready()
 
@@ -8499,8 +8500,10 @@ async def initialize(ctx: Context) -> Msg:
 
 
 def bounded_info(info: Msg, capabilities: Msg) -> Msg:
-    """Return what is kept of `clientInfo`: without icons if they are large; RPCError if that is
-    still too much."""
+    """Return `clientInfo` as it is kept: without its icons, if they are large.
+
+    Raises RPCError if even so it takes too much.
+    """
     room = MAX_CLIENT_BYTES - len(encode(capabilities))
     if len(encode(info)) > room:
         info = {key: value for key, value in info.items() if key != "icons"}
@@ -8579,7 +8582,7 @@ async def list_entries(ctx: Context) -> Msg:
 
 
 def entries_for(ctx: Context) -> list[Any]:
-    """Return what a request for a list may see."""
+    """Return the entries that a list may show to whoever asks for it."""
     entries = list(getattr(ctx.server, METHODS[ctx.method].lists.registry).values())
     if ctx.server.hide_forbidden:
         entries = [entry for entry in entries if not ctx.lacks(getattr(entry, "scopes", ()))]
@@ -8817,6 +8820,7 @@ class Feed:
         #: the part of the filter that is honoured
         self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
                        if asked.get(name) and declares(ours, capability)}  # fmt: skip
+        #: by the method of an announcement: True for all of them, or the URIs or ids
         self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
         self.ended, self.woken = False, asyncio.Event()
         on_loop = ctx.conversation.call_on_loop  # from any thread
@@ -9055,8 +9059,10 @@ class Job(Asking):
 
 
 def _drop_one(jobs: dict[str, Job], some: Iterable[Job]) -> None:
-    """Forget one of some tasks that has ended: the oldest, or rather the oldest that its client
-    has seen the end of. Raise RPCError if none has ended."""
+    """Forget one of `some` tasks that has ended; raise RPCError if none has.
+
+    It is the oldest whose end its client has seen, or else the oldest.
+    """
     ended = [job for job in some if job.run is None]
     if not ended:
         raise RPCError(TOO_BUSY, "too many tasks are running")
