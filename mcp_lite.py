@@ -8135,7 +8135,7 @@ class Server(Registrations):
         mask_errors: whether the text of exceptions that are not ToolError is hidden
         page_size: items of one page of a list
         call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
-            job() gives; it is cancelled with its request, and a question ends a run so, too
+            job() gives. It may be cancelled before: a client gives up, a modern one is asked
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
         max_in_flight: requests of one client that are served at once
         threads: for plain functions, unless call_sync is given

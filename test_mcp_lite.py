@@ -16242,7 +16242,7 @@ class TestClientOverHTTP:
         async def main():
             app = demo()
             async with app.http(port=0) as server:
-                port = server.listener._server.sockets[0].getsockname()[1]
+                port = m.parse_url(server.url).port
                 client = m.Client(server.url, revision=NEWEST_SESSION)
                 await client.connect()
                 assert await client.call("echo", {"text": "a"}) == "a"
