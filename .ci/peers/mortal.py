@@ -72,7 +72,12 @@ async def main(near):
             killer = asyncio.ensure_future(kill_again_and_again(folder, (answers, errors), deaths))
             await asyncio.gather(*(work() for _ in range(AT_ONCE)))
             killer.cancel()
-            assert (await c.call_tool("note", {"number": CALLS}))["content"][0]["text"]
+            last = {"number": CALLS}
+            try:
+                await c.call_tool("note", last)
+            except m.RemoteError:  # the last death may come to light only now; no other follows
+                last["number"] += 1
+                await c.call_tool("note", last)
         made = (folder / "calls").read_text().split()
         assert len(made) == len(set(made)), "a call was made twice"
         assert set(map(int, made)) >= set(answers) and len(answers) + len(errors) == CALLS
