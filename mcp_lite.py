@@ -1589,7 +1589,7 @@ class Budget:
         self.calls, self.seconds = calls, seconds
         self.left = float(calls)
         self.since: float | None = None
-        self.refused = 0  # calls that were refused since the last one that was granted
+        self.refused = 0  # calls that were refused, until somebody reports them and sets it to 0
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
@@ -2927,8 +2927,8 @@ class Peer(Asker):
         self.on_lost: Callable[[], Any] = nothing
         #: watch(exchange) begins the record of a request (section 21), or gives None
         self.watch: Callable[[Exchange], Any] | None = None
-        #: on_unserved(msg, caller, answer) hears of a message that was not taken on; and, with None
-        #: for its answer, of a notification
+        #: on_unserved(msg, caller, answer) hears of messages that serve() does not get: of those
+        #: that were refused, and of notifications, whose answer is None
         self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
         #: messages that wait until there is room for them
@@ -8431,7 +8431,7 @@ class ServerThread:
 
         #: the URL, once there is one
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
-        self._stop: Callable[[], Any] = bool
+        self._stop: Callable[[], Any] = nothing
         main = self._main(server, transport, options)
         name = f"mcp_lite {server.name}"
         self._thread = threading.Thread(None, self._work, name, (main,), daemon=True)
@@ -9709,7 +9709,7 @@ class LineTransport(Transport):
         await asyncio.shield(self._closing)
 
     async def _let_it_end(self) -> None:
-        """Wait until explain() knows what there is to know."""
+        """Wait until explain() can say why the channel has ended."""
 
     async def _end(self) -> None:
         raise NotImplementedError
@@ -9893,7 +9893,7 @@ async def until_signalled(
     caught: list[int] = []
     watchdog = Watchdog()
 
-    def begin_to_end() -> None:
+    def wind_up() -> None:
         stop()
         loop.call_later(grace + GRACE_SECONDS / 2, task.cancel)  # and as much for cleaning up
 
@@ -9903,7 +9903,7 @@ async def until_signalled(
             os._exit(128 + number)  # the shells' convention for death by a signal
         caught.append(number)
         watchdog.begin(grace + GRACE_SECONDS, 128 + number)
-        loop.call_soon_threadsafe(begin_to_end)
+        loop.call_soon_threadsafe(wind_up)
 
     former: dict[int, Any] = {}
     try:
