@@ -11603,7 +11603,8 @@ MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
 MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
 EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
 TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
-ADDRESS = r"[\w.-]+:\d+(/|$)"  # HOST:PORT/PATH, which is a URL to whoever types it
+#: HOST:PORT/PATH, or a URL that lacks a slash: both are a URL to whoever types it.
+ADDRESS = r"https?:|[\w.-]+:\d+(/|$)"
 RECENT_SECONDS = 10.0  # before its end, in which a child writes what that has to do with
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
 WITHOUT_A_WORD = " without a word"
@@ -11657,6 +11658,20 @@ def names_file(word: str, cwd: str | None) -> bool:
     return os.path.isfile(os.path.join(cwd or "", app_in(word)[0] or word))
 
 
+def hides_module(text: str) -> bool:
+    """Return whether a file that a text has in quotes is imported in place of Python's own.
+
+    >>> hides_module("the server 'json.py'"), hides_module("the server 'server.py'")
+    (True, False)
+    """
+    found = re.search(r"(\w+)\.py'", text)
+    if found is None:
+        return False
+    folder = os.path.dirname(os.__file__)
+    names = getattr(sys, "stdlib_module_names", None) or os.listdir(folder)  # before 3.10
+    return not {found[1], f"{found[1]}.py"}.isdisjoint(names)
+
+
 def why_not(word: str, cwd: str | None, path: str | None) -> str:
     """Return why a word starts nothing."""
     if os.path.isdir(os.path.join(cwd or "", word)):
@@ -11664,7 +11679,8 @@ def why_not(word: str, cwd: str | None, path: str | None) -> str:
     if names_file(f"{word}.py", cwd):
         return f"did you mean {word}.py?"
     if re.match(ADDRESS, word):
-        return f"a URL begins with http://, as in http://{word}"
+        scheme, rest = re.fullmatch(r"(?:(https?):/*)?(.*)", word).groups("http")  # type: ignore
+        return f"a URL begins with {scheme}://, as in {scheme}://{rest}"
     return f"it is not on the PATH, {str(path):.100}"
 
 
@@ -11930,6 +11946,8 @@ class StdioTransport(LineTransport):
         missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
         if "No module named 'mcp_lite'" in words:
             how += ": mcp_lite.py is to stand beside it (FILE.py:APP brings its own)"
+        elif "partially initialized module" in words and hides_module(self.name):
+            how += ": its file has the name of a module of Python, and hides that: rename it"
         elif missing is not None and missing[1] not in self.env:
             name = missing[1]
             how += f": it sees {name} only with env={{{name!r}: ...}}, or --env {name}=..."
@@ -16422,7 +16440,8 @@ class HTTPClient:
         except asyncio.TimeoutError:
             reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
         except (OSError, UnicodeError) as exc:  # the latter for names that no DNS can have
-            reason = exc
+            plain = getattr(exc, "reason", "") in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+            reason = f"{exc}; if it speaks no TLS, try http://" if plain else exc
         raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
 
     def _take_back(self, answer: HTTPAnswer) -> None:
@@ -21534,7 +21553,9 @@ def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = 
     if name not in known:
         import difflib
 
-        near = difflib.get_close_matches(name, known, SHOWN_NAMES)
+        # of one of several servers, whose name is left out
+        near = [each for each in known if each.endswith(f"{SEPARATOR}{name}")][:SHOWN_NAMES]
+        near = near or difflib.get_close_matches(name, known, SHOWN_NAMES)
         likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
         near = sorted(each for each, value in zip(near, likeness) if value == likeness[0])
         there = ", ".join([*known][:SHOWN_NAMES]) + ", ..." * (len(known) > SHOWN_NAMES)
@@ -23424,6 +23445,11 @@ OPTIONS += [
 CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
 #: What looks like a target of any kind, but for a command.
 TARGET = rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}"
+#: Options that say how to reach a URL.
+FOR_URLS: tuple[str, ...] = (
+    "--header", "--header-file", "--token", "--auth", "--client-id", "--scope", "--port",
+    "--no-browser",
+)  # fmt: skip
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 
 
@@ -23529,6 +23555,8 @@ def parse_command_line(argv: Sequence[str]) -> Any:
     values = attributes({**{option.name: option.default for option in OPTIONS}, **given})
     args = types.SimpleNamespace(program=program(), verb=verb, words=words, **values)
     find_target(args, row, list(argv[end + 1 :]))
+    if args.target:
+        refuse_useless(args, given)
     return args
 
 
@@ -23558,14 +23586,43 @@ def find_target(args: Any, row: Verb, command: list[str]) -> None:
     elif row.target.startswith("FILE"):
         usable = usable and not command
     if not complete or not usable:
-        problem = f"the {row.target} is missing, " * (complete and not args.target)
-        raise UsageError(problem + form, args.verb, "--help")
+        problem = missing_words(args, row)
+        raise UsageError(f"{problem}{', ' * bool(problem)}{form}", args.verb, "--help")
+
+
+def needed_words(row: Verb) -> list[str]:
+    """Return the words that a verb cannot do without, besides the target."""
+    return re.sub(r"\[.*?\]", "", row.form).split()
 
 
 def fits(words: Sequence[str], row: Verb) -> bool:
     """Return whether a verb takes so many words."""
-    needed = len(re.sub(r"\[.*?\]", "", row.form).split())
+    needed = len(needed_words(row))
     return len(words) == needed or len(words) > needed and "..." in row.form
+
+
+def missing_words(args: Any, row: Verb) -> str:
+    """Return what a command line lacks, as far as that can be told from its words."""
+    lacks = needed_words(row)[len(args.words) :][:1]
+    sure = not isinstance(args.target, str) or re.match(TARGET, args.target)
+    if not args.target or lacks and not sure:  # the word that we took for a target may be another
+        lacks = [*lacks, row.target] if args.target else [row.target]
+    return f"the {' or the '.join(lacks)} is missing" * bool(lacks)
+
+
+def refuse_useless(args: Any, given: Msg) -> None:
+    """Raise UsageError for an option that the target has no use for."""
+    useless, use = FOR_URLS, "a URL"
+    if isinstance(args.target, dict):
+        useless, use = ("--env", "--cwd", "--header", "--header-file"), "one server, FILE#NAME"
+    elif is_url(args.target):
+        useless, use = ("--env", "--cwd"), "a command"
+    spared = {"serve": useless, "config": ("--env",), "logout": useless}.get(args.verb, ())
+    if args.verb == "proxy" and given.keys() & {"--http", "--uds"}:
+        spared = ("--token",)  # to ask for
+    for name in useless:
+        if name in given and name not in spared:
+            raise UsageError(f"{name} is for {use}", args.verb, "--help")
 
 
 def find_server(args: Any, command: list[str]) -> None:
@@ -24546,7 +24603,8 @@ class CheckLine(CommandLine):
 
 
 VERBS["check"] = Verb(
-    CheckLine.work, "", "Tell what is wrong with a server, or unwise, and for whom.",
+    CheckLine.work, "",
+    "Tell what is wrong with a server, or unwise, and for whom; --json: an object a line.",
     f"check {FILE}\ncheck --call --strict --for claude,vscode {REMOTE}", talks=CheckLine,
 )  # fmt: skip
 OPTIONS += [

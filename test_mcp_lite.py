@@ -8101,6 +8101,16 @@ class TestChild:
         text = run(explanation(code, stderr="null"))[1]
         assert text.startswith("exited with status 1: mcp_lite.py is to stand beside it (FILE")
 
+    def test_a_file_that_hides_a_module_of_python_is_to_be_renamed(self, tmp_path):
+        said = "ImportError: cannot import name 'Server' from partially initialized module 'mcp_lite'"
+        for name, hides in (("json", True), ("types", True), ("logging", True), ("asyncio", True), ("mine", False)):
+            (tmp_path / f"{name}.py").write_text("")
+            transport = m.StdioTransport(str(tmp_path / f"{name}.py"))
+            transport.last_words.append((time.monotonic(), said))
+            assert ("hides that: rename it" in transport.explain()) == hides
+            transport.last_words.clear()
+            assert "rename it" not in transport.explain()
+
     def test_only_the_last_words_are_kept(self):
         code = "import sys\nfor i in range(1000): print(i, file=sys.stderr)"
         text = run(explanation(code, stderr="null"))[1]
@@ -8123,10 +8133,19 @@ class TestChild:
 
         run(main())
 
-    @pytest.mark.parametrize("word", ["localhost:8791/mcp", "localhost:8791", "a.example:80/x"])
-    def test_a_url_without_its_beginning_is_told_how_urls_begin(self, word):
+    @pytest.mark.parametrize(
+        "word, url",
+        [
+            ("localhost:8791/mcp", "http://localhost:8791/mcp"), ("localhost:8791", "http://localhost:8791"),
+            ("a.example:80/x", "http://a.example:80/x"), ("http:/a.example/x", "http://a.example/x"),
+            ("https:a.example", "https://a.example"),
+        ],
+    )  # fmt: skip
+    def test_a_url_without_its_beginning_is_told_how_urls_begin(self, word, url):
+        begin = url.partition("//")[0]
+
         async def main():
-            with pytest.raises(m.ConnectionClosed, match=f"a URL begins with http://, as in http://{word}$"):
+            with pytest.raises(m.ConnectionClosed, match=f"a URL begins with {begin}//, as in {url}$"):
                 await m.Client(word).connect()
 
         run(main())
@@ -22873,6 +22892,11 @@ class TestValuesFromWords:
             with pytest.raises(m.UsageError, match="^data: .*none: No such file or directory$"):
                 m.read_arguments([f"data=@{path}none"], schema, "")
 
+    def test_of_the_names_of_several_servers_the_one_with_this_end_is_suggested(self):
+        names = dict.fromkeys([*(f"shop__add_{number}" for number in range(20)), "tiny__add"])
+        with pytest.raises(m.UsageError, match="^no tool 'add'; did you mean tiny__add\\?$"):
+            m.pick("tool", "add", names)
+
     def test_all_names_that_are_equally_near_are_suggested(self):
         with pytest.raises(m.UsageError, match="did you mean read_a or read_b\\?$"):
             m.pick("tool", "read_c", dict.fromkeys(["read_a", "read_b", "reader_of_all"]))
@@ -23309,6 +23333,19 @@ class TestTargets:
             assert m.tell(m.LimitExceeded("x" * length), None, True) == 3
             assert json.loads(capsys.readouterr().err)["error"]["message"] == "x" * length
 
+    def test_https_to_a_server_that_speaks_no_tls_is_told_to_try_http(self, cli, stall):
+        status, out, err = cli("tools", stall.replace("http:", "https:"))
+        assert (status, out) == (3, "") and "; if it speaks no TLS, try http://" in err
+
+    def test_several_servers_take_no_options_of_one(self, tmp_path):
+        path = tmp_path / "mcp.json"
+        path.write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
+        for option, value in (("--env", "A=b"), ("--cwd", "/"), ("--header", "A: b")):
+            with pytest.raises(m.UsageError, match=f"^{option} is for one server, FILE#NAME$"):
+                m.parse_command_line(["tools", option, value, str(path)])
+        assert m.parse_command_line(["proxy", "--token", "x", "--http", "0", str(path)]).token == "x"
+        assert m.parse_command_line(["proxy", "--token", "x", "--http", "0", "x.py"]).token == "x"
+
     def test_an_error_that_a_server_sent_is_told_with_its_data(self, capsys):
         args = types.SimpleNamespace(verb="tools", words=[], program="", typed="")
         sent = m.RemoteError(-32050, "out of stock", {"left": 3, "note": "\x1b[31mred"})
@@ -23373,6 +23410,14 @@ class TestCommandLineOptions:
             (["x.py"], "a verb stands first, as in: mcp_lite info x.py. Try: PROGRAM --help"),
             (["http://x/mcp", "tools"], "a verb stands first, as in: mcp_lite info http://x/mcp. Try: PROGRAM --help"),
             (["call", "add", "--a", "1", "x.py"], "no option '--a'; did you mean --all?; arguments are KEY=VALUE. Try: PROGRAM call --help"),
+            (["call", "inc"], "the NAME or the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. "
+             "Try: PROGRAM call --help"),
+            (["call", "x.py"], "the NAME is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
+            *(([verb, option, value, "x.py"], f"{option} is for a URL. Try: PROGRAM {verb} --help")
+              for verb in ("tools", "proxy") for option, value in (("--header", "A: b"), ("--token", "x"), ("--port", "1"))),
+            (["tools", "--no-browser", "--", "x"], "--no-browser is for a URL. Try: PROGRAM tools --help"),
+            (["config", "cursor", "--header", "A: b", "x.py"], "--header is for a URL. Try: PROGRAM config --help"),
+            (["tools", "--cwd", "/", "http://x/"], "--cwd is for a command. Try: PROGRAM tools --help"),
             (["tools"], "the TARGET is missing, as in: mcp_lite tools [NAME ...] TARGET. Try: PROGRAM tools --help"),
             (["call", "add", "a=1"], "the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
             (["tools", "/nowhere/mcp.json"], "/nowhere/mcp.json: No such file or directory"),
