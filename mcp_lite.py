@@ -21435,7 +21435,7 @@ CONNECTORS.append(
 ###############################################################################
 # 58. Showing
 ###############################################################################
-# Uses sections 1 and 2.
+# Uses sections 1, 2 and 56.
 #
 # Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
 # Rules.    1. Text of a server is hostile to terminals until it has gone through plain().
