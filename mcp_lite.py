@@ -7322,7 +7322,8 @@ class Bus:
 # Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
 #              has none. A page over HTTP, and a request that is refused at the door, give one,
 #              too, and so does a notification, when it is heard. Probes give none.
-#           2. A record holds no arguments, no results, no headers and no tokens.
+#           2. A record holds no arguments, no results, no headers and no tokens. Only the reason of
+#              a refusal may quote a name: a host, a path, a key that is there twice.
 #           3. Names from the peer are bounded in length, and cannot begin a line of their own in a
 #              log.
 #           4. Where nobody observes and nobody reads the log, nothing is made.
@@ -7371,6 +7372,7 @@ class Record(NamedTuple):
     tracestate: str = ""
     baggage: str = ""
     span: str = ""  #: the trace context of what it caused, where an observer makes spans
+    reason: str = ""  #: why it was refused at the door
 
     @property
     def trace_id(self) -> str:
@@ -7405,7 +7407,7 @@ scheme=https'
 
 
 def page_record(
-    target: str, outcome: str, status: int, size: int, caller: Caller, took: float
+    target: str, outcome: str, status: int, size: int, caller: Caller, took: float, reason: str = ""
 ) -> Record:
     """Return the record of a request over HTTP that has no message: for a page, or refused.
 
@@ -7414,6 +7416,7 @@ def page_record(
     return Record(
         time.time() - took, "", _bounded(target), outcome, status, took * 1000, size,
         principal_name(caller), address=caller.address, scheme=caller.scheme,
+        reason=_bounded(reason),
     )  # fmt: skip
 
 
@@ -13564,6 +13567,16 @@ class HTTPRequest(Caller):
                            self.address, self.root, self.scheme, self.notes, self.who)  # fmt: skip
 
 
+def counted_as(caller: Caller) -> str:
+    """Return the name under which a client is counted; "" for none, where many share an address.
+
+    >>> counted_as(Caller(address="192.0.2.1")), counted_as(Caller(address="127.0.0.1"))
+    ('192.0.2.1', '')
+    """
+    here = caller.address in ("", "local") or is_loopback(caller.address)  # perhaps a proxy
+    return caller.owner or ("" if here else caller.address)
+
+
 # The states of a response.
 #   UNSENT --send--> FINISHING       the whole answer is handed over
 #   UNSENT --start--> STREAMING      its head is handed over
@@ -13747,6 +13760,25 @@ MAX_SPARED_BYTES = 64 * 1024  # a refused body up to this is read, and the conne
 MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
 
 TOO_MANY_BODIES = "too many requests are being sent: try again later"
+TOO_SLOW = "the request did not come in time"
+
+
+class Bodies:
+    """Counts the bytes of bodies that are on their way, under the name of who sends them."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, int] = {}
+
+    def add(self, share: str, size: int) -> None:
+        """Count a piece; ProtocolError 503 if its sender's share was used up before it came."""
+        room = has_share(MAX_UNFINISHED_BYTES, self.taken, share)
+        _count(self.taken, share, size)
+        if not room:
+            raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
+
+    def remove(self, share: str, size: int) -> None:
+        """Count the bytes out of a body that is complete, or given up."""
+        _count(self.taken, share, -size)
 
 
 #: A function that serves a request in the task of its connection; a stream may outlast the call.
@@ -13916,6 +13948,7 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
 
 
 NO_DEADLINE = float("inf")
+NO_HEAD = RequestHead("", "", (1, 1), {})  # of a request that was refused before its head was read
 #: Seconds to wait for what is missing.
 PATIENCE = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}
 
@@ -13928,7 +13961,7 @@ class Connection:
 
     __slots__ = ("listener", "reader", "writer", "transport", "decoder", "address", "response",
                  "deadline", "waiting_for", "turn", "unsent", "discard_left", "ended",
-                 "held", "task", "full", "context", "who", "refused")  # fmt: skip
+                 "held", "share", "task", "full", "context", "who", "refused")  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -13942,6 +13975,7 @@ class Connection:
         self.transport: Any = None  # once it is open
         self.unsent = -1  # bytes that the client had not taken when somebody last looked
         self.held = 0  # bytes of a body that is not complete
+        self.share = ""  # the name under which they are counted
         self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
         #: bytes that are still thrown away after a refused request, once there was one
         self.discard_left: int | None = None
@@ -14067,6 +14101,7 @@ class Connection:
             self._write_refusal(exc)
             self.refused, self.context = True, None
             return
+        self.share = self.listener.share_of(self._request(head, b""))
         self._hold(len(self.decoder.buffer))
         if wants_continue(head) and not self.decoder.buffer:
             self.writer.write(CONTINUE)
@@ -14074,9 +14109,10 @@ class Connection:
     def _hold(self, size: int) -> None:
         """Count the bytes of a body that is not complete; 0 ends the count."""
         before, self.held = self.held, self.held + size if size else 0
-        self.listener.unfinished += self.held - before
-        if self.listener.unfinished > MAX_UNFINISHED_BYTES and size:
-            raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
+        if size:
+            self.listener.bodies.add(self.share, size)
+        elif before:
+            self.listener.bodies.remove(self.share, before)
 
     def _request(self, head: RequestHead, body: bytes) -> HTTPRequest:
         return HTTPRequest(
@@ -14127,8 +14163,7 @@ class Connection:
 
     def _write_refusal(self, exc: ProtocolError, *more: tuple[str, str]) -> None:
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
-        if self.decoder.head is not None:
-            self.listener.on_refused(self._request(self.decoder.head, b""), exc)
+        self.listener.on_refused(self._request(self.decoder.head or NO_HEAD, b""), exc)
         self.writer.write(encode_refusal(exc, self.listener.date, *more))
 
     # Time.
@@ -14165,7 +14200,7 @@ class Connection:
         """Close after a deadline: with 408 if a request was on its way, else without a word."""
         unsent = self._unsent_bytes()
         if self.waiting_for in ("head", "body") and not self.refused:
-            self.refuse(ProtocolError("the request did not come in time", http_status=408))
+            self.refuse(ProtocolError(TOO_SLOW, http_status=408))
         elif unsent and unsent != self.unsent:  # slow, but not dead
             self.unsent, self.deadline = unsent, now + STALL_SECONDS
         else:
@@ -14228,7 +14263,9 @@ class Listener:
         self.stopping = False  # each connection ends with its next answer
         self.closed = False  # there are to be no other connections
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
-        self.unfinished = 0  # bytes of bodies that are not complete
+        self.bodies = Bodies()
+        #: the name under which the sender of a request is counted
+        self.share_of: Callable[[HTTPRequest], str] = counted_as
         self.most = most_connections()
         self.warned = -FULL_SECONDS  # when it was last said that there are too many
         self.known_head = functools.lru_cache(KNOWN_HEADS)(parse_request_head)
@@ -15005,16 +15042,6 @@ class SessionTable(OrderedDict[str, KeptSession]):
             raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
         return found
 
-
-def counted_as(caller: Caller) -> str:
-    """Return the name under which sessions are counted; "" for none, where many share an address.
-
-    >>> counted_as(Caller(address="192.0.2.1")), counted_as(Caller(address="127.0.0.1"))
-    ('192.0.2.1', '')
-    """
-    here = caller.address in ("", "local") or is_loopback(caller.address)  # perhaps a proxy
-    return caller.owner or ("" if here else caller.address)
-
 ###############################################################################
 # 42. Entrances and pages
 ###############################################################################
@@ -15272,6 +15299,12 @@ class Site:
             problem = "whose token it is cannot be found out"
             raise ProtocolError(problem, INTERNAL_ERROR, http_status=500) from exc
 
+    def share_of(self, request: HTTPRequest) -> str:
+        """Return the name under which a request is counted whose sender screen() has found."""
+        if self.proxies is not None:
+            request = self.unwrap(request, self.proxies)
+        return counted_as(Caller(address=request.address, owner=request.who.owner))
+
     def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
         """Let a request that is refused have its record, as its client made it."""
         if self.server.observers.wanted():
@@ -15280,14 +15313,17 @@ class Site:
                 request = request.copy()
                 request.address, request.scheme = told.address, told.scheme
             size = len(refusal_body(exc))
-            self._note(request, "refused", exc.http_status, size, time.perf_counter())
+            began = time.perf_counter()
+            self._note(request, "refused", exc.http_status, size, began, str(exc))
 
     def _note(
-        self, request: HTTPRequest, outcome: str, status: int, size: int, began: float
-    ) -> None:
+        self, request: HTTPRequest, outcome: str, status: int, size: int, began: float,
+        reason: str = "",
+    ) -> None:  # fmt: skip
         """Let a request that has no message have its record."""
-        target, took = f"{request.method[:20]} {request.path}", time.perf_counter() - began
-        record = page_record(target, outcome, status, size, request, took)
+        target = f"{request.method[:20]} {request.path}".strip()
+        took = time.perf_counter() - began
+        record = page_record(target, outcome, status, size, request, took, reason)
         self.server.observers.tell(record)
 
     def methods_at(self, request: HTTPRequest) -> dict[str, Route]:
@@ -15893,6 +15929,7 @@ class HTTPServer(Engine):
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
             self.listener.on_refused = self.endpoint.note_refusal
+            self.listener.share_of = self.endpoint.share_of
             if self.endpoint.proxies is not None:
                 self.listener.may_be_many = self.endpoint.proxies.trusts
             root = await self.listener.start(
@@ -16046,7 +16083,7 @@ class ASGIApp(Engine):
         self.signals = signals
         self._runs: dict[asyncio.AbstractEventLoop, ASGIRun] = {}
         self._warned = False
-        self._unfinished = 0  # bytes of bodies that are not complete, of all requests
+        self._bodies = Bodies()
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         """Serve one connection of an ASGI server."""
@@ -16107,8 +16144,8 @@ class ASGIApp(Engine):
         request = self._request(scope, endpoint.path)
         self._warn(scope, endpoint)
         try:
-            who = await endpoint.screen(request)
-            body = await self._body(receive)
+            request.who = await endpoint.screen(request)
+            body = await self._body(receive, endpoint.share_of(request))
         except ProtocolError as exc:
             endpoint.note_refusal(request, exc)
             await endpoint.refuse(response, exc)
@@ -16116,7 +16153,7 @@ class ASGIApp(Engine):
         if body is None:
             return
         # In tasks of their own: whatever becomes of this connection, the request goes on.
-        request.body, request.who = body, who
+        request.body = body
         del body
         endpoint.tasks.spawn(self._answer(endpoint, request, response))
         if response.done:
@@ -16163,8 +16200,14 @@ class ASGIApp(Engine):
             response.lose()
             raise
 
-    async def _body(self, receive: Any) -> bytes | None:
-        body = bytearray()
+    async def _body(self, receive: Any, share: str) -> bytes | None:
+        try:
+            return await asyncio.wait_for(self._pieces(receive, share), BODY_SECONDS)
+        except asyncio.TimeoutError:
+            raise ProtocolError(TOO_SLOW, http_status=408) from None
+
+    async def _pieces(self, receive: Any, share: str) -> bytes | None:
+        body, held = bytearray(), 0
         try:
             while True:
                 message = await receive()
@@ -16172,16 +16215,15 @@ class ASGIApp(Engine):
                     return None
                 piece = message.get("body", b"")
                 body += piece
-                self._unfinished += len(piece)
                 if len(body) > self.max_body:
                     problem = f"the body is longer than {self.max_body} bytes"
                     raise LimitExceeded(problem, http_status=413)
                 if not message.get("more_body"):
                     return bytes(body)
-                if self._unfinished > MAX_UNFINISHED_BYTES:
-                    raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
+                held = len(body)
+                self._bodies.add(share, len(piece))
         finally:
-            self._unfinished -= len(body)
+            self._bodies.remove(share, held)
 
     async def _watch(self, receive: Any, response: Response) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -21443,12 +21485,14 @@ CONNECTORS.append(
 # Not here. What is asked for: section 61.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
-# characters that reorder text: with these, a tool's description could lie about the screen.
+# characters that reorder text, break lines or cannot be seen: with these, a tool's description
+# could lie about the screen. The joiners U+200C and U+200D stay: scripts and emoji need them.
 CONTROLS = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]*[0-Z^-~]"
-    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "|[\U000e0000-\U000e007f]"
 )
 PIPE_COLUMNS = 100  # where there is no screen
 LEAST_COLUMNS = 40  # of a screen; one that claims to have fewer may be mistaken

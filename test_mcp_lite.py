@@ -10886,8 +10886,9 @@ class TestRefusingRequests:
 
         run(main())
 
-    @pytest.mark.parametrize("size, status", [(500, 200), (501, 503)])
+    @pytest.mark.parametrize("size, status", [(499, 200), (500, 503)])
     def test_unfinished_bodies_are_bounded_in_sum(self, monkeypatch, size, status):
+        """Here for all that come from this machine: another address has a share of its own."""
         monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
 
         async def main():
@@ -10895,19 +10896,37 @@ class TestRefusingRequests:
                 one, two = await Wire.open(listener.root), await Wire.open(listener.root)
                 head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n"
                 one.send(head + b"x" * 500)
-                await until(lambda: listener.unfinished == 500)
+                await until(lambda: listener.bodies.taken == {"": 500})
                 two.send(head + b"x" * size)
+                await until(lambda: listener.bodies.taken == {"": 500 + size})
+                two.send(b"x")  # a share that is used up takes no other piece
                 if status == 200:
-                    await until(lambda: listener.unfinished == 1000)
+                    await until(lambda: listener.bodies.taken == {"": 1000})
                     one.drop()
-                    await until(lambda: listener.unfinished == 500)
-                    two.send(b"x" * (900 - size))
+                    await until(lambda: listener.bodies.taken == {"": 500})
+                    two.send(b"x" * 400)
                 assert (await two.answer())[0] == status
                 two.drop()
                 one.drop()
-                await until(lambda: not listener.unfinished)
+                await until(lambda: not listener.bodies.taken)
 
         run(main())
+
+    def test_one_sender_of_unfinished_bodies_leaves_half_of_their_room_to_others(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
+        bodies, refused = m.Bodies(), []
+        for share, size in (
+            ("a", 499), ("a", 1), ("a", 1), ("b", 249), ("b", 1), ("b", 1), ("", 247), ("", 1),
+            ("", 1),
+        ):  # fmt: skip
+            try:
+                bodies.add(share, size)
+            except m.ProtocolError as exc:
+                refused.append((share, bodies.taken[share], exc.http_status))
+        assert refused == [("a", 501, 503), ("b", 251, 503), ("", 249, 503)]
+        for share, size in (("a", 501), ("b", 251), ("", 249)):
+            bodies.remove(share, size)
+        assert not bodies.taken
 
     def test_lingering_ends(self):
         async def main():
@@ -10956,7 +10975,7 @@ class TestWhatConnectionsKeep:
                 wire = await Wire.open(listener.root)
                 with tracing_bytes():
                     wire.send(self.SIZED[:-10])
-                    await until(lambda: listener.unfinished > 999_000)
+                    await until(lambda: sum(listener.bodies.taken.values()) > 999_000)
                     assert traced_bytes() > 900_000
                     wire.drop()
                     await until(lambda: not listener.connections)
@@ -14268,6 +14287,102 @@ class TestRecordsOverHTTP:
         run(main())
         assert [(r.target, r.code) for r in records] == [("POST /x", 404)]
 
+    @pytest.mark.parametrize("sent, code, reason", [
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n", 414, "the first line is too long"),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 40_000, 431, "the header fields are too long"),
+        (b"GET / HTTP/2.0\r\n\r\n", 505, "HTTP/2.0 is not spoken here"),
+        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "the header host is given twice"),
+        (b"POST /mcp HTTP/1.1\r\nHost", 408, "the request did not come in time"),
+    ])  # fmt: skip
+    def test_what_cannot_be_understood_has_a_record_with_the_reason(
+        self, monkeypatch, sent, code, reason
+    ):
+        monkeypatch.setitem(m.PATIENCE, "head", 0.0 if code == 408 else 60.0)
+        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            async with app.http(port=0) as server, await Wire.open(server.url[:-4]) as wire:
+                wire.send(sent)
+                assert (await wire.answer())[0] == code
+
+        run(main())
+        assert [(r.method, r.target, r.outcome, r.code, r.address, r.reason) for r in records] == [
+            ("", "", "refused", code, "127.0.0.1", reason)
+        ]
+
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_a_body_that_does_not_come_in_time_is_refused_and_has_a_record(self, monkeypatch, asgi):
+        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
+        monkeypatch.setitem(m.PATIENCE, "body", 0.05)
+        monkeypatch.setattr(m, "BODY_SECONDS", 0.05)
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def main():
+            if asgi:
+                async with asgi_app(app) as served:
+                    assert (await HalfSent(served, body=b"x").answer())[0] == 408
+                return
+            async with app.http(port=0) as server, await Wire.open(server.url[:-4]) as wire:
+                wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+                assert (await wire.answer())[0] == 408
+
+        run(main())
+        assert [(r.target, r.outcome, r.code, r.reason) for r in records] == [
+            ("POST /mcp", "refused", 408, "the request did not come in time")
+        ]
+
+    @pytest.mark.parametrize("asgi", [False, True])
+    def test_half_sent_bodies_of_one_principal_leave_room_to_another(self, monkeypatch, asgi):
+        monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
+        app, records = demo(), []
+        app.observe(records.append)
+
+        async def begin(post):
+            for _ in range(2):
+                assert not await post("bob", 250)
+            assert await post("bob", 250) == 503
+            assert not await post("alice", 200)
+
+        async def main():
+            async with contextlib.AsyncExitStack() as stack:
+                options = {"token": {"ta": "alice", "tb": "bob"}}
+                if asgi:
+                    served = await stack.enter_async_context(asgi_app(app, **options))
+                else:
+                    served = await stack.enter_async_context(app.http(port=0, **options))
+
+                async def post_wire(who, size):
+                    before, taken = records[:], served.listener.bodies.taken
+                    had = taken.get(who_of(who), 0)
+                    wire = await stack.enter_async_context(await Wire.open(served.url[:-4]))
+                    wire.send(
+                        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t%b\r\n"
+                        b"Content-Length: 900\r\n\r\n" % who[:1].encode() + b"x" * size
+                    )
+                    await until(lambda: records != before or taken.get(who_of(who), 0) > had)
+                    return records != before and (await wire.answer())[0]
+
+                async def post_asgi(who, size):
+                    before = records[:]
+                    token = f"Bearer t{who[0]}"
+                    request = HalfSent(served, body=b"x" * size, authorization=token)
+                    stack.callback(request.disconnect)
+                    await until(lambda: request.waiting or request.done)
+                    return records != before and request.status
+
+                await begin(post_asgi if asgi else post_wire)
+
+        def who_of(name):
+            return m.owner_of(name, None)
+
+        run(main())
+        assert [(r.outcome, r.code, r.reason) for r in records] == [
+            ("refused", 503, m.TOO_MANY_BODIES)
+        ]
+
     @pytest.mark.parametrize("asgi", [False, True])
     def test_a_body_that_is_too_long_has_a_record(self, asgi):
         app, records = demo(), []
@@ -14820,6 +14935,18 @@ class ASGI:
         kind = self.headers.get("content-type")
         body = json.loads(self.body) if kind == "application/json" else self.body
         return self.status, self.headers, body
+
+
+class HalfSent(ASGI):
+    """A request whose body is not complete."""
+
+    waiting = False
+
+    async def receive(self):
+        if self.todo:
+            return {"type": "http.request", "body": self.todo.pop(0), "more_body": True}
+        self.waiting = True
+        return await super().receive()
 
 
 @contextlib.asynccontextmanager
@@ -22142,6 +22269,8 @@ class TestTextForTerminals:
             ("\x1bcreset", "reset"),
             ("a\rb\x08\x7f\x00c", "abc"),
             ("safe\u202egpj.exe", "safegpj.exe"),
+            ("a\u200bb\u2028c\u2029d\u2060e\ufefff\U000e0041g", "abcdefg"),
+            ("joiners \u06cc\u200c\u062e \u2764\u200d\u2764", "joiners \u06cc\u200c\u062e \u2764\u200d\u2764"),
             ("tab\tand\nnewline stay, as do ä and 漢", "tab\tand\nnewline stay, as do ä and 漢"),
         ],
     )
