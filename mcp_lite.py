@@ -13536,7 +13536,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 ###############################################################################
 # 38. Requests and answers
 ###############################################################################
-# Uses sections 1, 4, 5, 7, 9 and 33.
+# Uses sections 1, 4, 5, 7, 9, 33 and 36.
 #
 # Problem.  Those who serve a request need not know who took it in: a socket of ours, or another's.
 # Rules.    1. An answer is sent whole, or as a stream; and it goes through its states once.
@@ -14210,7 +14210,7 @@ class Connection:
 ###############################################################################
 # 40. Listeners
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 26, 33, 36 and 39.
+# Uses sections 1 to 3, 7, 10, 26, 33, 36, 38 and 39.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. The connections of all clients together are bounded, and those of one address. A
@@ -14506,7 +14506,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 41. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 9, 18, 19, 28, 35 to 37 and 40.
+# Uses sections 1 to 5, 7, 9, 18, 19, 28, 35 to 38 and 40.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -15045,7 +15045,7 @@ class SessionTable(OrderedDict[str, KeptSession]):
 ###############################################################################
 # 42. Entrances and pages
 ###############################################################################
-# Uses sections 1 to 3, 7, 9, 13, 14, 18, 19, 21, 23, 34 and 36.
+# Uses sections 1 to 3, 5, 7, 9, 13, 14, 18, 19, 21, 23, 34, 36 and 38.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. Host, Origin and token are checked in this order, before anything else is looked at;
