@@ -3092,7 +3092,8 @@ class Peer(Asker):
     def _depends_on_the_peer(self) -> bool:
         """Return whether all that is served waits for answers of the peer.
 
-        The peer may be waiting for its next request in turn, so that one must not wait too.
+        The peer may answer only when its next request is done. So that one must not wait: accept()
+        refuses it at once.
         """
         return len(self.outgoing.pending) >= len(self.incoming)
 
