@@ -22247,7 +22247,7 @@ def read_arguments(
         except SchemaError as exc:
             taken = given.get(exc.path)
             other = isinstance(taken, str) and read_json(taken) != taken
-            hint = f"; --json '{{{json.dumps(exc.path)}: {taken}}}' is no text" * other
+            hint = f"; --json '{{{json.dumps(exc.path)}: {taken}}}' sends JSON, not text" * other
             raise UsageError(f"{exc}; as in {usage}{hint}") from None
     return given
 

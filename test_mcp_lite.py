@@ -22995,7 +22995,7 @@ class TestValuesFromWords:
             (["amont=1"], "did you mean amount?"),
             ([], "amount: is required"),
             (["amount=x"], "amount: expected integer"),
-            (["amount=1", "size=5"], "; as in USAGE; --json '{\"size\": 5}' is no text"),
+            (["amount=1", "size=5"], "; as in USAGE; --json '{\"size\": 5}' sends JSON, not text"),
         ],
     )
     def test_what_breaks_the_schema_is_a_usage_error_that_says_how(self, words, problem):
