@@ -17002,6 +17002,7 @@ class HTTPTransport(Transport):
     async def _read_stream(self, events: EventReader, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut."""
         clock, pace, failures = asyncio.get_running_loop().time, Pace(), 0
+        session = self.session_id
         await self.read_events(events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
         # via Last-Event-ID are not supported", any more
@@ -17011,6 +17012,8 @@ class HTTPTransport(Transport):
             # respect the retry field"
             await asyncio.sleep(pace.wait(events.retry_ms, failures == 0, clock()))
             before = events.last_id
+            if self.session_id != session:
+                raise self._answer_lost()
             events = await self._resume(events, ids)
             failures = failures + 1 if events.last_id == before else 0
 
@@ -17023,15 +17026,20 @@ class HTTPTransport(Transport):
                     events = EventReader(answer, events)
                     await self.read_events(events, ids)
                 elif answer.head.status == 404 and self.session_id is not None:
-                    # Not SessionExpired, after which the request would be sent once more.
-                    lost = "knows our session no longer, so the answer is lost"
-                    advice = "call again, if doing it twice does no harm"
-                    problem = ConnectionClosed(f"{self.url} {lost}; {advice}")
+                    problem = self._answer_lost()
                 else:
                     problem = await self._problem(answer)
         if problem is not None:
             raise problem
         return events
+
+    def _answer_lost(self) -> ConnectionClosed:
+        """Return the error for an answer that went with its session.
+
+        It is not SessionExpired, after which the request would be sent once more.
+        """
+        lost = "knows our session no longer, so the answer is lost"
+        return ConnectionClosed(f"{self.url} {lost}; call again, if doing it twice does no harm")
 
     @contextlib.asynccontextmanager
     async def get_stream(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:

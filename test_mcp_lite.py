@@ -15780,18 +15780,27 @@ class TestClientOverHTTP:
 
         talk(Scripted(on_call, on_get=on_get), work)
 
-    def test_a_call_whose_session_ended_before_its_answer_is_not_made_twice(self, monkeypatch):
+    @pytest.mark.parametrize("noticed", ["here", "elsewhere"])
+    def test_a_call_whose_session_ended_before_its_answer_is_not_made_twice(self, noticed, monkeypatch):
         monkeypatch.setattr(m, "RETRY_MS", 1)
+        clients = []
 
         async def on_call(wire, head, msg):
             wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
             wire.writer.close()
 
         async def on_get(wire, head):
-            gone = framed("text/plain", b"gone", "404 Not Found")
-            wire.send(gone if "last-event-id" in head.headers else NOT_HERE)
+            if "last-event-id" not in head.headers:
+                wire.send(NOT_HERE)
+            elif noticed == "here":
+                wire.send(framed("text/plain", b"gone", "404 Not Found"))
+            else:  # another request has found it, and begun a session anew
+                clients[0].transport.session_id = "s2"
+                wire.writer.close()
+                await wire.reader.read()
 
         async def work(client):
+            clients.append(client)
             problem = "knows our session no longer, so the answer is lost; call again, if"
             with pytest.raises(m.ConnectionClosed, match=problem):
                 await client.request("acme/x")
