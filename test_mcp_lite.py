@@ -22371,9 +22371,11 @@ class TestPerson:
         async def main():
             person = m.Person({}, err=screen)
             person.turn = asyncio.Lock()
+            before = {*threading.enumerate()}
             task = asyncio.ensure_future(person.ask("first? "))
             await until(lambda: screen.getvalue() == "first? ")
             await idle()
+            assert {*threading.enumerate()} <= before, "one that waits for a line would take it"
             task.cancel()
             await asyncio.wait([task])
             os.write(ours, b"typed late\n")
