@@ -1372,7 +1372,7 @@ def is_modern(msg: Msg) -> bool:
 ###############################################################################
 # 5. Requests in flight
 ###############################################################################
-# Pure. Uses sections 1, 3 and 4.
+# Pure. Uses sections 1 to 4.
 #
 # Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
 #           lose patience; a peer may flood us with progress.
@@ -1386,11 +1386,13 @@ def is_modern(msg: Msg) -> bool:
 #           4. Time is an argument, `now`, in seconds of any steady clock.
 # Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
 #           that we sent; Budget, a rate; ProgressMeter, which spaces the reports of a handler;
-#           HeldMessages, requests that wait until there is room for them.
+#           Loads and Weight, the bytes of requests; HeldMessages, requests that wait until there
+#           is room for them.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
-MAX_HELD_BYTES = 32 * 1024 * 1024  # of requests that wait because so many are being served
-HELD_OVERHEAD = 512  # bytes that are added to the size of each, for the objects around it
+MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
+SMALL_BYTES = 16 * 1024  # a request that runs and is no longer is not counted: their number is
+HELD_OVERHEAD = 512  # bytes that are added to the size of one that waits, for what is around it
 PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
@@ -1441,7 +1443,7 @@ class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
     __slots__ = ("msg", "req_id", "method", "params", "send", "caller", "modern",
-                 "facts", "key", "state", "task", "reason", "trace")  # fmt: skip
+                 "facts", "key", "state", "task", "reason", "trace", "weight")  # fmt: skip
 
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
@@ -1468,6 +1470,8 @@ class Exchange:
         self.reason: str | None = None
         #: the W3C trace context of what it causes, where somebody makes spans (section 21)
         self.trace = ""
+        #: how much it counts for, if it is large
+        self.weight: Weight | None = None
 
     @property
     def meta(self) -> Msg:
@@ -1674,20 +1678,75 @@ def may_wait(msg: JSON) -> bool:
     return msg.get("method") not in (None, "ping")
 
 
+class Loads(dict[str, int]):
+    """The bytes of requests that run or wait, for each client that has any.
+
+    >>> loads = Loads()
+    >>> [loads.add(NOBODY, size) for size in (MAX_PEER_BYTES - 1, 1, 1)], loads
+    ([True, True, False], {'': 67108864})
+    >>> loads.remove(NOBODY, MAX_PEER_BYTES)
+    >>> loads.add(NOBODY, MAX_PEER_BYTES + 1), loads.add(NOBODY, 1)
+    (True, False)
+    """
+
+    def add(self, caller: Caller, size: int) -> bool:
+        """Count bytes in; return False if the client would have too many. One request may."""
+        who = caller.owner or caller.address
+        before = self.get(who, 0)
+        if before and before + size > MAX_PEER_BYTES:
+            return False
+        self[who] = before + size
+        return True
+
+    def remove(self, caller: Caller, size: int) -> None:
+        """Count bytes out."""
+        who = caller.owner or caller.address
+        self[who] -= size
+        if not self[who]:
+            del self[who]
+
+
+class Weight:
+    """The bytes of a large request, or batch, which count until nobody keeps it any more."""
+
+    __slots__ = ("loads", "caller", "size", "keepers")
+
+    def __init__(self, loads: Loads, caller: Caller, size: int) -> None:
+        if not loads.add(caller, size):
+            # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
+            most = f"more than {MAX_PEER_BYTES} bytes"
+            raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
+        self.loads, self.caller, self.size = loads, caller, size
+        self.keepers = 1  # whoever made this
+
+    def keep(self) -> Callable[[Any], None]:
+        """Let it count for one more, until the function that is returned is called."""
+        self.keepers += 1
+        return self.drop
+
+    def drop(self, _: Any = None) -> None:
+        """Note that one of those who keep it does so no longer."""
+        self.keepers -= 1
+        if not self.keepers:
+            self.loads.remove(self.caller, self.size)
+
+
 #: What every HeldMessages has until something is held: an empty table for each costs 400 bytes.
 NOTHING_HELD: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
 
 
 class HeldMessages:
-    """Messages that wait until there is room for them, oldest first, bounded in bytes.
+    """Messages that wait until there is room for them, oldest first; `loads` counts their bytes.
 
     They are kept encoded: decoded, they could take many times as much.
     """
 
+    __slots__ = ("messages", "loads")
+
     def __init__(self) -> None:
         #: by the id of the request; a batch has a key of its own
         self.messages = NOTHING_HELD
-        self.size = 0  # in bytes; 0 says that there are none
+        self.loads = Loads()
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -1697,31 +1756,30 @@ class HeldMessages:
 
     def put(self, key: Any, data: bytes, send: Send, caller: Caller) -> bool:
         """Keep a message; return False if there is no room for it."""
-        size = self.size + len(data) + HELD_OVERHEAD
-        if size > MAX_HELD_BYTES:
+        if not self.loads.add(caller, len(data) + HELD_OVERHEAD):
             return False
         if self.messages is NOTHING_HELD:
             self.messages = OrderedDict()
-        self.messages[key], self.size = (data, send, caller), size
+        self.messages[key] = data, send, caller
         return True
 
     def take(self) -> tuple[bytes, Send, Caller]:
         """Give out the oldest message."""
-        _, message = self.messages.popitem(last=False)
-        self.size -= len(message[0]) + HELD_OVERHEAD
-        return message
+        return self._count_out(self.messages.popitem(last=False)[1])
 
     def drop(self, key: Any) -> bool:
         """Forget a message; return False if there is none of that key."""
         message = self.messages.pop(key, None)
-        if message is not None:
-            self.size -= len(message[0]) + HELD_OVERHEAD
-        return message is not None
+        return message is not None and bool(self._count_out(message))
+
+    def _count_out(self, message: tuple[bytes, Send, Caller]) -> tuple[bytes, Send, Caller]:
+        self.loads.remove(message[2], len(message[0]) + HELD_OVERHEAD)
+        return message
 
     def clear(self) -> None:
         """Forget all."""
-        self.messages.clear()
-        self.size = 0
+        while self.messages:
+            self.take()
 
 ###############################################################################
 # 6. Lifecycle
@@ -2896,6 +2954,8 @@ async def maybe_await(value: Any) -> Any:
 # Not here. What requests mean: Conversation (section 22) and Client (31) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
+ERROR_BYTES = 1000  # room for each answer of a batch, when others have taken up the rest
+TOO_LONG_TOGETHER = "the answers to the batch are too long for one message; send a smaller batch"
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
 FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 
@@ -2931,7 +2991,7 @@ class Peer(Asker):
         #: that were refused, and of notifications, whose answer is None
         self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
-        #: messages that wait until there is room for them
+        #: messages that wait until there is room for them; its `loads` count what runs as well
         self.held = HeldMessages()
         self.taking = False  # whether _take_held() is running
 
@@ -2950,16 +3010,16 @@ class Peer(Asker):
             return
         self.show("<", msg)
         # Where an earlier message waits, this one waits behind it.
-        full = self.held.size or len(self.incoming) >= self.max_in_flight
+        full = self.held.messages or len(self.incoming) >= self.max_in_flight
         if full and may_wait(msg) and not self._depends_on_the_peer():
             self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
-        else:
-            self._take(msg, send, caller)
+        else:  # what is not encoded is our own program's: there is no need to count it
+            self._take(msg, send, caller, len(data) if isinstance(data, bytes) else 0)
 
-    def _take(self, msg: JSON, send: Send, caller: Caller) -> None:
+    def _take(self, msg: JSON, send: Send, caller: Caller, size: int) -> None:
         """Do what a decoded message, or a batch, asks for."""
         if type(msg) is not list:
-            self.dispatch(msg, send, caller)
+            self.dispatch(msg, send, caller, size)
             return
         try:
             self.check_batch(msg)
@@ -2967,23 +3027,25 @@ class Peer(Asker):
             if not [item for item in msg[:MAX_BATCH] if self._fail_request_of(item, exc)]:
                 self.refuse(exc, send)
         else:
-            self.tasks.spawn(self.reply_batch(msg, send, caller))
+            self.tasks.spawn(self.reply_batch(msg, send, caller, size))
 
     def show(self, direction: str, msg: Any) -> None:
         """Show a message to the trace, if there is one."""
         if _trace is not None:
             _trace(direction, self.name, msg)
 
-    def dispatch(self, msg: JSON, send: Send, caller: Caller = NOBODY) -> None:
-        """Do what one message asks for; answers go to `send`."""
+    def dispatch(self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0) -> None:
+        """Do what one message of so many bytes asks for; answers go to `send`."""
         try:
             kind = classify(msg)
-            exchange = self.accept(msg, send, caller) if kind is REQUEST else None
+            exchange = self.accept(msg, send, caller, size=size) if kind is REQUEST else None
         except (ProtocolError, RPCError) as exc:
             self.refuse(exc, send, msg, caller)
             return
         if exchange is not None:
-            self.tasks.spawn(self.reply(exchange))
+            task = self.tasks.spawn(self.reply(exchange))
+            if exchange.weight is not None:
+                task.add_done_callback(exchange.weight.drop)
         elif kind is NOTIFICATION:
             self._hear(msg, send, caller)
         else:
@@ -2999,11 +3061,18 @@ class Peer(Asker):
         if len(batch) > MAX_BATCH:
             raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
 
-    def reply_batch(self, batch: list[JSON], send: Send, caller: Caller) -> Awaitable[None]:
-        """Take on the messages of a batch; the awaitable sends their answers as one batch."""
-        answers: list[Msg] = []
+    def reply_batch(
+        self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
+    ) -> Awaitable[None]:
+        """Take on the messages of a batch of `size` bytes; the awaitable sends their answers as one
+        batch."""
+        answers = BatchAnswers(len(batch))
+        weight = None
+        try:
+            weight = Weight(self.held.loads, caller, size) if size > SMALL_BYTES else None
+        except RPCError as exc:
+            answers.closed = str(exc)
         running: list[asyncio.Task[None]] = []
-        put = functools.partial(_keep, answers)
         for msg in batch:
             try:
                 if classify(msg) is not REQUEST:
@@ -3011,29 +3080,21 @@ class Peer(Asker):
                 elif msg["method"] == "initialize":
                     # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
+                elif answers.closed:
+                    raise RPCError(TOO_BUSY, answers.closed)
                 else:
                     exchange = self.accept(msg, send, caller)
-                    running.append(self.tasks.spawn(self.reply(exchange, put)))
+                    exchange.weight = weight
+                    running.append(self.tasks.spawn(self.reply(exchange, answers.put)))
             except (RPCError, ProtocolError) as exc:
                 answer = self.refusal(exc, msg)
                 if answer is not None:
                     answers.append(answer)
-        return self._send_batch(answers, running, send)
-
-    async def _send_batch(
-        self, answers: list[Msg], running: list[asyncio.Task[None]], send: Send
-    ) -> None:
-        if running:
-            await asyncio.wait(running)
-        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if not answers:
-            return
-        try:
-            await send(answers)  # type: ignore[arg-type]
-        except LimitExceeded as exc:
-            problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
-            answers = [error(answer.get("id"), problem) for answer in answers]
-            await send(answers)  # type: ignore[arg-type]
+        if weight is not None:
+            for task in running:
+                task.add_done_callback(weight.keep())
+            weight.drop()
+        return answers.send(running, send)
 
     def refuse(
         self, exc: MCPError, send: Send, msg: JSON = None, caller: Caller = NOBODY
@@ -3113,9 +3174,9 @@ class Peer(Asker):
             return
         self.taking = True
         try:
-            while self.held.size and (self._has_room() or self._depends_on_the_peer()):
+            while self.held.messages and (self._has_room() or self._depends_on_the_peer()):
                 data, send, caller = self.held.take()
-                self._take(decode(data), send, caller)
+                self._take(decode(data), send, caller, len(data))
         finally:
             self.taking = False
 
@@ -3125,11 +3186,13 @@ class Peer(Asker):
     # Requests of the peer.
 
     def accept(
-        self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
-    ) -> Exchange:
+        self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None,
+        size: int = 0,
+    ) -> Exchange:  # fmt: skip
         """Take a request on; from now on it can be cancelled. reply() must follow.
 
-        Raises RPCError if its id is taken or too many requests are running.
+        If it has a weight, whoever calls this drops that after the answer. Raises RPCError if its
+        id is taken, or too many requests are running, or too many bytes of them.
         """
         exchange = Exchange(msg, send, caller, modern)
         if self.many_clients:
@@ -3139,6 +3202,8 @@ class Peer(Asker):
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
         if len(self.incoming) >= self.max_in_flight and exchange.method != "ping":
             raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
+        if size > SMALL_BYTES:
+            exchange.weight = Weight(self.held.loads, caller, size)
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -3185,7 +3250,7 @@ class Peer(Asker):
             answer = error(exchange.req_id, wire_error(exc))
         finally:
             del self.incoming[exchange.key]
-            if self.held.size:
+            if self.held.messages:
                 self._take_held()
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
         # One that is DONE was answered by _cut_off().
@@ -3277,7 +3342,7 @@ class Peer(Asker):
         """Read on, and take on what waits, as far as there is room."""
         if self._room is not None:
             settle_future(self._room, None, None)
-        if self.held.size:
+        if self.held.messages:
             self._take_held()
 
     def attach(self, transport: Transport) -> None:
@@ -3361,10 +3426,45 @@ def nothing(*_: Any) -> Any:
     """Take any news, and do nothing."""
 
 
-async def _keep(answers: list[Msg], answer: Msg) -> None:
-    """Keep an answer for a batch; raise one of UNSAYABLE if it cannot be sent."""
-    encode(answer)
-    answers.append(answer)
+class BatchAnswers(list[Msg]):
+    """The answers to a batch of so many messages, which leave as one message.
+
+    Room is set aside for one short error in place of each, so that what is too much for one
+    message costs only the later answers.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.room = MAX_MESSAGE_BYTES - count * ERROR_BYTES
+        self.closed = ""  # the reason why no more requests of the batch are served
+
+    async def put(self, answer: Msg) -> None:
+        """Keep an answer; raise one of UNSAYABLE if it cannot be sent."""
+        if self.closed and "result" in answer:  # its size makes no difference any more
+            raise LimitExceeded(TOO_LONG_TOGETHER)
+        beyond = max(0, len(encode(answer)) + 2 - ERROR_BYTES)
+        if beyond > max(0, self.room):
+            self.closed = TOO_LONG_TOGETHER
+            if "result" in answer:
+                raise LimitExceeded(TOO_LONG_TOGETHER)
+            problem = {"code": INTERNAL_ERROR, "message": TOO_LONG_TOGETHER}
+            answer, beyond = error(answer["id"], problem), 0
+        self.room -= beyond
+        self.append(answer)
+
+    async def send(self, running: list[asyncio.Task[None]], send: Send) -> None:
+        """Send the answers when all that makes them has ended."""
+        if running:
+            await asyncio.wait(running)
+        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
+        if not self:
+            return
+        try:
+            await send(self)  # type: ignore[arg-type]
+        except LimitExceeded as exc:
+            problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
+            answers = [error(answer.get("id"), problem) for answer in self]
+            await send(answers)  # type: ignore[arg-type]
 
 
 def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
@@ -9142,6 +9242,8 @@ async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
         run.start_task()
     call = run.keep_outcome(run_tool(tool, ctx, args, kwargs))
     run.call = ctx.conversation.life.tasks.spawn(call)
+    if ctx.exchange.weight is not None:  # a task keeps its request
+        run.call.add_done_callback(ctx.exchange.weight.keep())
     try:
         await asyncio.wait([run.call, run.begun], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -9737,7 +9839,7 @@ class LineTransport(Transport):
 #
 #     a line, whole or not                        MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
 #     requests that run, each such a line         MAX_IN_FLIGHT, or Server(max_in_flight=)
-#     requests that wait for their turn, in all   MAX_HELD_BYTES
+#     ... and requests that wait for their turn   MAX_PEER_BYTES, but for SMALL_BYTES of each
 #     answers that it does not read               MAX_UNSENT_BYTES; then as many as may run
 #     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
 #     its name, capabilities, subscriptions       MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
@@ -14776,6 +14878,7 @@ class HTTPSession:
         #: for the answer that opens the session, and for its streams
         self.headers: Mapping[str, str] = {}
         self.conversation = endpoint.server.converse(caller.address, caller, many_clients)
+        self.conversation.peer.held.loads = endpoint.loads
 
     @property
     def resumable(self) -> bool:
@@ -15426,6 +15529,7 @@ class Endpoint(Site):
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions = SessionTable(max_sessions, session_prefix)
         self.kept = KeptBytes()
+        self.loads = Loads()  # of each client, over all its sessions
         self.modern = ModernClients(self)
         self.passing: set[HTTPSession] = set()  # of running requests, where no session is kept
         self.streams: set[EventStream] = set()  # that somebody reads
@@ -15479,12 +15583,12 @@ class Endpoint(Site):
             check_json(headers)
             check_accept(headers, JSON_TYPE, EVENT_TYPE)
             notes["revision"] = REVISIONS.get(headers.get(VERSION_HEADER, ""))
-        msg, rev = decode(request.body), notes["revision"]
+        msg, rev, size = decode(request.body), notes["revision"], len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
         if self.draining:
             self.check_open(msg)
         if belongs_to_the_modern_era(msg, rev):
-            return self.post_modern(msg, response, request)
+            return self.post_modern(msg, response, request, size)
         kind = None if type(msg) is list else classify(msg)
         opening = kind is REQUEST and msg["method"] == "initialize"
         session = self.find(request, rev or header_revision(headers), opening)
@@ -15492,9 +15596,9 @@ class Endpoint(Site):
         peer.show("<", msg)
         answering: Awaitable[Any]
         if kind is REQUEST:
-            answering = self._serve(msg, Reply(session, response, request))
+            answering = self._serve(msg, Reply(session, response, request), size)
         elif kind is None:
-            answering = self.post_batch(msg, session, response, request)
+            answering = self.post_batch(msg, session, response, request, size)
         else:
             peer.dispatch(msg, nowhere, request)
             answering = response.send(202, {})
@@ -15523,7 +15627,7 @@ class Endpoint(Site):
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
     def post_modern(
-        self, msg: Msg, response: Response, caller: HTTPRequest
+        self, msg: Msg, response: Response, caller: HTTPRequest, size: int
     ) -> Awaitable[Any]:
         """Take a message that needs no session; what is returned answers it."""
         peer = self.modern.conversation.peer
@@ -15534,7 +15638,7 @@ class Endpoint(Site):
             body = encode(error(readable_id(msg), wire_error(exc)))
             return response.send(exc.http_status, JSON_HEADERS, body)
         if kind is REQUEST:
-            return self._serve(msg, Reply(self.modern, response, caller), caller.notes)
+            return self._serve(msg, Reply(self.modern, response, caller), size, caller.notes)
         if kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
@@ -15545,8 +15649,9 @@ class Endpoint(Site):
         return response.send(202, {})
 
     async def post_batch(
-        self, batch: list[JSON], session: HTTPSession, response: Response, caller: Caller
-    ) -> None:
+        self, batch: list[JSON], session: HTTPSession, response: Response, caller: Caller,
+        size: int,
+    ) -> None:  # fmt: skip
         """Take a batch: 202 if nothing in it wants an answer."""
         peer = session.conversation.peer
         peer.check_batch(batch)
@@ -15557,13 +15662,17 @@ class Endpoint(Site):
             return
         reply = Reply(session, response, caller)
         try:
-            await peer.reply_batch(batch, reply, reply.caller)
+            answering = peer.reply_batch(batch, reply, reply.caller, size)
+            del batch
+            await answering
         finally:
             await reply.drop()
             if self.on_quiet is not None:
                 settle_future(self.on_quiet, None, None)
 
-    async def _serve(self, msg: Msg, reply: Reply, notes: Notes | None = None) -> None:
+    async def _serve(
+        self, msg: Msg, reply: Reply, size: int, notes: Notes | None = None
+    ) -> None:
         """Serve a request in the task of its connection, which may be gone by the end."""
         session, response = reply.session, reply.response
         peer, modern = session.conversation.peer, session.modern
@@ -15572,7 +15681,7 @@ class Endpoint(Site):
             return
         try:
             facts = self.check_headers(msg, reply.caller.headers, notes) if modern else None
-            exchange = peer.accept(msg, reply, reply.caller, modern)
+            exchange = peer.accept(msg, reply, reply.caller, modern, size)
             exchange.facts, exchange.task = facts, response.task
         except RPCError as exc:
             answer = error(msg["id"], wire_error(exc))
@@ -15592,6 +15701,8 @@ class Endpoint(Site):
                 raise  # it is the connection that was cancelled, by Listener.stop()
             _uncancel(exchange.task)
         finally:
+            if exchange.weight is not None:
+                exchange.weight.drop()
             if reply.stream is not None or not response.started:
                 await reply.drop()
             if self.on_quiet is not None:

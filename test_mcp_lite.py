@@ -2595,6 +2595,55 @@ class TestAnswering:
 
         run(main())
 
+    @pytest.mark.parametrize("last, fits", [(1000, True), (1001, False)])
+    def test_only_the_answers_of_a_batch_that_do_not_fit_become_errors(
+        self, monkeypatch, last, fits
+    ):
+        """Each has its place for an error. What is known to be too long is not encoded."""
+        monkeypatch.setattr(m, "ERROR_BYTES", 300)
+        monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 2000 + 5 - 2 * 3)
+        frame, made = len('{"jsonrpc":"2.0","id":1,"result":{"text":""}}'), []
+
+        async def serve(exchange):
+            await asyncio.sleep(0)
+            made.append(exchange.req_id)
+            return {"text": "x" * (exchange.params["size"] - frame)}
+
+        def ask(req_id, size):
+            return m.request(req_id, "a", {"size": size})
+
+        async def main():
+            async with Talk(serve, revision="2025-03-26") as talk:
+                talk.put(json.dumps([ask(1, 395), ask(2, last), ask(3, 298), ask(4, 2)]))
+                answers = json.loads(await talk.take())
+                assert [item["id"] for item in answers] == made == [1, 2, 3, 4]
+                assert [("error" in item) for item in answers] == [False, not fits, not fits, not fits]
+                if not fits:
+                    said = answers[1]["error"]["message"]
+                    assert m.TOO_LONG_TOGETHER in said
+
+        run(main())
+
+    def test_what_has_not_begun_when_a_batch_is_full_is_not_run(self, monkeypatch):
+        monkeypatch.setattr(m, "ERROR_BYTES", 100)
+        monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 5000)
+        begun = []
+
+        async def serve(exchange):
+            begun.append(exchange.req_id)
+            return {"text": "x" * 3000}
+
+        async def main():
+            async with Talk(serve, revision="2025-03-26") as talk:
+                talk.put(json.dumps([m.request(i, "a") for i in range(10)]))
+                answers = json.loads(await talk.take())
+                assert sorted(item["id"] for item in answers) == [*range(10)]
+                assert ["error" in item for item in answers].count(False) == 1
+                if sys.version_info >= (3, 12):  # before, all begin together
+                    assert begun == [0, 1]
+
+        run(main())
+
     def test_a_tool_s_answer_that_is_too_long_says_that_it_travels_twice(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
 
@@ -3703,13 +3752,13 @@ class TestCrowding:
                     ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":2,"result":{}}',
                      f"[{last}]" if batched else last]
                 )  # fmt: skip
-                assert not talk.peer.held and talk.peer.held.size == 0
+                assert not talk.peer.held and not talk.peer.held.loads
 
         run(main())
 
     def test_requests_that_wait_are_bounded_in_bytes_and_refused_beyond(self, monkeypatch):
         line = request_line(2)
-        monkeypatch.setattr(m, "MAX_HELD_BYTES", 2 * (len(line) + m.HELD_OVERHEAD))
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * (len(line) + m.HELD_OVERHEAD))
 
         async def main():
             gate = Gate()
@@ -3723,6 +3772,50 @@ class TestCrowding:
                 assert "a request with id 2 is still running" in await talk.take()
                 gate.open.set()
                 assert sorted([json.loads(await talk.take())["id"] for _ in range(3)]) == [1, 2, 3]
+
+        run(main())
+
+    @pytest.mark.parametrize("batched", [False, True])
+    @pytest.mark.parametrize("more, fits", [(0, True), (1, False)])
+    def test_large_requests_that_run_are_bounded_in_bytes(self, monkeypatch, more, fits, batched):
+        """With those that wait. One alone may be larger, and small ones are not counted."""
+
+        def line(req_id, more=0):
+            text = request_line(req_id, "a", {"x": "x" * (m.SMALL_BYTES + more)})
+            return f"[{text}]" if batched else text
+
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * len(line(1)))
+
+        async def main():
+            gate = Gate()
+            async with Talk(gate, revision="2025-03-26") as talk:
+                talk.put(line(1), line(2, more), line(3), request_line(4))
+                await idle()
+                begun = ["1 began", *["2 began"] * fits, *["3 began"] * (not fits), "4 began"]
+                assert gate.log == begun
+                assert "the requests that run or wait would take more than" in await talk.take()
+                gate.open.set()
+                for _ in range(3):
+                    await talk.take()
+                await idle()
+                assert not talk.peer.held.loads
+                talk.put(line(5, m.MAX_PEER_BYTES))
+                assert '"id":5,"result"' in await talk.take()
+
+        run(main())
+
+    def test_a_small_request_is_not_counted_and_a_large_one_is(self):
+        async def main():
+            gate = Gate()
+            async with Talk(gate) as talk:
+                frame = len(request_line(1, "a", {"x": ""}))
+                for req_id, size in ((1, m.SMALL_BYTES), (2, m.SMALL_BYTES + 1)):
+                    talk.put(request_line(req_id, "a", {"x": "x" * (size - frame)}))
+                await idle()
+                assert talk.peer.held.loads == {"": m.SMALL_BYTES + 1}
+                talk.put(cancel_line(2))
+                await idle()
+                assert not talk.peer.held.loads
 
         run(main())
 
@@ -14666,6 +14759,123 @@ class TestAwkwardMoments:
                 caller.headers["mcp-protocol-version"] = "2025-03-26"
                 (answer,) = (await caller.post([listing]))[2]
                 assert answer["error"]["code"] == 429
+
+        run(main())
+
+
+class TestLargeRequestsOverHTTP:
+    """What one client keeps us busy with is bounded in bytes, over all its sessions."""
+
+    MUCH = {"x": "x" * m.SMALL_BYTES}
+
+    def test_calls_whose_client_left_count_until_they_end(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 3 * m.SMALL_BYTES)
+
+        async def main():
+            app = demo()
+            async with http_calling(app) as (one, server), Caller(server.url) as two:
+                await two.open()
+                loads = server.endpoint.loads
+                msg = call_of(1, "wait", {"gate": "a"}, _meta=self.MUCH)
+                for number, caller in enumerate((one, two), 1):
+                    leaving = asyncio.ensure_future(caller.post(msg))
+                    await until(lambda n=number: sum(loads.values()) > n * m.SMALL_BYTES)
+                    leaving.cancel()
+                    await asyncio.wait([leaving])
+                more = {**msg, "id": 2}
+                status, _, answer = await two.post(more)
+                assert (status, answer["id"], answer["error"]["code"]) == (200, 2, 503)
+                assert (await two.post(call_of(3, "echo", {"text": "a"})))[2]["result"]
+                app.gate_of("a").set_result(None)
+                await until(lambda: not loads)
+                assert (await two.post(more))[2]["result"]
+
+        run(main())
+
+    def test_a_batch_counts_until_its_last_request_ends(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
+
+        async def main():
+            app = demo()
+            async with http_calling(app, revision="2025-03-26") as (caller, server):
+                loads = server.endpoint.loads
+                large = call_of(1, "echo", {"text": "a"}, _meta=self.MUCH)
+                small = call_of(2, "wait", {"gate": "a"})
+                first = asyncio.ensure_future(caller.post([large, small]))
+                await until(lambda: app.waiting)
+                assert sum(loads.values()) > m.SMALL_BYTES
+                answers = (await caller.post([{**large, "id": 3}, {**small, "id": 4}]))[2]
+                assert {item["id"]: item["error"]["code"] for item in answers} == {3: 503, 4: 503}
+                app.gate_of("a").set_result(None)
+                assert ["result" in item for item in (await first)[2]] == [True, True]
+                assert not loads
+
+        run(main())
+
+    def test_a_task_counts_until_it_ends_and_for_its_principal_alone(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
+
+        async def main():
+            app, gate = m.Server(), asyncio.Event()
+
+            @app.tool(task=True)
+            async def job() -> str:
+                await gate.wait()
+                return "done"
+
+            def ask(who):
+                msg = calling(1, "job", meta=self.MUCH, capabilities=TASKS)
+                fields = {"mcp_method": "tools/call", "mcp_name": "job",
+                          "mcp_protocol_version": "2026-07-28"}  # fmt: skip
+                return caller.post(msg, authorization=f"Bearer {who}", **fields)
+
+            options = {"opened": False, "revision": "2026-07-28", "verify": lambda token: token}
+            async with http_calling(app, **options) as (caller, server):
+                assert (await ask("ann"))[2]["result"]["resultType"] == "task"
+                assert len(server.endpoint.loads) == 1
+                status, fields, answer = await ask("ann")
+                assert (status, answer["error"]["code"]) == (503, 503) and "retry-after" in fields
+                assert (await ask("bob"))[0] == 200
+                gate.set()
+                await until(lambda: not server.endpoint.loads)
+                assert (await ask("ann"))[0] == 200
+
+        run(main())
+
+    @pytest.mark.parametrize("proxied", [False, True])
+    def test_a_running_call_keeps_no_second_copy_of_its_request(self, proxied):
+        async def main():
+            app = demo()
+            options = {"trusted_proxies": ["127.0.0.1"]} if proxied else {}
+            async with http_calling(app, **options) as (caller, server):
+                msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
+                body = m.encode(msg)
+                fields = {"Host": "localhost", "Accept": JSON_BOTH, "Content-Type": "application/json",
+                          **caller.headers}  # fmt: skip
+                data = m.encode_request("POST", "/mcp", fields, body)
+                async with await Wire.open(server.url) as wire:
+                    with tracing_bytes():
+                        wire.send(data)
+                        await until(lambda: app.waiting)
+                        await until(lambda: not wire.writer.transport.get_write_buffer_size())
+                        assert 1_000_000 < traced_bytes() < 1_700_000
+                    app.gate_of("a").set_result(None)
+                    assert (await wire.answer())[0] == 200
+
+        run(main())
+
+    def test_under_asgi_a_running_call_keeps_no_second_copy_either(self):
+        async def main():
+            app = demo()
+            msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
+            body = m.encode(msg)
+            async with asgi_app(app, sessions=False) as asgi:
+                with tracing_bytes():
+                    asked = ASGI(asgi, body=body, mcp_protocol_version=NEWEST_SESSION)
+                    await until(lambda: app.waiting)
+                    assert 1_000_000 < traced_bytes() < 1_700_000
+                app.gate_of("a").set_result(None)
+                assert (await asked.answer())[0] == 200
 
         run(main())
 
