@@ -8241,7 +8241,7 @@ class Server(Registrations):
         call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
             job() gives. It may be cancelled before: a client gives up, a modern one is asked
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
-        max_in_flight: requests of one client that are served at once
+        max_in_flight: requests of one session at once; modern: of one principal, or far address
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those that follow from what is registered
         ttl_ms: how long results may be kept; a number, or a mapping from method to number
@@ -13006,6 +13006,7 @@ def refusal_headers(exc: ProtocolError) -> dict[str, str]:
     return {"content-type": JSON_TYPE, **challenge, **exc.headers}  # RFC 9110 §15.5.2
 
 
+@functools.lru_cache(maxsize=256)  # each modern request asks
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address can only mean this machine.
 
@@ -13676,8 +13677,9 @@ def counted_as(caller: Caller) -> str:
     >>> counted_as(Caller(address="192.0.2.1")), counted_as(Caller(address="127.0.0.1"))
     ('192.0.2.1', '')
     """
-    here = caller.address in ("", "local") or is_loopback(caller.address)  # perhaps a proxy
-    return caller.owner or ("" if here else caller.address)
+    address = caller.address
+    here = not address or address == "local" or is_loopback(address)  # perhaps a proxy
+    return caller.owner or ("" if here else address)
 
 
 # The states of a response.
@@ -14926,15 +14928,26 @@ class HTTPSession:
 
 
 class ModernClients(HTTPSession):
-    """All clients of the modern era: it has no sessions, each request says everything."""
+    """All clients of the modern era: it has no sessions, each request says everything.
 
-    __slots__ = ()
+    They share one Peer, which can only bound the requests of all. Those of one client are counted
+    here; where nobody knows who it is, they are not.
+    """
+
+    __slots__ = ("running",)
     modern = True
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint, Caller(address="a client"), many_clients=True)
         self.conversation.session.resume(NEWEST)
         self.conversation.peer.max_in_flight = MAX_CONNECTIONS
+        self.running: dict[str, int] = {}  # requests of each client; see counted_as()
+
+    def check_share(self, share: str) -> None:
+        """Raise RPCError if as many requests of a client are running as it may have."""
+        most = self.conversation.server.max_in_flight
+        if share and self.running.get(share, 0) >= most:
+            raise RPCError(TOO_BUSY, f"more than {most} requests of this client are running")
 
 
 class KeptSession(HTTPSession):
@@ -15679,8 +15692,12 @@ class Endpoint(Site):
         if modern and response.lost:  # before it could be told
             self.waiting.discard(reply)
             return
+        # Whoever is refused server/discover takes us for a server of the other era.
+        counted = modern and msg["method"] != "server/discover"
+        share = counted_as(reply.caller) if counted else ""
         try:
             facts = self.check_headers(msg, reply.caller.headers, notes) if modern else None
+            self.modern.check_share(share)
             exchange = peer.accept(msg, reply, reply.caller, modern, size)
             exchange.facts, exchange.task = facts, response.task
         except RPCError as exc:
@@ -15694,6 +15711,8 @@ class Endpoint(Site):
             response.on_lost = functools.partial(peer.stop, exchange)
             if msg["method"] == "subscriptions/listen":
                 self.at_expiry(reply.caller, response, functools.partial(peer.stop, exchange))
+        if share:
+            _count(self.modern.running, share, 1)
         try:
             await peer.reply(exchange)
         except asyncio.CancelledError:
@@ -15701,6 +15720,8 @@ class Endpoint(Site):
                 raise  # it is the connection that was cancelled, by Listener.stop()
             _uncancel(exchange.task)
         finally:
+            if share:
+                _count(self.modern.running, share, -1)
             if exchange.weight is not None:
                 exchange.weight.drop()
             if reply.stream is not None or not response.started:

@@ -35812,6 +35812,59 @@ class TestBudgets:
 
         run(ask())
 
+    def test_modern_requests_of_one_principal_are_bounded_and_leave_room_to_another(self):
+        app, gate = m.Server(max_in_flight=2), []
+
+        @app.tool
+        async def wait() -> str:
+            gate.append(asyncio.get_running_loop().create_future())
+            return await gate[-1]
+
+        async def call(url, token):
+            async with m.Client(url, revision=STATELESS, token=token) as client:
+                return await client.call("wait")
+
+        async def main():
+            async with app.http(port=0, token={"ta": "alice", "tb": "bob"}) as server:
+                running = server.endpoint.modern.running
+                calls = [asyncio.ensure_future(call(server.url, "ta")) for _ in range(2)]
+                await eventually(lambda: len(gate) == 2)
+                with pytest.raises(m.RemoteError, match="more than 2 requests of this") as caught:
+                    await call(server.url, "ta")
+                assert caught.value.code == m.TOO_BUSY
+                calls.append(asyncio.ensure_future(call(server.url, "tb")))
+                await eventually(lambda: len(gate) == 3)
+                assert sorted(running.values()) == [1, 2]
+                gate[0].set_result("done")
+                await eventually(lambda: sorted(running.values()) == [1, 1])
+                calls.append(asyncio.ensure_future(call(server.url, "ta")))
+                await eventually(lambda: len(gate) == 4)
+                for each in gate[1:]:
+                    each.set_result("done")
+                assert await asyncio.gather(*calls) == ["done"] * 4
+                await eventually(lambda: not running)
+
+        run(main())
+
+    def test_where_nobody_knows_whose_modern_requests_they_are_all_are_bounded_together(self):
+        """As behind a proxy that is not trusted."""
+        app, gate = m.Server(max_in_flight=1), []
+
+        @app.tool
+        async def wait() -> str:
+            gate.append(asyncio.get_running_loop().create_future())
+            return await gate[-1]
+
+        async def main():
+            async with app.http(port=0) as server, m.Client(server.url) as client:
+                calls = [asyncio.ensure_future(client.call("wait")) for _ in range(2)]
+                await eventually(lambda: len(gate) == 2)
+                for each in gate:
+                    each.set_result("done")
+                assert await asyncio.gather(*calls) == ["done"] * 2
+
+        run(main())
+
     def test_many_sessions_of_one_address_share_one_rate(self):
         """The status says so, and when to come back."""
         app = watched_app(rate_limit=(3, 60))
