@@ -15430,6 +15430,8 @@ class Site:
                 request = request.copy()
                 request.address, request.scheme = told.address, told.scheme
             size = len(refusal_body(exc))
+            if request.who is not None:
+                request.principal, request.owner = request.who.principal, request.who.owner
             began = time.perf_counter()
             self._note(request, "refused", exc.http_status, size, began, str(exc))
 

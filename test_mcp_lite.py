@@ -14472,8 +14472,8 @@ class TestRecordsOverHTTP:
             return m.owner_of(name, None)
 
         run(main())
-        assert [(r.outcome, r.code, r.reason) for r in records] == [
-            ("refused", 503, m.TOO_MANY_BODIES)
+        assert [(r.outcome, r.code, r.principal, r.reason) for r in records] == [
+            ("refused", 503, "bob", m.TOO_MANY_BODIES)
         ]
 
     @pytest.mark.parametrize("asgi", [False, True])
