@@ -11420,6 +11420,19 @@ class TestListeners:
 
         run(main())
 
+    def test_no_piece_of_an_answer_waits_for_the_one_before_it_to_arrive(self):
+        """RFC 896 -- unless TCP_NODELAY is set, it does."""
+
+        async def main():
+            async with listening() as listener, await Wire.open(listener.root) as wire:
+                wire.send(GET)
+                await wire.answer("GET")
+                [connection] = listener.connections
+                sock = connection.transport.get_extra_info("socket")
+                assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+        run(main())
+
     def test_the_bound_of_connections_is_below_that_of_open_files(self, monkeypatch):
         resource = pytest.importorskip("resource")
         for files, wanted in (
