@@ -1386,8 +1386,8 @@ def is_modern(msg: Msg) -> bool:
 #           4. Time is an argument, `now`, in seconds of any steady clock.
 # Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
 #           that we sent; Budget, a rate; ProgressMeter, which spaces the reports of a handler;
-#           Loads and Weight, the bytes of requests; HeldMessages, requests that wait until there
-#           is room for them.
+#           Counts, by name; Loads and Weight, the bytes of requests; HeldMessages, requests that
+#           wait until there is room for them.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
@@ -1678,7 +1678,38 @@ def may_wait(msg: JSON) -> bool:
     return msg.get("method") not in (None, "ping")
 
 
-class Loads(dict[str, int]):
+class Counts(dict[str, int]):
+    """A number for each name; where it is 0, the name is left out.
+
+    >>> counts = Counts(ann=2, bob=1)
+    >>> counts.change("ann", -2)
+    >>> counts
+    {'bob': 1}
+    """
+
+    def change(self, name: str, by: int) -> None:
+        """Add `by` to the number of a name."""
+        self[name] = self.get(name, 0) + by
+        if not self[name]:
+            del self[name]
+
+    def has_room(self, name: str, limit: int) -> bool:
+        """Return whether a name may have one more, where all together may have `limit`.
+
+        Its share is half of what the others have left over, and at least one. "" stands for all
+        who have no name: they may have everything that is left.
+
+        >>> [Counts(a=mine, b=30).has_room("a", 40) for mine in (4, 5)]
+        [True, False]
+        >>> [Counts({"": mine, "b": 30}).has_room("", 40) for mine in (9, 10)]
+        [True, False]
+        """
+        mine = self.get(name, 0)
+        left = limit - sum(self.values()) + mine
+        return mine < (max(1, (left + 1) // 2) if name else left)
+
+
+class Loads(Counts):
     """The bytes of requests that run or wait, for each client that has any.
 
     >>> loads = Loads()
@@ -1695,15 +1726,12 @@ class Loads(dict[str, int]):
         before = self.get(who, 0)
         if before and before + size > MAX_PEER_BYTES:
             return False
-        self[who] = before + size
+        self.change(who, size)
         return True
 
     def remove(self, caller: Caller, size: int) -> None:
         """Count bytes out."""
-        who = caller.owner or caller.address
-        self[who] -= size
-        if not self[who]:
-            del self[who]
+        self.change(caller.owner or caller.address, -size)
 
 
 class Weight:
@@ -2154,8 +2182,7 @@ class Threads:
         self.queue: Any = None
         self.threads = self.idle = 0
         #: how many threads work for each owner, and how many of them wait for the loop meanwhile
-        self.working: dict[str, int] = {}
-        self.blocking: dict[str, int] = {}
+        self.working, self.blocking = Counts(), Counts()
         #: by owner, the jobs for which there is no thread yet, oldest first
         self.waiting: OrderedDict[str, OrderedDict[asyncio.Future[Any], ThreadJob]] = OrderedDict()
 
@@ -2200,7 +2227,7 @@ class Threads:
     def _assign(self) -> None:
         """Give the waiting jobs to threads, in turn to each owner, as far as its share allows."""
         while True:
-            free = (owner for owner in self.waiting if has_share(self.limit, self.working, owner))
+            free = (owner for owner in self.waiting if self.working.has_room(owner, self.limit))
             owner = next(free, None)
             if owner is None:
                 return
@@ -2215,7 +2242,7 @@ class Threads:
             if jobs:
                 self.waiting[owner] = jobs  # behind the others
             self.idle -= 1
-            self.working[owner] = self.working.get(owner, 0) + 1
+            self.working.change(owner, 1)
             self.queue.put(job)
 
     def _work(self, queue: Any) -> None:
@@ -2243,7 +2270,7 @@ class Threads:
         with self.lock:
             if job.queue is not self.queue:  # a closed pool's thread works off its own queue
                 return True
-            _count(self.working, job.owner, -1)
+            self.working.change(job.owner, -1)
             stays = self.threads - sum(self.blocking.values()) <= self.limit
             if stays:
                 self.idle += 1
@@ -2271,10 +2298,10 @@ class Threads:
             yield
             return
         with self.lock:
-            if not has_share(MAX_BLOCKED_THREADS, self.blocking, job.owner):
+            if not self.blocking.has_room(job.owner, MAX_BLOCKED_THREADS):
                 raise RPCError(TOO_BUSY, "too many threads of this server wait for an answer")
-            _count(self.working, job.owner, -1)
-            _count(self.blocking, job.owner, 1)
+            self.working.change(job.owner, -1)
+            self.blocking.change(job.owner, 1)
             with contextlib.suppress(RuntimeError):  # the next call of run() will say so
                 self._assign()
         try:
@@ -2282,8 +2309,8 @@ class Threads:
         finally:
             with self.lock:
                 if job.queue is self.queue:
-                    _count(self.blocking, job.owner, -1)
-                    _count(self.working, job.owner, 1)  # more than the limit, for a while
+                    self.blocking.change(job.owner, -1)
+                    self.working.change(job.owner, 1)  # more than the limit, for a while
 
     async def drain(self, seconds: float | None) -> bool:
         """Wait until no job runs or waits, at most so long (None: for ever).
@@ -2313,29 +2340,6 @@ class Threads:
                 self.queue.put(None)
             self._end_drains()
             self._start_over()
-
-
-def has_share(limit: int, taken: Mapping[str, int], owner: str) -> bool:
-    """Return whether an owner may take one more of `limit` places; so many are `taken` by each.
-
-    Its share is half of what the others have left over, and at least one place. "" stands for
-    places that are not counted: those may be all that are left.
-
-    >>> [has_share(40, {"a": mine, "b": 30}, "a") for mine in (4, 5)]
-    [True, False]
-    >>> [has_share(40, {"": mine, "b": 30}, "") for mine in (9, 10)]
-    [True, False]
-    """
-    mine = taken.get(owner, 0)
-    left = limit - sum(taken.values()) + mine
-    return mine < (max(1, (left + 1) // 2) if owner else left)
-
-
-def _count(counts: dict[str, int], owner: str, change: int) -> None:
-    """Change a count; a count of nothing is left out."""
-    counts[owner] = counts.get(owner, 0) + change
-    if not counts[owner]:
-        del counts[owner]
 
 
 def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
@@ -9062,10 +9066,10 @@ class Job(Asking):
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
             del jobs[old.id]
-        taken: dict[str, int] = {}
+        taken = Counts()
         for job in jobs.values():
-            _count(taken, job.owner, 1)
-        if not has_share(MAX_TASKS, taken, self.owner):
+            taken.change(job.owner, 1)
+        if not taken.has_room(self.owner, MAX_TASKS):
             _drop_one(jobs, [job for job in jobs.values() if job.owner == self.owner])
         elif len(jobs) >= MAX_TASKS:  # each of many owners has a small share
             _drop_one(jobs, jobs.values())
@@ -9097,10 +9101,10 @@ class Job(Asking):
 
     def _drop_largest(self, jobs: dict[str, Job]) -> None:
         """Forget an outcome of the principal whose outcomes take most; but not this one."""
-        held = {self.owner: self.size}
+        held = Counts({self.owner: self.size})
         others = [job for job in jobs.values() if job.size and job is not self]
         for job in others:
-            _count(held, job.owner, job.size)
+            held.change(job.owner, job.size)
         most = max((job.owner for job in others), key=lambda owner: held[owner])
         _drop_one(jobs, [job for job in others if job.owner == most])
 
@@ -13868,22 +13872,15 @@ TOO_MANY_BODIES = "too many requests are being sent: try again later"
 TOO_SLOW = "the request did not come in time"
 
 
-class Bodies:
-    """Counts the bytes of bodies that are on their way, under the name of who sends them."""
-
-    def __init__(self) -> None:
-        self.taken: dict[str, int] = {}
+class Bodies(Counts):
+    """The bytes of bodies that are on their way, under the name of who sends them."""
 
     def add(self, share: str, size: int) -> None:
         """Count a piece; ProtocolError 503 if its sender's share was used up before it came."""
-        room = has_share(MAX_UNFINISHED_BYTES, self.taken, share)
-        _count(self.taken, share, size)
+        room = self.has_room(share, MAX_UNFINISHED_BYTES)
+        self.change(share, size)
         if not room:
             raise ProtocolError(TOO_MANY_BODIES, TOO_BUSY, http_status=503)
-
-    def remove(self, share: str, size: int) -> None:
-        """Count the bytes out of a body that is complete, or given up."""
-        _count(self.taken, share, -size)
 
 
 #: A function that serves a request in the task of its connection; a stream may outlast the call.
@@ -14217,7 +14214,7 @@ class Connection:
         if size:
             self.listener.bodies.add(self.share, size)
         elif before:
-            self.listener.bodies.remove(self.share, before)
+            self.listener.bodies.change(self.share, -before)
 
     def _request(self, head: RequestHead, body: bytes) -> HTTPRequest:
         return HTTPRequest(
@@ -14943,7 +14940,7 @@ class ModernClients(HTTPSession):
         super().__init__(endpoint, Caller(address="a client"), many_clients=True)
         self.conversation.session.resume(NEWEST)
         self.conversation.peer.max_in_flight = MAX_CONNECTIONS
-        self.running: dict[str, int] = {}  # requests of each client; see counted_as()
+        self.running = Counts()  # requests of each client; see counted_as()
 
     def check_share(self, share: str) -> None:
         """Raise RPCError if as many requests of a client are running as it may have."""
@@ -15119,7 +15116,7 @@ class SessionTable(OrderedDict[str, KeptSession]):
     def __init__(self, most: int, prefix: str) -> None:
         super().__init__()
         self.most, self.prefix = most, prefix
-        self.shares: dict[str, int] = {}  # how many sessions are counted under each name
+        self.shares = Counts()  # how many sessions are counted under each name
 
     def new_id(self) -> str:
         """Return an id that nobody can guess."""
@@ -15130,14 +15127,12 @@ class SessionTable(OrderedDict[str, KeptSession]):
     def add(self, session: KeptSession) -> None:
         """Enter a session."""
         self[session.id] = session
-        self.shares[session.share] = self.shares.get(session.share, 0) + 1
+        self.shares.change(session.share, 1)
 
     def discard(self, session: KeptSession) -> None:
         """Take a session out, if it is there."""
         if self.pop(session.id, None) is not None:
-            self.shares[session.share] -= 1
-            if not self.shares[session.share]:
-                del self.shares[session.share]
+            self.shares.change(session.share, -1)
 
     def victim(self, share: str) -> KeptSession | None:
         """Return the session that must end before one of this share may begin, if one must.
@@ -15716,7 +15711,7 @@ class Endpoint(Site):
             if msg["method"] == "subscriptions/listen":
                 self.at_expiry(reply.caller, response, functools.partial(peer.stop, exchange))
         if share:
-            _count(self.modern.running, share, 1)
+            self.modern.running.change(share, 1)
         try:
             await peer.reply(exchange)
         except asyncio.CancelledError:
@@ -15725,7 +15720,7 @@ class Endpoint(Site):
             _uncancel(exchange.task)
         finally:
             if share:
-                _count(self.modern.running, share, -1)
+                self.modern.running.change(share, -1)
             if exchange.weight is not None:
                 exchange.weight.drop()
             if reply.stream is not None or not response.started:
@@ -16360,7 +16355,7 @@ class ASGIApp(Engine):
                 held = len(body)
                 self._bodies.add(share, len(piece))
         finally:
-            self._bodies.remove(share, held)
+            self._bodies.change(share, -held)
 
     async def _watch(self, receive: Any, response: Response) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -10989,19 +10989,19 @@ class TestRefusingRequests:
                 one, two = await Wire.open(listener.root), await Wire.open(listener.root)
                 head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n"
                 one.send(head + b"x" * 500)
-                await until(lambda: listener.bodies.taken == {"": 500})
+                await until(lambda: listener.bodies == {"": 500})
                 two.send(head + b"x" * size)
-                await until(lambda: listener.bodies.taken == {"": 500 + size})
+                await until(lambda: listener.bodies == {"": 500 + size})
                 two.send(b"x")  # a share that is used up takes no other piece
                 if status == 200:
-                    await until(lambda: listener.bodies.taken == {"": 1000})
+                    await until(lambda: listener.bodies == {"": 1000})
                     one.drop()
-                    await until(lambda: listener.bodies.taken == {"": 500})
+                    await until(lambda: listener.bodies == {"": 500})
                     two.send(b"x" * 400)
                 assert (await two.answer())[0] == status
                 two.drop()
                 one.drop()
-                await until(lambda: not listener.bodies.taken)
+                await until(lambda: not listener.bodies)
 
         run(main())
 
@@ -11015,11 +11015,11 @@ class TestRefusingRequests:
             try:
                 bodies.add(share, size)
             except m.ProtocolError as exc:
-                refused.append((share, bodies.taken[share], exc.http_status))
+                refused.append((share, bodies[share], exc.http_status))
         assert refused == [("a", 501, 503), ("b", 251, 503), ("", 249, 503)]
         for share, size in (("a", 501), ("b", 251), ("", 249)):
-            bodies.remove(share, size)
-        assert not bodies.taken
+            bodies.change(share, -size)
+        assert not bodies
 
     def test_lingering_ends(self):
         async def main():
@@ -11068,7 +11068,7 @@ class TestWhatConnectionsKeep:
                 wire = await Wire.open(listener.root)
                 with tracing_bytes():
                     wire.send(self.SIZED[:-10])
-                    await until(lambda: sum(listener.bodies.taken.values()) > 999_000)
+                    await until(lambda: sum(listener.bodies.values()) > 999_000)
                     assert traced_bytes() > 900_000
                     wire.drop()
                     await until(lambda: not listener.connections)
@@ -14461,7 +14461,7 @@ class TestRecordsOverHTTP:
                     served = await stack.enter_async_context(app.http(port=0, **options))
 
                 async def post_wire(who, size):
-                    before, taken = records[:], served.listener.bodies.taken
+                    before, taken = records[:], served.listener.bodies
                     had = taken.get(who_of(who), 0)
                     wire = await stack.enter_async_context(await Wire.open(served.url[:-4]))
                     wire.send(
