@@ -9008,7 +9008,7 @@ async def set_level(ctx: Context) -> Msg:
 ###############################################################################
 # 25. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 16, 17, 22 and 24.
+# Uses sections 1 to 3, 5, 7, 10, 16, 17, 22 and 24.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
@@ -13845,7 +13845,7 @@ class Response:
 ###############################################################################
 # 39. Connections
 ###############################################################################
-# Uses sections 1 to 3, 7, 26, 28, 33, 34, 36 and 38.
+# Uses sections 1 to 3, 5, 7, 26, 28, 33, 34, 36 and 38.
 #
 # Problem.  Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #           minute, readers that do not read, connections that are half gone, TLS.
