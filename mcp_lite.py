@@ -5086,7 +5086,7 @@ def signature_of(
 def check_function(fn: Any, form: str) -> Any:
     """Return what is to be called for a function that was given; TypeError says what else to give.
 
-    `form` shows how a function is registered that is there already.
+    `form` shows how a function is registered; it stands where `{}` is.
 
     >>> check_function(None, "app.add_tool({})")
     Traceback (most recent call last):
@@ -5097,14 +5097,15 @@ def check_function(fn: Any, form: str) -> Any:
         return fn.__func__  # which Python 3.9 cannot call as it stands
     plain = fn.__func__ if isinstance(fn, classmethod) else fn
     if not callable(plain):
-        raise TypeError(f"{form.format('fn')} takes a function, not {fn!r:.100}")
+        raise TypeError(f"{form.replace('{}', 'fn')} takes a function, not {fn!r:.100}")
     home, _, name = getattr(plain, "__qualname__", "").rpartition(".")
     is_member = inspect.isfunction(plain) and bool(home) and not home.endswith("<locals>")
     first = next(iter(inspect.signature(plain).parameters), "") if is_member else ""
     if plain is not fn or first in ("self", "cls"):
         owner = "obj" if first == "self" else home.rpartition(".")[2]
-        remedy = f"below the class, write {form.format(f'{owner}.{name}')}"
-        raise TypeError(f"{home}.{name}() is a method without its object: {remedy}")
+        remedy = form.replace("{}", f"{owner}.{name}")
+        problem = f"{home}.{name}() is a method without its object"
+        raise TypeError(f"{problem}: below the class, write {remedy}")
     return fn
 
 
@@ -5141,7 +5142,7 @@ def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -
         if SECRET_KINDS.keys() & {*names}:
             words = [SECRET_KINDS.get(each, each) for each in names if each != "None"]
             raise TypeError(f"{name}= is {' or '.join(words)}, not {type(value).__name__}")
-        raise TypeError(f"{name}={value!r:.100}: give {annotation}")
+        raise TypeError(f"{name}={value!r:.100}: give {annotation.replace('Msg', 'dict')}")
     if isinstance(value, (int, float)) and not (value > 0 if positive else value >= 0):  # or NaN
         least = "a number above 0" if positive else "0 or more"
         raise ValueError(f"{name}={value!r}: give {least}")
@@ -7131,17 +7132,18 @@ class Registrations:
 
         fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
         """
-        return functools.partial(_enter, self.completions, (ref, argument))
+        form = f"app.complete({ref!r}, {argument!r})({{}})"
+        return functools.partial(_enter, self.completions, (ref, argument), form)
 
     def method(self, name: str) -> Callable[[Any], Any]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol")
-        return functools.partial(_enter, self.methods, name)
+        return functools.partial(_enter, self.methods, name, f"app.method({name!r})({{}})")
 
     def on(self, name: str) -> Callable[[Any], Any]:
         """Hear a notification of the client: fn(params)."""
-        return functools.partial(_enter, self.listeners, name)
+        return functools.partial(_enter, self.listeners, name, f"app.on({name!r})({{}})")
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
@@ -7153,7 +7155,7 @@ class Registrations:
         probes call a server by its address. Plain functions run in threads of their own, and so
         wait for no tool. A path has no parameters.
         """
-        what = f"route({method!r}, {path!r})"
+        what = f"app.route({method!r}, {path!r})"
         check_path(what, path)
         if not re.fullmatch("[A-Za-z]+", method):
             raise ValueError(f"{what}: no method of HTTP")
@@ -7163,19 +7165,19 @@ class Registrations:
             raise ValueError(f"{what}: a page is there already")
 
         def enter(fn: Any) -> Any:
+            page = check_function(fn, f"{what}({{}})")
             try:
-                inspect.signature(fn).bind(None)
+                inspect.signature(page).bind(None)
             except TypeError:
-                raise TypeError(f"{_name_of(fn)}: a page's function takes the request") from None
-            self.routes[where] = Route(fn, public, any_host)
+                raise TypeError(f"{_name_of(page)}: a page's function takes the request") from None
+            self.routes[where] = Route(page, public, any_host)
             return fn
 
         return enter
 
     def middleware(self, fn: Any) -> Any:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
-        check_kind("fn", fn, "Callable")
-        self.middlewares.append(fn)
+        self.middlewares.append(check_function(fn, "app.middleware({})"))
         return fn
 
     def capabilities(self) -> Msg:
@@ -7217,10 +7219,9 @@ class Registrations:
         return entry.contents(uri, await entry.fetch(ctx, found))
 
 
-def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
-    """Note a function, and give it back."""
-    check_kind("fn", fn, "Callable")
-    table[key] = fn
+def _enter(table: dict[Any, Any], key: Any, form: str, fn: Any) -> Any:
+    """Note a function, and give it back; `form` is that of check_function()."""
+    table[key] = check_function(fn, form)
     return fn
 
 
@@ -15330,7 +15331,7 @@ class Site:
         """Serve a path; ValueError if that is done already."""
         methods = self.routes.setdefault(where, {})
         if method in methods:
-            raise ValueError(f"route({method!r}, {where!r}): the server has a page there")
+            raise ValueError(f"app.route({method!r}, {where!r}): the server has a page there")
         methods[method] = route
 
     def add_page(self, method: str, where: str, route: Route) -> None:

@@ -28020,12 +28020,15 @@ class TestServerTools:
             (lambda: app.prompt(self.named, name=5), "name=5: give str"),
             (lambda: app.tool(self.named, title=5), "title=5: give str"),
             (lambda: app.tool(self.named, structured="no"), "structured='no': give bool"),
-            (lambda: app.tool(self.named, annotations="read"), "annotations='read': give Msg"),
+            (lambda: app.tool(self.named, annotations="read"), "annotations='read': give dict"),
             (lambda: app.tool(self.named, scopes=[5]), "scopes= is a text, or several"),
             (lambda: app.add_resource("x://a", "x", size=-1), "size=-1: give 0 or more"),
             (lambda: app.add_resource(5, "x"), "uri=5: give str"),
-            (lambda: app.complete("p", "a")(5), "fn= is a function, not int"),
-            (lambda: app.middleware(5), "fn= is a function, not int"),
+            (lambda: app.complete("p", "a")(5), r"app.complete\('p', 'a'\)\(fn\) takes a function"),
+            (lambda: app.middleware(5), r"app.middleware\(fn\) takes a function, not 5"),
+            (lambda: app.method("a/b")(5), r"app.method\('a/b'\)\(fn\) takes a function, not 5"),
+            (lambda: app.on("a/b")(5), r"app.on\('a/b'\)\(fn\) takes a function, not 5"),
+            (lambda: app.route("GET", "/a")(5), r"app.route\('GET', '/a'\)\(fn\) takes a function"),
             (lambda: app.observe(5), "an observer is a plain function"),
             (lambda: app.add_resource("x://a", "x", ttl_ms=True), "ttl_ms=True: give a number"),
             (lambda: app.add_resource("x://a", 1, nam="x"), "a resource has no field"),
@@ -28083,14 +28086,19 @@ class TestServerTools:
             def double(a: int) -> int:
                 return 2 * a
 
-        uri = "app.add_resource('x://a', obj.inc)"
         for wrong, remedy in [
             (lambda: app.tool(Counter.inc), "write app.add_tool(obj.inc)"),
             (lambda: app.tool(name="x")(Counter.inc), "write app.add_tool(obj.inc)"),
             (lambda: app.tool(vars(Counter)["make"]), "write app.add_tool(Counter.make)"),
             (lambda: app.prompt(Counter.inc), "write app.add_prompt(obj.inc)"),
-            (lambda: app.resource("x://a")(Counter.inc), f"write {uri}"),
-        ]:
+            (lambda: app.resource("x://{by}")(Counter.inc),
+             "write app.add_resource('x://{by}', obj.inc)"),
+            (lambda: app.complete("p", "a")(Counter.inc), "app.complete('p', 'a')(obj.inc)"),
+            (lambda: app.method("a/b")(Counter.inc), "write app.method('a/b')(obj.inc)"),
+            (lambda: app.on("a/b")(Counter.inc), "write app.on('a/b')(obj.inc)"),
+            (lambda: app.route("get", "/a")(Counter.inc), "app.route('get', '/a')(obj.inc)"),
+            (lambda: app.middleware(Counter.inc), "write app.middleware(obj.inc)"),
+        ]:  # fmt: skip
             with pytest.raises(TypeError, match=re.escape(remedy)):
                 wrong()
         app.add_tool(Counter().inc)
