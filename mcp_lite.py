@@ -8980,8 +8980,21 @@ async def run_feed(feed: Feed) -> Msg:
         await feed.run()
     finally:
         ctx.server.feeds.discard(feed)
+    if not ctx.conversation.peer.many_clients:
+        ctx.conversation.peer.tasks.spawn(close_stream(ctx.exchange))
     # spec: basic/patterns/subscriptions#graceful-closure
     return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
+
+
+async def close_stream(exchange: Exchange) -> None:
+    """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
+    if exchange.task is not None:
+        await asyncio.wait([exchange.task])
+    # spec: basic/patterns/cancellation -- "MUST send notifications/cancelled [...] when it tears
+    # down that subscription stream"
+    over = {"requestId": exchange.req_id, "reason": "the server ended the subscription"}
+    with contextlib.suppress(ConnectionClosed):
+        await exchange.send(notification("notifications/cancelled", over))
 
 
 @handles("resources/subscribe", "resources/unsubscribe")

@@ -33403,14 +33403,38 @@ class TestListening:
         assert meta["io.modelcontextprotocol/subscriptionId"] == 7
         assert (last["id"], last["result"]) == (7, {"resultType": "complete"})
 
+    @pytest.mark.parametrize("door", [Pipe, Web], ids=["pipe", "http"])
+    def test_on_a_pipe_a_cancellation_follows_the_result_that_ends_it(self, door):
+        """patterns/cancellation: "A server MUST send notifications/cancelled [...] when it tears
+        down that subscription stream". Over HTTP the response ends, and that says it."""
+        app = small_app()
+
+        async def go():
+            async with door(app) as way:
+                msg = stateless("s", "subscriptions/listen", notifications=self.ALL)
+                if door is Web:
+                    async with way.post(msg) as post:
+                        await post.take()
+                        next(iter(app.feeds)).end()
+                        return [msg async for msg in post.stream]
+                await way.send(msg)
+                await way.take()
+                next(iter(app.feeds)).end()
+                return [await way.take(), await way.take()]
+
+        result, *more = run(go())
+        assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
+        assert [(msg["method"], msg["params"]["requestId"]) for msg in more] == (
+            [("notifications/cancelled", "s")] if door is Pipe else [])  # fmt: skip
+
     def test_on_stdio_a_server_whose_input_ends_ends_it_with_a_result(self):
         code = ASKS_TWICE + "make('x').run()"
         line = json.dumps(stateless("s", "subscriptions/listen", notifications=self.ALL)).encode()
         command = [sys.executable, "-W", "error", "-c", code]
         ran = run_forked(command, input=line + b"\n")
-        first, last = map(json.loads, ran.stdout.splitlines())
-        assert kinds([first]) == ["subscriptions/acknowledged"]
-        assert last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
+        first, result, last = map(json.loads, ran.stdout.splitlines())
+        assert kinds([first, last]) == ["subscriptions/acknowledged", "cancelled"]
+        assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
 
     def test_a_slow_reader_is_told_each_thing_once(self):
         """Whatever is announced while it does not read, no more is kept than there are things."""
@@ -33443,7 +33467,7 @@ class TestListening:
             await serving
 
         run(go())
-        assert sorted(kinds(sent[2:-1])) == sorted(
+        assert sorted(kinds(sent[2:-2])) == sorted(
             ["tools/list_changed"] * 2
             + ["prompts/list_changed", "resources/list_changed", "resources/updated"]
         )
@@ -35654,12 +35678,12 @@ class TestAnnouncements:
                 app.resource_updated(uri)
                 await idle()
             slow.reading.set_result(None)
-            await eventually(lambda: slow.sent[-1].get("id") == 1)
+            await eventually(lambda: slow.sent[-1].get("method") == "notifications/cancelled")
             slow.end()
             await serving
             return slow.sent
 
-        *_, last = run(go())
+        *_, last, _ = run(go())
         assert last["result"]["resultType"] == "complete"
 
     def test_a_uri_that_is_watched_has_a_bounded_length(self):
