@@ -2474,7 +2474,8 @@ class LoopWatch:
 #           2. Announcements that wait for a reader are bounded, in number and in bytes. One that
 #              says the same as another that waits takes its place. A reader who is too slow is let
 #              go.
-# Plan.     Outbox, the announcements for one reader; Transport, and the pair in memory.
+# Plan.     Outbox, the announcements for one reader; Transport; Inbox, messages that have come; the
+#           pair in memory.
 # Not here. Pipes: section 26. HTTP: sections 41 and 46. What is done with a message: section 10.
 
 __all__ += ["Transport", "memory_transports"]
@@ -2482,7 +2483,7 @@ __all__ += ["Transport", "memory_transports"]
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
 EARLY_SHARE = 0.01  # of both, for log lines and the like as long as the reader is not there
-MAX_INBOX = 1000  # messages waiting in an in-memory transport; a writer waits beyond that
+MAX_INBOX = 1000  # messages that have come and wait for their reader; a writer waits beyond that
 
 
 #: Announcements that only say that something has changed.
@@ -2686,54 +2687,44 @@ class Said(bytes):
     caller: Caller = NOBODY
 
 
-class MemoryTransport(Transport):
-    """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
-
-    name = "in-memory peer"
+class Inbox:
+    """Messages that wait for one reader. Writers, who may be in other threads, wait for room."""
 
     def __init__(self) -> None:
-        self.other: MemoryTransport = self
-        self.inbox: deque[bytes] = deque()
+        self.items: deque[Any] = deque()
         self.closed = False
-        #: futures to settle when something was put into the inbox, and taken out; with their loops
-        self.readers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
-        self.writers: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = deque()
+        #: futures of those who wait for an item, and for room
+        self.readers: deque[asyncio.Future[None]] = deque()
+        self.writers: deque[asyncio.Future[None]] = deque()
 
-    async def read(self) -> list[Any]:
-        """Return the messages that have come."""
-        await _sleep_until(lambda: self.inbox or self.closed, self.readers)
+    async def take(self) -> list[Any]:
+        """Wait for messages, and return all that are there; [] when it is closed and empty."""
+        await _sleep_until(lambda: self.items or self.closed, self.readers)
         items = []
-        while self.inbox:
-            items.append(self.inbox.popleft())
+        while self.items:
+            items.append(self.items.popleft())
         _wake_all(self.writers)
         return items
 
-    async def write(self, msg: Msg | list[Msg]) -> int | None:
-        """Put a message into the other end's inbox, when there is room."""
-        data = encode(msg)
-        other = self.other
-        await _sleep_until(lambda: len(other.inbox) < MAX_INBOX or other.closed, other.writers)
-        if self.closed or other.closed:
-            raise ConnectionClosed(f"the {self.name} {self.explain()}")
-        said = Said(data)
-        said.caller = SPEAKER.get(NOBODY)
-        other.inbox.append(said)
-        _wake_all(other.readers)
-        return len(data)
+    async def put(self, item: Any) -> bool:
+        """Add a message when there is room; return False if it is closed."""
+        await _sleep_until(lambda: len(self.items) < MAX_INBOX or self.closed, self.writers)
+        if not self.closed:
+            self.items.append(item)
+            _wake_all(self.readers)
+        return not self.closed
 
-    async def close(self) -> None:
-        """End both directions."""
-        for end in (self, self.other):
-            end.closed = True
-            _wake_all(end.readers)
-            _wake_all(end.writers)
+    def close(self) -> None:
+        """Take in no more; the messages that are there can still be read."""
+        self.closed = True
+        _wake_all(self.readers)
+        _wake_all(self.writers)
 
 
 async def _sleep_until(ready: Callable[[], Any], sleepers: deque[Any]) -> None:
-    loop = asyncio.get_running_loop()
     while not ready():
-        future = loop.create_future()
-        sleepers.append((loop, future))
+        future = asyncio.get_running_loop().create_future()
+        sleepers.append(future)
         if not ready():  # the other end, in its thread, may have woken all just before
             await future
 
@@ -2741,8 +2732,35 @@ async def _sleep_until(ready: Callable[[], Any], sleepers: deque[Any]) -> None:
 def _wake_all(sleepers: deque[Any]) -> None:
     while sleepers:
         with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
-            loop, future = sleepers.popleft()
-            loop.call_soon_threadsafe(settle_future, future, None, None)
+            future = sleepers.popleft()
+            future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
+
+
+class MemoryTransport(Transport):
+    """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
+
+    name = "in-memory peer"
+
+    def __init__(self) -> None:
+        self.other: MemoryTransport = self
+        self.inbox = Inbox()
+
+    async def read(self) -> list[Any]:
+        """Return the messages that have come."""
+        return await self.inbox.take()
+
+    async def write(self, msg: Msg | list[Msg]) -> int | None:
+        """Put a message into the other end's inbox, when there is room."""
+        said = Said(encode(msg))
+        said.caller = SPEAKER.get(NOBODY)
+        if not await self.other.inbox.put(said):
+            raise ConnectionClosed(f"the {self.name} {self.explain()}")
+        return len(said)
+
+    async def close(self) -> None:
+        """End both directions."""
+        self.inbox.close()
+        self.other.inbox.close()
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -16811,7 +16829,8 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 #           2. Each request is answered or failed, whatever becomes of its connection.
 #           3. A server that is down is not hammered. Whatever it says, a stream that ends at once,
 #              each time, costs about one request a second at most, and fewer where nothing comes.
-# Plan.     EventReader, one stream of events; StandaloneStream; HTTPTransport, and its connector.
+# Plan.     EventReader, one stream of events; StandaloneStream; PairStream, of HTTP+SSE;
+#           HTTPTransport, and its connector.
 # Not here. Shaking hands again when the session is gone: the Client does that.
 
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
@@ -16884,7 +16903,7 @@ class StandaloneStream:
         events: EventReader | None = None
         goes_on = True
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
-        while goes_on and not self.transport.closed:
+        while goes_on and not self.transport.inbox.closed:
             before = events
             try:
                 events, goes_on = await self._listen_once(events, opened)
@@ -16935,6 +16954,65 @@ class StandaloneStream:
         return False
 
 
+class PairStream:
+    """HTTP+SSE, the transport of the first revision: the one stream on which everything comes."""
+
+    def __init__(self, transport: HTTPTransport) -> None:
+        self.transport = transport
+        #: where our messages go, once the server has said so; None where it speaks otherwise
+        self.target: str | None = None
+
+    async def begin(self) -> bool:
+        """Open the stream; return whether the server has one, and so speaks that revision."""
+        found = asyncio.get_running_loop().create_future()
+        reading = self.transport.tasks.spawn(self._read(found))
+        try:
+            self.target = await asyncio.wait_for(found, CONNECT_SECONDS)
+        except asyncio.TimeoutError:
+            reading.cancel()
+            raise ConnectionClosed(f"{self.transport.url} sent no endpoint event") from None
+        return self.target is not None
+
+    async def _read(self, found: asyncio.Future[Any]) -> None:
+        """Read the stream until it ends; `found` gets the target, None if there is no stream."""
+        transport, reason = self.transport, ""
+        try:
+            async with transport.get_stream("", HEADERS_SECONDS) as answer:
+                kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
+                if answer.head.status in (401, 403):
+                    raise await transport.problem_of(answer)
+                if answer.head.status != 200 or kind != EVENT_TYPE:
+                    return
+                reason, events = "closed the connection", EventReader(answer)
+                while (event := await events.next()) is not None:
+                    await self._hear(event, found)
+                reason = "ended its stream"
+        except (MCPError, ValueError) as exc:
+            if reason:
+                reason = f"sent a stream that cannot be read: {exc}"
+            elif isinstance(exc, AuthError):
+                settle_future(found, None, exc)
+        finally:
+            if not reason:
+                settle_future(found, None, None)
+            elif found.done():
+                transport.end(reason)
+            else:
+                found.set_exception(ConnectionClosed(f"{transport.url} {reason}"))
+
+    async def _hear(self, event: Event, found: asyncio.Future[Any]) -> None:
+        from urllib.parse import urljoin
+
+        url = self.transport.url
+        if event.event == "endpoint":
+            where = parse_url(urljoin(str(url), event.data))
+            if where[:4] != url[:4]:  # it gets our messages, and our credentials
+                raise ProtocolError(f"it names an endpoint elsewhere, {where}")
+            settle_future(found, where.target, None)
+        elif event.event == "message" and event.data:
+            await self.transport.inbox.put(event.data.encode())
+
+
 class HTTPTransport(Transport):
     """The client's end: every message is a POST, answers come as JSON or events.
 
@@ -16965,45 +17043,26 @@ class HTTPTransport(Transport):
         self.rev: Revision | None = None
         #: by tool, the arguments that headers repeat
         self.mirrors: dict[str, list[Mirror]] = {}
-        self.inbox: deque[Any] = deque()
-        self.closed = False
+        self.inbox = Inbox()
         self.tasks = Tasks()
         #: requests of ours being answered: who sees to it, and which others share the answer
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
         #: by the id of a question that came in an answer, the request of ours
         self.questions: dict[ReqId, ReqId] = {}
-        self._sleeper: asyncio.Future[Any] | None = None
-        self._room: asyncio.Future[Any] | None = None
-        self._standalone = StandaloneStream(self)
+        self._standalone, self._pair = StandaloneStream(self), PairStream(self)
         self._closing: asyncio.Task[Any] | None = None
-        self._messages_target: str | None = None  # of the first revision's transport
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
-        self._reason = "closed the connection"
+        self._reason = ""  # why the channel ended
         #: since when a stream could not be opened again, and why; None while all is well
         self._away: tuple[float, ConnectionClosed] | None = None
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
-        while not self.inbox and not self.closed:
-            self._sleeper = asyncio.get_running_loop().create_future()
-            await self._sleeper
-        items, self.inbox = list(self.inbox), deque()
-        if self._room is not None:
-            settle_future(self._room, None, None)
-        return items
-
-    async def _deliver(self, item: Any) -> None:
-        while len(self.inbox) >= MAX_INBOX and not self.closed:
-            if self._room is None or self._room.done():
-                self._room = asyncio.get_running_loop().create_future()
-            await asyncio.wait([self._room])  # several streams may wait
-        self.inbox.append(item)
-        if self._sleeper is not None:
-            settle_future(self._sleeper, None, None)
+        return await self.inbox.take()
 
     async def write(self, msg: Msg | list[Msg]) -> None:
         """POST a message. What goes wrong with a request is told to `failed`, by its id."""
-        if self.closed:
+        if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.explain()}")
         data = encode(msg)  # here, where the program hears of what cannot be said
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
@@ -17013,7 +17072,7 @@ class HTTPTransport(Transport):
         if not ids:
             await self._tell(msg, data)
             if isinstance(msg, dict) and msg.get("method") == "notifications/initialized":
-                if self._messages_target is None:
+                if self._pair.target is None:
                     await self._standalone.begin()
             return
         task = self.tasks.spawn(self._exchange(msg, data, ids))
@@ -17079,7 +17138,7 @@ class HTTPTransport(Transport):
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self.rev is not None and self.rev.modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
-        target = self._messages_target or self.url.target
+        target = self._pair.target or self.url.target
         try:
             answer = await self.auth.send("POST", target, headers, data, None)
         except ConnectionClosed:
@@ -17092,14 +17151,15 @@ class HTTPTransport(Transport):
             if status >= 400:
                 # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
                 # following HTTP status codes"
-                if opening and status in (400, 404, 405) and await self._fall_back(msg, data):
-                    return
+                if opening and status in (400, 404, 405) and self._pair.target is None:
+                    if await self._pair.begin():
+                        return await self._post(msg, data, set())
                 if status == 404 and SESSION_HEADER in headers and not opening:
                     raise SessionExpired(f"{self.url} knows our session no longer")
-                raise await self._problem(answer)
+                raise await self.problem_of(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
-            if ids and self._messages_target is None:
+            if ids and self._pair.target is None:
                 await self._read_answer(answer, ids)
             else:
                 with contextlib.suppress(asyncio.TimeoutError):  # it says nothing, or ought to
@@ -17107,7 +17167,7 @@ class HTTPTransport(Transport):
         finally:
             answer.close()
 
-    async def _problem(self, answer: HTTPAnswer) -> MCPError:
+    async def problem_of(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
         body, status = await answer.body(), answer.head.status
         problem: Msg = {}
@@ -17173,7 +17233,7 @@ class HTTPTransport(Transport):
                 elif answer.head.status == 404 and self.session_id is not None:
                     problem = self._answer_lost()
                 else:
-                    problem = await self._problem(answer)
+                    problem = await self.problem_of(answer)
         if problem is not None:
             raise problem
         return events
@@ -17219,69 +17279,10 @@ class HTTPTransport(Transport):
         if ids and len(ids) == 1 and isinstance(msg, dict) and "method" in msg and "id" in msg:
             self.questions[msg["id"]] = next(iter(ids))
         for item in items if singly else [msg]:
-            await self._deliver(item)
+            await self.inbox.put(item)
         for item in items:
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
-
-    # HTTP+SSE, the transport of the first revision.
-
-    async def _fall_back(self, msg: Msg | list[Msg], data: bytes) -> bool:
-        """Try the first revision's transport; return whether the server speaks it."""
-        if self._messages_target is not None:
-            return False
-        found = asyncio.get_running_loop().create_future()
-        reading = self.tasks.spawn(self._read_pair(found))
-        try:
-            self._messages_target = await asyncio.wait_for(found, CONNECT_SECONDS)
-        except asyncio.TimeoutError:
-            reading.cancel()
-            raise ConnectionClosed(f"{self.url} sent no endpoint event") from None
-        if self._messages_target is None:
-            return False
-        await self._post(msg, data, set())
-        return True
-
-    async def _read_pair(self, found: asyncio.Future[Any]) -> None:
-        """Read the one stream on which everything comes, until it ends.
-
-        `found` gets the target for what we say; None if the server has no such stream.
-        """
-        reached = False
-        try:
-            async with self.get_stream("", HEADERS_SECONDS) as answer:
-                kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
-                if answer.head.status in (401, 403):
-                    raise await self._problem(answer)
-                if answer.head.status != 200 or kind != EVENT_TYPE:
-                    return
-                reached, events = True, EventReader(answer)
-                while (event := await events.next()) is not None:
-                    await self._hear_pair(event, found)
-                self._reason = "ended its stream"
-        except (MCPError, ValueError) as exc:
-            if reached:
-                self._reason = f"sent a stream that cannot be read: {exc}"
-            elif isinstance(exc, AuthError):
-                settle_future(found, None, exc)
-        finally:
-            if not reached:
-                settle_future(found, None, None)
-            elif found.done():
-                self._end()
-            else:
-                found.set_exception(ConnectionClosed(f"{self.url} {self._reason}"))
-
-    async def _hear_pair(self, event: Event, found: asyncio.Future[Any]) -> None:
-        from urllib.parse import urljoin
-
-        if event.event == "endpoint":
-            where = parse_url(urljoin(str(self.url), event.data))
-            if where[:4] != self.url[:4]:  # it gets our messages, and our credentials
-                raise ProtocolError(f"it names an endpoint elsewhere, {where}")
-            settle_future(found, where.target, None)
-        elif event.event == "message" and event.data:
-            await self._deliver(event.data.encode())
 
     # The end.
 
@@ -17300,7 +17301,7 @@ class HTTPTransport(Transport):
 
     def explain(self) -> str:
         """Return why the channel ended."""
-        return self._reason
+        return self._reason or super().explain()
 
     def hint(self) -> str:
         """Return since when the server is away, if it is."""
@@ -17309,11 +17310,13 @@ class HTTPTransport(Transport):
         since, problem = self._away
         return f"it was not reached for the last {time.monotonic() - since:.1f} seconds: {problem}"
 
-    def _end(self) -> None:
-        self.closed = self.auth.closing = True
-        for waiter in (self._sleeper, self._room, self._opening):
-            if waiter is not None:
-                settle_future(waiter, None, None)
+    def end(self, reason: str) -> None:
+        """Hear that the channel has ended, and why."""
+        self._reason = self._reason or reason
+        self.auth.closing = True
+        self.inbox.close()
+        if self._opening is not None:
+            settle_future(self._opening, None, None)
 
     async def close(self) -> None:
         """End the session, if there is one, and all connections."""
@@ -17322,7 +17325,7 @@ class HTTPTransport(Transport):
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        self._end()
+        self.end(self.explain())
         if self.session_id is not None:
             with contextlib.suppress(MCPError, ValueError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._delete(), GRACE_SECONDS)

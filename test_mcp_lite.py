@@ -16566,7 +16566,7 @@ class TestClientOverHTTP:
                 transport = m.HTTPTransport(url)
                 await transport.write(m.request(1, "a"))
                 for _ in range(5):
-                    await until(lambda: len(transport.inbox) == 10)
+                    await until(lambda: len(transport.inbox.items) == 10)
                     for _ in range(20):
                         await asyncio.sleep(0)
                     assert len(await transport.read()) == 10
