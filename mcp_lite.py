@@ -17148,14 +17148,14 @@ class HTTPTransport(Transport):
             answer = await self.auth.send("POST", target, headers, data, None)
         try:
             status = answer.head.status
+            # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
+            # following HTTP status codes"
+            odd = opening and status in (400, 404, 405) and self._pair.target is None
+            if odd and await self._pair.begin():
+                return await self._post(msg, data, set())
+            if status == 404 and SESSION_HEADER in headers and not opening:
+                raise SessionExpired(f"{self.url} knows our session no longer")
             if status >= 400:
-                # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
-                # following HTTP status codes"
-                if opening and status in (400, 404, 405) and self._pair.target is None:
-                    if await self._pair.begin():
-                        return await self._post(msg, data, set())
-                if status == 404 and SESSION_HEADER in headers and not opening:
-                    raise SessionExpired(f"{self.url} knows our session no longer")
                 raise await self.problem_of(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
@@ -20048,8 +20048,9 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 #              random name that is good once, for the same client and the same request.
 #           4. Where nobody knows which call a question belongs to, as over a pipe, such calls are
 #              made one at a time. A call that waits for answers lets the next one begin.
-# Plan.     Passage, a request on its way; FarQuestions and FarNews, what comes back; FarEnd, a
-#           connection to the far server on behalf of one near client.
+# Plan.     Passage, a request on its way, and HeldPassage, one that takes rounds; FarQuestions and
+#           FarNews, what comes back; FarEnd, a connection to the far server on behalf of one near
+#           client.
 # Not here. Which near client has which connection, and for how long: section 55.
 
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
@@ -20079,22 +20080,13 @@ def announce_to(near: Conversation, msg: Msg) -> None:
 class Passage:
     """One request on its way to the far server and back."""
 
+    held = False  # whether it waits for the near client to come back with answers
+
     def __init__(self, far: FarEnd, ctx: Context) -> None:
         #: the near request; of a call with rounds, the last one
         self.far, self.ctx = far, ctx
         #: the id of the request on the far leg
         self.far_id: ReqId = ""
-        #: whether it waits for the near client to come back with answers
-        self.held = False
-        #: questions by name, with futures of their answers
-        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
-        self.asked = 0  # how many there were
-        #: settled when there is a question for the near client
-        self.news: asyncio.Future[Any] | None = None
-        self.task: asyncio.Task[Any] | None = None
-        #: the binding of its requestState, and until when that is good
-        self.bound: list[str] = []
-        self.until = 0.0
 
     async def ask(self, params: Msg) -> Msg:
         """Send the request to the far server, and return its result."""
@@ -20125,12 +20117,28 @@ class Passage:
         total = total if type(total) in (int, float) else None
         await self.ctx.report_progress(progress, total, message)
 
-    # Rounds: the near client is modern, the far server is not.
+    async def question(self, method: str, params: Msg) -> Msg:
+        """Return the answer of a modern client to a question of a legacy server.
 
-    def start(self, params: Msg) -> None:
-        """Send the request in a task of its own, which outlives this round."""
-        self.bound = self.ctx.binding()
-        self.task = self.far.tasks.spawn(self._outcome(params))
+        Here there is none, because the result of this request cannot be a question.
+        """
+        raise RPCError(INTERNAL_ERROR, f"{self.ctx.method} cannot ask the client")
+
+
+class HeldPassage(Passage):
+    """A call of a modern client to a legacy server that may ask: it goes on over all its rounds."""
+
+    def __init__(self, far: FarEnd, ctx: Context, params: Msg) -> None:
+        super().__init__(far, ctx)
+        #: questions by name, with futures of their answers
+        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
+        self.asked = 0  # how many there were
+        #: settled when there is a question for the near client
+        self.news: asyncio.Future[Any] | None = None
+        #: the binding of its requestState, and until when that is good
+        self.bound, self.until = ctx.binding(), 0.0
+        #: sends the request, and outlives each round
+        self.task: asyncio.Task[Any] = far.tasks.spawn(self._outcome(params))
 
     async def _outcome(self, params: Msg) -> Msg | MCPError:
         try:
@@ -20138,11 +20146,11 @@ class Passage:
         except MCPError as exc:
             return exc
 
-    async def hold(self, method: str, params: Msg) -> Msg:
+    async def question(self, method: str, params: Msg) -> Msg:
         """Ask the near client in the result of its call; return what its next call answers."""
         self.asked += 1
         name = f"{method.partition('/')[0]}-{self.asked}"
-        waiter = asyncio.get_running_loop().create_future()
+        waiter = self.far.loop.create_future()
         self.questions[name] = ({"method": method, "params": params}, waiter)
         if self.news is not None:
             settle_future(self.news, None, None)
@@ -20154,14 +20162,13 @@ class Passage:
 
     async def round(self, ctx: Context, responses: Msg) -> Msg | None:
         """Give answers; return the result, or None when there are questions to be asked."""
-        assert self.task is not None
         self.ctx = ctx
         for name, (_, waiter) in self.questions.items():
             # spec: basic/patterns/mrtr#error-handling -- the others are ignored
             if isinstance(responses.get(name), dict):
                 settle_future(waiter, responses[name], None)
         while not self.task.done() and not self.open_questions():
-            self.news = asyncio.get_running_loop().create_future()
+            self.news = self.far.loop.create_future()
             try:
                 await asyncio.wait([self.task, self.news], return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.sleep(0)  # questions that are asked together come together
@@ -20215,7 +20222,7 @@ class FarQuestions(Answers):
         except (AttributeError, TypeError) as exc:
             raise RPCError(INVALID_PARAMS, f"{method}: the parameters are malformed") from exc
         if passage is not None and ctx.facts.rev.modern:
-            return fit_answer(method, await passage.hold(method, params), session.rev)
+            return fit_answer(method, await passage.question(method, params), session.rev)
         peer, send = ctx.conversation.peer, ctx.exchange.send
         try:
             answer = await peer.ask(method, params, send, patience=ASK_SECONDS, longest=ASK_SECONDS)
@@ -20290,7 +20297,7 @@ class FarEnd(Client):
         self.announcements = FarNews(self)
         self.subscriptions = self.announcements.subscriptions
         self.passages: dict[Passage, None] = {}  # in the order in which they began
-        self.held: OrderedDict[str, tuple[Passage, asyncio.TimerHandle]] = OrderedDict()
+        self.held: OrderedDict[str, tuple[HeldPassage, asyncio.TimerHandle]] = OrderedDict()
         self.turn = asyncio.Lock()  # of the call that may ask, where nobody knows which one asks
         self.used = self.loop.time()
         #: subscriptions/listen of modern clients
@@ -20370,9 +20377,8 @@ class FarEnd(Client):
         async with contextlib.AsyncExitStack() as stack:
             if not self.transport.links_questions:
                 await stack.enter_async_context(self.turn)
-            passage = Passage(self, ctx) if state is None else self.take(ctx, state)
-            if state is None:
-                passage.start(params)
+            begins = state is None
+            passage = HeldPassage(self, ctx, params) if begins else self.take(ctx, state)
             answer = await passage.round(ctx, responses if isinstance(responses, dict) else {})
             return self.park(passage) if answer is None else answer
 
@@ -20427,18 +20433,18 @@ class FarEnd(Client):
 
     # Calls that wait for the near client's answers.
 
-    def park(self, passage: Passage) -> Msg:
+    def park(self, passage: HeldPassage) -> Msg:
         """Let a call wait; return the result that asks the near client."""
-        loop, name = asyncio.get_running_loop(), os.urandom(16).hex()
-        passage.until = passage.until or loop.time() + HELD_SECONDS
+        name = os.urandom(16).hex()
+        passage.until = passage.until or self.loop.time() + HELD_SECONDS
         if len(self.held) >= MAX_HELD_CALLS:
             self.give_up(next(iter(self.held)))
         passage.held = True
-        self.held[name] = passage, loop.call_at(passage.until, self.give_up, name)
+        self.held[name] = passage, self.loop.call_at(passage.until, self.give_up, name)
         asked = passage.open_questions()
         return {"resultType": "input_required", "inputRequests": asked, "requestState": name}
 
-    def take(self, ctx: Context, name: JSON) -> Passage:
+    def take(self, ctx: Context, name: JSON) -> HeldPassage:
         """Return the call that waits under a name, once; RPCError if none does."""
         found = self.held.get(str(name))
         if found is None or found[0].bound != ctx.binding():
@@ -20456,8 +20462,7 @@ class FarEnd(Client):
         """End a call whose answers did not come."""
         passage, timer = self.held.pop(name)
         timer.cancel()
-        if passage.task is not None:
-            passage.task.cancel()
+        passage.task.cancel()
 
     # Messages that come back.
 

@@ -20769,6 +20769,23 @@ class TestRoundsOfALegacyServer:
 
         run(main())
 
+    def test_a_request_that_cannot_end_in_a_question_goes_on_without_the_answer(self):
+        async def main():
+            app = far_server()
+
+            @app.method("acme/ask")
+            async def ask(ctx, params):
+                try:
+                    return {"said": (await ctx.elicit("Name?", str)).data}
+                except m.RemoteError as exc:
+                    return {"refused": exc.message}
+
+            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+                answer = await raw.ask("acme/ask", modern_params(CAN_BE_ASKED))
+                assert answer["result"]["refused"] == "acme/ask cannot ask the client"
+
+        run(main())
+
     def test_what_is_asked_together_comes_together_and_what_is_missing_is_asked_again(self):
         async def main():
             async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
