@@ -2665,6 +2665,10 @@ class Transport:
     def agreed(self, rev: Revision) -> None:
         """Hear which revision the conversation speaks, once that is settled."""
 
+    async def authorization(self) -> JSON:
+        """Return what authorizes us now. A result that is kept belongs to that, and no other."""
+        return None
+
     def learn_tool(self, tool: Msg) -> None:
         """Hear of a tool of a modern server; raise SchemaError if this channel cannot call it."""
 
@@ -10221,6 +10225,7 @@ class Cache:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0  # of all texts and their keys
+        self.owner: JSON = None  # what authorized the requests for all that is kept
         self.changes = 0  # announcements heard: a result that one overtook is not kept
         self.kept: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, and as JSON
 
@@ -11422,6 +11427,12 @@ class Client:
         """
         self._check(method)
         key = self.cache.key(method, params)
+        owner = await self.transport.authorization() if key else self.cache.owner
+        if owner != self.cache.owner:
+            # spec: server/utilities/caching#cache-scope-field -- "a different access token
+            # requires a different cache"
+            self.cache.clear()
+            self.cache.owner = owner
         answer = self.cache.find(key)
         if answer is None:
             changes = self.cache.changes
@@ -17289,6 +17300,12 @@ class HTTPTransport(Transport):
     def agreed(self, rev: Revision) -> None:
         """Hear the revision, which later requests name."""
         self.rev = rev
+
+    async def authorization(self) -> JSON:
+        """Return the headers that say who we are, as the next request would have them."""
+        own = await self.auth.headers("POST", self.url.target, False)
+        fields = {**await self.fields(), **own}
+        return [fields.get(name) for name in ("authorization", "cookie")]
 
     def learn_tool(self, tool: Msg) -> None:
         """Note which arguments of a tool go into headers, too."""

@@ -35207,6 +35207,29 @@ class TestKeepingResults:
 
         assert len(run(self.talk(react, work))) == 2
 
+    def test_what_one_token_brought_is_not_kept_for_another(self):
+        """caching#cache-scope-field: "a different access token requires a different cache"."""
+        asked, who = [], {"token": "alice"}
+
+        def serve(head, msg):
+            if msg["method"] != "tools/list":
+                return {}
+            asked.append(head["authorization"] + head.get("cookie", ""))
+            tool = {"name": "x", "inputSchema": {"type": "object"}}
+            return {"tools": [tool], "ttlMs": 60_000, "cacheScope": "private"}
+
+        async def go():
+            async with fake_http(serve) as url:
+                cookies = lambda: {"Cookie": who["cookie"]} if "cookie" in who else {}  # noqa: E731
+                async with m.Client(url, token=lambda: who["token"], headers=cookies) as c:
+                    for change in ({}, {}, {"token": "bob"}, {}, {"token": "alice"},
+                                   {"cookie": "a=b"}, {}):  # fmt: skip
+                        who.update(change)
+                        await c.list_tools()
+
+        run(go())
+        assert asked == ["Bearer alice", "Bearer bob", "Bearer alice", "Bearer alicea=b"]
+
     def test_what_a_caller_does_to_a_result_does_not_change_what_is_kept(self):
         tools = [{"name": "x", "inputSchema": {"type": "object"}}]
 
