@@ -4558,6 +4558,40 @@ OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMap
 UNIONS = (Union, getattr(types, "UnionType", Union))
 
 
+#: What notes of other libraries say, such as annotated_types, pydantic.Field and msgspec.Meta: an
+#: attribute, and its keyword. A length is one of texts, arrays or objects.
+NOTES = {
+    "title": "title", "description": "description", "documentation": "description",
+    "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
+}  # fmt: skip
+LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+
+
+def _words_of(note: Any, kinds: set[str]) -> Schema:
+    """Return what a note in Annotated[] adds to a schema of these kinds.
+
+    >>> _words_of("how many", {"integer"})
+    {'description': 'how many'}
+    """
+    if isinstance(note, dict):
+        return note
+    if isinstance(note, Header):
+        return {"x-mcp-header": note.name}
+    if isinstance(note, str):
+        return {"description": note}
+    words: Schema = {}
+    parts = getattr(note, "metadata", None)  # of pydantic's: notes of annotated_types
+    for part in parts if isinstance(parts, list) else ():
+        words.update(_words_of(part, kinds))
+    for name, word in NOTES.items():
+        value = getattr(note, name, None)
+        if type(value) in (str, int, float):
+            sizes = [size for kind, size in LENGTHS.items() if kind in kinds] or ["Length"]
+            words.update({word.format(size): value for size in sizes})
+    return words
+
+
 def _scalar_shape(hint: Any) -> Shape | None:
     """Return the shape of an annotation that means one JSON scalar, or anything; else None."""
     if hint in (Any, EMPTY, object):
@@ -4594,12 +4628,9 @@ class AnnotationReader:
         hint, notes = _unwrap(annotation)
         schema, read = self._bare(hint)
         schema = dict(schema)
+        kinds: set[str] = set().union(*map(self._kinds, schema.get("anyOf", [schema])))
         for note in notes:
-            if isinstance(note, Header):
-                note = {"x-mcp-header": note.name}
-            elif isinstance(note, str):
-                note = {"description": note}
-            schema.update(note if isinstance(note, dict) else {})
+            schema.update(_words_of(note, kinds))
         return Shape(schema, read)
 
     def _bare(self, hint: Any) -> Shape:
@@ -4738,6 +4769,9 @@ class AnnotationReader:
             except TypeError as exc:
                 raise TypeError(f"{what}{name!r}: {exc}") from None
             properties[name] = schema
+            if hasattr(default, "default_factory"):  # field() of dataclasses, Field() of pydantic
+                remedy = "give the value, and what describes it in Annotated[]"
+                raise TypeError(f"{what}{name!r}: its default is a field, not a value: {remedy}")
             with contextlib.suppress(TypeError, ValueError):  # a default beyond JSON is left out
                 value = to_json(default)
                 json.dumps(value, allow_nan=False)

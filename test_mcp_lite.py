@@ -21810,6 +21810,27 @@ class TestMounted:
 
         run(main())
 
+    @pytest.mark.parametrize("era", [V4, V5])
+    def test_what_is_listed_for_one_token_is_not_shown_to_another_of_the_same_person(self, era):
+        """server/utilities/caching#cache-scope-field"""
+        theirs = m.Server("secret", hide_forbidden=True, ttl_ms=60_000)
+        theirs.tool(lambda: 1, name="wipe", scopes=["admin"])
+        tokens = {
+            name: m.Principal("i", "one", scopes=scopes)
+            for name, scopes in {"much": ["admin"], "little": ["read"]}.items()
+        }
+
+        async def main():
+            async with mounting((theirs, "s")).http(port=0, token=tokens) as server:
+                found, token = [], "little"
+                async with m.Client(server.url, token=lambda: token, revision=era) as c:
+                    for token in ("little", "much", "little"):
+                        names = {tool["name"] for tool in await c.list_tools()}
+                        found.append("s__wipe" in names)
+                return found
+
+        assert run(main()) == [False, True, False]
+
     def test_mounts_of_mounts_are_prefixed_twice(self):
         async def main():
             inner = mounting((far_server(), "far"))
