@@ -21822,9 +21822,9 @@ class TestMounted:
 
         async def main():
             async with mounting((theirs, "s")).http(port=0, token=tokens) as server:
-                found, token = [], "little"
-                async with m.Client(server.url, token=lambda: token, revision=era) as c:
-                    for token in ("little", "much", "little"):
+                found, with_us = [], ["little"]
+                async with m.Client(server.url, token=lambda: with_us[0], revision=era) as c:
+                    for with_us[0] in ("little", "much", "little"):
                         names = {tool["name"] for tool in await c.list_tools()}
                         found.append("s__wipe" in names)
                 return found
