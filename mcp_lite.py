@@ -1020,7 +1020,7 @@ class Method(NamedTuple):
     kind: str  # REQUEST or NOTIFICATION
     sender: str  # CLIENT, SERVER or BOTH
     revisions: tuple[str, ...]  # names of the revisions that have it
-    #: what it is for, as its sender would say it
+    #: what it is for, as its sender would say it, for whoever reads METHODS or a trace (section 59)
     about: str
     #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
     #: sender of a notification
@@ -22116,7 +22116,7 @@ def content_text(block: Msg) -> str:
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
 #           2. A trace has no control characters, whatever was on the wire.
-# Plan.     redact(); layout(); TraceView; start_trace().
+# Plan.     redact(); layout(); the gist of a message; TraceView; start_trace().
 # Not here. Where messages pass: Peer, section 10.
 
 SECRET_WORDS = (
@@ -22212,11 +22212,21 @@ def gist(msg: JSON) -> str:
     return as_json(redact(said)) if said else ""
 
 
+def known_method(msg: JSON) -> Method | None:
+    """Return the row of METHODS that a message is about; None for a message of any other form.
+
+    >>> known_method({"id": 1, "method": "ping"}).about, known_method({"id": 1, "method": []})
+    ('is the other end alive?', None)
+    """
+    method = msg.get("method") if isinstance(msg, dict) else None
+    return METHODS.get(method) if isinstance(method, str) else None
+
+
 class TraceView:
     """Show each message as it passes: when, on which side, which way, and what it is or answers.
 
-    With `full`, its JSON follows; otherwise it is one line, with as much of it as fits. Made for
-    set_trace().
+    With `full`, it says what the method is for, and its JSON follows; otherwise it is one line,
+    with as much of it as fits. Made for set_trace().
     """
 
     # A string, perhaps a key; or another scalar.
@@ -22255,17 +22265,15 @@ class TraceView:
         """Write one message; no line is wider than the screen."""
         left = f"{now - self.began:8.3f}  {side}"
         head = cut(head, self.width - len(left) - cells(peer))
-        shown = ""
-        if not self.full or isinstance(msg, HTTPHead):
-            room = self.width - cells(left + head + peer) - 2
-            shown = f"  {cut(one_line(gist(msg)), room)}".rstrip() if room > 3 else ""
-        elif not isinstance(msg, Exception):
+        room, paint = self.width - cells(left + head + peer) - 2, self.screen.paint
+        brief, row = not self.full or isinstance(msg, HTTPHead), known_method(msg)
+        beside = one_line(gist(msg)) if brief else row.about if row is not None else ""
+        beside = f"  {cut(beside, room)}" if beside and room > 3 else ""
+        text = self.paint_tokens(beside) if brief else paint(Screen.DIM, beside)
+        if not brief and not isinstance(msg, Exception):
             body = msg["params"] if name == AUTHORIZATION else msg
-            rows = layout(redact(body), 10, self.width).split("\n") if body is not None else []
-            shown = "".join("\n" + " " * 10 * (not i) + row for i, row in enumerate(rows))
-        paint = self.screen.paint
-        text = self.fold(shown)
-        text = re.sub(self.TOKEN, self.paint_token, text) if self.screen.colour else text
+            rows = layout(redact(body), 10, self.width) if body is not None else ""
+            text += self.paint_tokens(self.fold(f"\n{' ' * 10}{rows}" if rows else ""))
         with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
             self.stream.write(f"{paint(Screen.DIM, left)}{paint(style, head)}"
                               f"{paint(Screen.DIM, peer)}{text}\n")  # fmt: skip
@@ -22285,7 +22293,7 @@ class TraceView:
 
     def side(self, direction: str, name: str, msg: JSON) -> str:
         """Return which side we are on, as far as it can be known, with a space after it."""
-        row = METHODS.get(msg.get("method", "")) if isinstance(msg, dict) else None
+        row = known_method(msg)
         if row is not None and row.sender != BOTH:
             ours = (row.sender == CLIENT) == (direction == ">")
             self.sides[name] = CLIENT if ours else SERVER
@@ -22315,9 +22323,14 @@ class TraceView:
                 del self.asked[next(iter(self.asked))]
         return title
 
-    def paint_token(self, token: re.Match[str]) -> str:
-        style = Screen.CYAN if token[2] else Screen.MAGENTA if token[3] else ""
-        return self.screen.paint(Screen.RED if REDACTED in token[0] else style, token[0])
+    def paint_tokens(self, text: str) -> str:
+        """Return JSON with its keys and values in colours, where there are any."""
+
+        def paint_token(token: re.Match[str]) -> str:
+            style = Screen.CYAN if token[2] else Screen.MAGENTA if token[3] else ""
+            return self.screen.paint(Screen.RED if REDACTED in token[0] else style, token[0])
+
+        return re.sub(self.TOKEN, paint_token, text) if self.screen.colour else text
 
 
 def start_trace(where: str) -> None:

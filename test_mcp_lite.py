@@ -22951,10 +22951,10 @@ class TestTrace:
             (">", "x", [{"id": 1, "method": "ping"}, {"id": 2, "method": "ping"}]),
         )
         assert shown.splitlines() == [
-            "   N  client --> tools/call add #7",
+            "   N  client --> tools/call add #7  call a tool, and get its result for the model",
             '          {"jsonrpc": "2.0", "id": 7, "method": "tools/call",',
             '           "params": {"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 7}}}',
-            "   N  client <-- notifications/progress",
+            "   N  client <-- notifications/progress  so far has the request of this token come",
             '          {"jsonrpc": "2.0", "method": "notifications/progress",',
             '           "params": {"progressToken": 7, "progress": 1}}',
             "   N  client <-- result of tools/call add #7, N ms",
@@ -22969,6 +22969,16 @@ class TestTrace:
             "   N  client --> batch: ping #1, ping #2",
             '          [{"id": 1, "method": "ping"}, {"id": 2, "method": "ping"}]',
         ]
+
+    @pytest.mark.parametrize("full", [False, True])
+    def test_anything_can_be_shown(self, full):
+        odd = [5, [], [[]], {}, {"method": []}, {"method": {}, "id": {}}, {"id": [], "result": 5},
+               {"error": 5}, {"method": "tools/call", "params": []},
+               {"method": "a", "id": 1, "params": {"name": [1]}}]  # fmt: skip
+        stream = io.StringIO()
+        for msg in odd:
+            m.TraceView(stream, full)("<", "x", msg)
+        assert stream.getvalue().count(" <-- ") == len(odd)
 
     def test_short_is_one_line_a_message_no_wider_than_the_screen(self, monkeypatch):
         monkeypatch.setenv("COLUMNS", "60")
