@@ -5597,6 +5597,34 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
     return messages
 
 
+def check_messages(messages: Sequence[JSON]) -> None:
+    """Raise SchemaError for messages that no model can take.
+
+    The results of the tools that one message uses stand in the next one, and nothing else does.
+
+    >>> check_messages([{"content": {"type": "tool_use", "id": "1"}}])
+    Traceback (most recent call last):
+        ...
+    mcp_lite.SchemaError: messages[1]: a tool result is missing: '1'
+    """
+    used: set[str] = set()
+    for number, message in enumerate([*messages, {"content": []}]):
+        content = message.get("content") if isinstance(message, dict) else None
+        blocks = content if isinstance(content, list) else [content]
+        where = f"messages[{number}]"
+        if not all(isinstance(block, dict) for block in blocks):
+            raise SchemaError(where, "its content should be a block, or a list of blocks")
+        # spec 2025-11-25: client/sampling#message-content-constraints
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        if results and len(results) < len(blocks):
+            raise SchemaError(where, "tool results are mixed with other content")
+        given = {str(block.get("toolUseId")) for block in results}
+        for name in sorted(used ^ given):
+            problem = "a tool result is missing" if name in used else "no such tool was used"
+            raise SchemaError(where, f"{problem}: {name[:100]!r}")
+        used = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
+
+
 def _is_contents(value: Any) -> bool:
     raw = isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value)
     return raw or isinstance(value, Resource)
@@ -6506,8 +6534,11 @@ class Context:
         return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
     def check_question(self, method: str, params: Msg) -> None:
-        """Raise CapabilityMissing if the client, or its revision, cannot be asked this."""
+        """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
+        if nobody can."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
+        if method == "sampling/createMessage":
+            check_messages(params["messages"])
         if not rev.modern and self.conversation.session.resumed:
             why = f"this server keeps no sessions, so it cannot ask a client of revision {rev.name}"
             raise CapabilityMissing("client", row.capability, f"{why}: see sessions=")
@@ -10379,6 +10410,7 @@ class Answers:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if not declares(session.client_capabilities, "sampling.tools"):
                 raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+        check_messages(params["messages"])
         answer = sampled(await maybe_await(sample(params)), sample)
         return fit_message({"role": "assistant", "model": self.model, **answer}, session.rev)
 

@@ -29438,6 +29438,64 @@ class TestSampling:
             assert answer["type"] == "text" and answer["text"].startswith("b\n[image")
             assert params["includeContext"] == "thisServer"
 
+    USE = {"type": "tool_use", "id": "call_1", "name": "t", "input": {}}
+    GIVE = {"type": "tool_result", "toolUseId": "call_1", "content": []}
+    TOOL_TALKS = [
+        ([USE], [GIVE], None),
+        ([USE, {**USE, "id": "call_2"}], [{**GIVE, "toolUseId": "call_2"}, GIVE], None),
+        ([USE], [GIVE, {"type": "text", "text": "so"}],
+         "messages[1]: tool results are mixed with other content"),
+        ([USE], [{"type": "text", "text": "so"}], "messages[1]: a tool result is missing: 'call_1'"),
+        ([USE, {**USE, "id": "call_2"}], [GIVE], "messages[1]: a tool result is missing: 'call_2'"),
+        ([USE], None, "messages[1]: a tool result is missing: 'call_1'"),
+        ([{"type": "text", "text": "hm"}], [GIVE],
+         "messages[1]: no such tool was used: 'call_1'"),
+    ]  # fmt: skip
+
+    @pytest.mark.parametrize("uses, gives, problem", TOOL_TALKS)
+    def test_each_use_of_a_tool_is_followed_by_its_result_alone(self, link, uses, gives, problem):
+        """spec 2025-11-25: client/sampling#message-content-constraints"""
+        talk = [{"role": "assistant", "content": uses}]
+        talk += [{"role": "user", "content": gives}] if gives is not None else []
+        app = asking_app(lambda ctx: ctx.sample(talk))
+
+        async def main():
+            declared = {"sampling": {"tools": {}}}
+            async with link.connect(app, sample=lambda params: "x", capabilities=declared) as c:
+                if problem is None or not link.since("2025-11-25"):  # there, all of it is text
+                    await c.call("tool")
+                else:
+                    with pytest.raises(m.ToolError, match=re.escape(problem)):
+                        await c.call("tool")
+
+        with on_the_wire() as sent:
+            run(main())
+        assert bool(of_method(sent, "sampling/createMessage")) == (
+            problem is None or not link.since("2025-11-25")
+        )
+
+    @pytest.mark.parametrize("uses, gives, problem", TOOL_TALKS)
+    def test_a_client_refuses_a_use_of_a_tool_without_its_result(self, uses, gives, problem):
+        """spec 2025-11-25: client/sampling#error-handling"""
+        talk = [{"role": "assistant", "content": uses}]
+        talk += [{"role": "user", "content": gives}] if gives is not None else []
+        params = {"messages": talk, "maxTokens": 5, "tools": []}
+
+        async def main():
+            fake, declared = FakeServer(), {"sampling": {"tools": {}}}
+            async with client_of_fake(fake, sample=lambda params: "x", capabilities=declared):
+                asked = {"jsonrpc": "2.0", "id": 4, "method": "sampling/createMessage"}
+                fake.say({**asked, "params": params})
+                await eventually(lambda: fake.sent[-1].get("id") == 4)
+            return fake.sent[-1]
+
+        answer = run(main())
+        if problem is None:
+            assert answer["result"]["content"] == {"type": "text", "text": "x"}
+        else:
+            error = {"code": -32602, "message": problem}
+            assert answer == {"jsonrpc": "2.0", "id": 4, "error": error}
+
     @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
     def test_a_malformed_answer_fails_the_tool_alone(self, answer):
         app = asking_app(lambda ctx: ctx.sample("?"))
