@@ -391,6 +391,8 @@ RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
+#: one legacy revision: pages must be opened first, which `data.elicitations` names
+PAGES_NEEDED = -32042
 # Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
 FORBIDDEN = 403  # the token of whoever asks does not allow this
 TOO_FAST = 429  # the client's rate limit is used up
@@ -5610,7 +5612,7 @@ def check_messages(messages: Sequence[JSON]) -> None:
     used: set[str] = set()
     for number, message in enumerate([*messages, {"content": []}]):
         content = message.get("content") if isinstance(message, dict) else None
-        blocks = content if isinstance(content, list) else [content]
+        blocks: list[Any] = content if isinstance(content, list) else [content]
         where = f"messages[{number}]"
         if not all(isinstance(block, dict) for block in blocks):
             raise SchemaError(where, "its content should be a block, or a list of blocks")
@@ -5623,6 +5625,30 @@ def check_messages(messages: Sequence[JSON]) -> None:
             problem = "a tool result is missing" if name in used else "no such tool was used"
             raise SchemaError(where, f"{problem}: {name[:100]!r}")
         used = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
+
+
+#: The URL of a page: a scheme, and a host or what stands for it.
+PAGE = r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]+\S*"
+
+
+def check_asked(method: str, params: Msg) -> None:
+    """Raise SchemaError for a question that nobody can answer; its parameters have their types.
+
+    >>> check_asked("elicitation/create", {"mode": "url", "message": "Pay", "url": "shop/pay"})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.SchemaError: url: expected the URL of a page, got "shop/pay"
+    """
+    if method == "sampling/createMessage":
+        check_messages(params["messages"])
+    elif method == "elicitation/create" and params.get("mode") == "url":
+        # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "a valid URL"
+        if not re.fullmatch(PAGE, str(params.get("url"))):
+            got = show_json(params.get("url"))
+            raise SchemaError("url", f"expected the URL of a page, got {got}")
+    elif method == "elicitation/create" and type(params.get("requestedSchema")) is not dict:
+        got = kind_of(params.get("requestedSchema"))
+        raise SchemaError("requestedSchema", f"expected object, got {got}")
 
 
 def _is_contents(value: Any) -> bool:
@@ -6537,8 +6563,7 @@ class Context:
         """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
         if nobody can."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
-        if method == "sampling/createMessage":
-            check_messages(params["messages"])
+        check_asked(method, params)
         if not rev.modern and self.conversation.session.resumed:
             why = f"this server keeps no sessions, so it cannot ask a client of revision {rev.name}"
             raise CapabilityMissing("client", row.capability, f"{why}: see sessions=")
@@ -10227,12 +10252,15 @@ def root_of(root: Any) -> Msg:
     >>> root_of("file:///home/me/project")
     {'uri': 'file:///home/me/project'}
     """
-    if isinstance(root, dict):
-        return root
-    if isinstance(root, str) and "://" in root:
-        return {"uri": root}
     from pathlib import Path
 
+    if isinstance(root, str) and "://" in root:
+        root = {"uri": root}
+    if isinstance(root, dict):
+        # spec: client/roots#root -- "This MUST be a file:// URI"
+        if not str(root.get("uri")).startswith("file://"):
+            raise ValueError(f"roots= has {root!r:.100}: the uri of a root begins with file://")
+        return root
     if not isinstance(root, (str, os.PathLike)):
         raise TypeError(f"roots= has {root!r:.100}: give paths, URIs, or dicts with a uri")
     path = Path(root).absolute()
@@ -10355,6 +10383,8 @@ class Answers:
         self.roots, self.asked_for_roots = roots, False
         #: by capability: sampling, elicitation.form, elicitation.url
         self.callbacks = callbacks
+        #: the ids of pages that are to be opened, and are not known to be done with
+        self.pages: deque[str] = deque(maxlen=MAX_QUESTIONS)
 
     def capabilities(self, rev: Revision) -> Msg:
         """Return the capabilities that there are functions for."""
@@ -10388,6 +10418,10 @@ class Answers:
         row, params = METHODS[method], object_of(asked, "params")
         check_capability("client", capabilities, row.capability, NEWEST)
         check_params(row, params)
+        try:
+            check_asked(method, params)
+        except SchemaError as exc:
+            raise RPCError(INVALID_PARAMS, f"{method}: {exc}") from exc
         return method, params
 
     def callback(self, capability: str) -> Callable[..., Any]:
@@ -10410,27 +10444,40 @@ class Answers:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if not declares(session.client_capabilities, "sampling.tools"):
                 raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        check_messages(params["messages"])
         answer = sampled(await maybe_await(sample(params)), sample)
         return fit_message({"role": "assistant", "model": self.model, **answer}, session.rev)
 
     async def elicit(self, params: Msg, session: Session) -> Msg:
         """Answer elicitation/create: a form to fill in, or a URL to open."""
-        if params.get("mode") == "url":
-            # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "MUST specify"
-            url, schema = params.get("url"), None
-            if not isinstance(url, str) or not url:
-                raise RPCError(INVALID_PARAMS, "an elicitation by URL needs a url, a string")
-            answer = await maybe_await(self.callback("elicitation.url")(params["message"], url))
-        else:
-            elicit = self.callback(f"elicitation.{params.get('mode', 'form')}")
-            schema = member(params, "requestedSchema", dict, "form")
-            answer = await maybe_await(elicit(params["message"], schema))
+        elicit = self.callback(f"elicitation.{params.get('mode', 'form')}")
+        schema = params.get("requestedSchema") if params.get("mode") != "url" else None
+        if schema is None:
+            self.expect([params])
+        asked = params["url"] if schema is None else schema
+        answer = await maybe_await(elicit(params["message"], asked))
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
             logger.error("the answer of elicit() does not fit the form: %s", exc)
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
+
+
+    def expect(self, asked: JSON) -> None:
+        """Note the elicitations by URL, as a server asked for them, that it may call complete."""
+        for params in asked if isinstance(asked, list) else ():
+            if isinstance(params, dict) and isinstance(params.get("elicitationId"), str):
+                self.pages.append(params["elicitationId"])
+
+    def is_news(self, msg: Msg) -> bool:
+        """Return whether to hear a notification: not of a page that nobody asked for, or twice."""
+        if msg["method"] != "notifications/elicitation/complete":
+            return True
+        # spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation
+        try:
+            self.pages.remove(msg.get("params", {}).get("elicitationId"))
+        except ValueError:
+            return False
+        return True
 
 
 #: The questions that a server may ask, and the functions that answer them.
@@ -10685,7 +10732,7 @@ class Announcements:
         elif method == "notifications/subscriptions/acknowledged":
             for item in owners:
                 item.agree(object_of(params, "notifications"))
-        else:
+        elif self.client.answers.is_news(msg):
             # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
             for item in list(self.subscriptions) if mark is None else owners:
                 item.push(msg)
@@ -11145,6 +11192,8 @@ class Call:
         except RemoteError as exc:
             if exc.code == MISSING_CAPABILITY:
                 raise with_remedy(exc) from None
+            if exc.code == PAGES_NEEDED and isinstance(exc.data, dict):
+                self.client.answers.expect(exc.data.get("elicitations"))
             raise
 
     def overdue(self) -> RequestTimeout:

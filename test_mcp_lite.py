@@ -28688,16 +28688,14 @@ class TestHandlers:
         @app.tool
         async def tell(ctx: m.Context):
             await ctx.notify("notifications/acme", {"a": 1})
-            await ctx.notify("notifications/elicitation/complete", {"elicitationId": "e"})
 
         async def main():
             async with link.connect(app) as c:
                 c.on("notifications/acme")(lambda params: heard.append(params))
-                c.on("notifications/elicitation/complete")(lambda params: heard.append(params))
                 await c.call("tell")
 
         run(main())
-        assert heard == [{"a": 1}] + [{"elicitationId": "e"}] * (link.revision == "2025-11-25")
+        assert heard == [{"a": 1}]
 
 
 class TestResources:
@@ -29452,27 +29450,34 @@ class TestSampling:
          "messages[1]: no such tool was used: 'call_1'"),
     ]  # fmt: skip
 
-    @pytest.mark.parametrize("uses, gives, problem", TOOL_TALKS)
-    def test_each_use_of_a_tool_is_followed_by_its_result_alone(self, link, uses, gives, problem):
+    def test_each_use_of_a_tool_is_followed_by_its_result_alone(self, link):
         """spec 2025-11-25: client/sampling#message-content-constraints"""
-        talk = [{"role": "assistant", "content": uses}]
-        talk += [{"role": "user", "content": gives}] if gives is not None else []
-        app = asking_app(lambda ctx: ctx.sample(talk))
+        talks = []
+        for uses, gives, _ in self.TOOL_TALKS:
+            said = [{"role": "assistant", "content": uses}, {"role": "user", "content": gives}]
+            talks.append(said[: 2 if gives else 1])
+        problems = [problem for _, _, problem in self.TOOL_TALKS]
+        if not link.since("2025-11-25"):
+            problems = [None] * len(talks)  # all of it is text
+        app = m.Server()
+
+        @app.tool
+        async def tool(number: int, ctx: m.Context):
+            await ctx.sample(talks[number])
 
         async def main():
             declared = {"sampling": {"tools": {}}}
             async with link.connect(app, sample=lambda params: "x", capabilities=declared) as c:
-                if problem is None or not link.since("2025-11-25"):  # there, all of it is text
-                    await c.call("tool")
-                else:
+                for number, problem in enumerate(problems):
+                    if problem is None:
+                        await c.call("tool", {"number": number})
+                        continue
                     with pytest.raises(m.ToolError, match=re.escape(problem)):
-                        await c.call("tool")
+                        await c.call("tool", {"number": number})
 
         with on_the_wire() as sent:
             run(main())
-        assert bool(of_method(sent, "sampling/createMessage")) == (
-            problem is None or not link.since("2025-11-25")
-        )
+        assert len(of_method(sent, "sampling/createMessage")) == problems.count(None)
 
     @pytest.mark.parametrize("uses, gives, problem", TOOL_TALKS)
     def test_a_client_refuses_a_use_of_a_tool_without_its_result(self, uses, gives, problem):
@@ -29493,7 +29498,7 @@ class TestSampling:
         if problem is None:
             assert answer["result"]["content"] == {"type": "text", "text": "x"}
         else:
-            error = {"code": -32602, "message": problem}
+            error = {"code": -32602, "message": f"sampling/createMessage: {problem}"}
             assert answer == {"jsonrpc": "2.0", "id": 4, "error": error}
 
     @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
@@ -29581,6 +29586,26 @@ class TestRoots:
         assert first == [here, {"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]
         assert (second, third, none) == ([{"uri": "file:///new"}], [here], [])
         assert isinstance(missing, m.CapabilityMissing) and missing.capability == "roots"
+
+
+    def test_a_root_that_is_no_file_uri_is_never_told(self, link):
+        """spec 2025-11-25: client/roots#root"""
+        app = asking_app(lambda ctx: ctx.roots())
+        roots = ["https://x.example/", {"uri": "git://a"}, {"uri": "/a"}, {"uri": 5}, {"name": "a"}]
+        told = iter(roots)
+
+        async def main():
+            async with link.connect(app, roots=lambda: [next(told)]) as c:
+                for root in roots:
+                    with pytest.raises(ValueError, match="the uri of a root begins with file://"):
+                        m.Client(app, roots=[root])
+                    with pytest.raises(ValueError if link.modern else m.ToolError):
+                        await c.call("tool")
+
+        with on_the_wire() as sent:
+            run(main())
+        assert not [msg for msg in sent if "roots" in msg.get("result", {})]
+        assert next(told, None) is None
 
 
 FORMS = [  # what is asked for, the schema of the only field, what the client answers, the value
@@ -29859,6 +29884,58 @@ class TestElicitation:
         for params in asked:
             assert params["mode"] == "url" and ("elicitationId" in params) != link.modern
             assert link.modern or params["elicitationId"] == "e1"
+
+    @pytest.mark.parametrize("by_error", [False, True], ids=["asked", "refused"])
+    def test_that_a_page_is_done_is_heard_once_and_of_pages_that_were_asked_for(self, link, by_error):
+        """spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation"""
+        app, heard, done = m.Server(), [], "notifications/elicitation/complete"
+        asked = {"mode": "url", "message": "Pay", "url": "https://x/", "elicitationId": "mine"}
+
+        @app.tool
+        async def ask(ctx: m.Context):
+            if by_error:
+                raise m.RPCError(-32042, "Pay first.", {"elicitations": [asked, 5, {}]})
+            await ctx.elicit_url("Pay", "https://x/", id="mine")
+
+        @app.tool
+        async def tell(ctx: m.Context):
+            for name in ("yours", "mine", "mine", 5):
+                await ctx.notify(done, {"elicitationId": name})
+
+        async def main():
+            async with link.connect(app, elicit_url=lambda *_: True) as c:
+                c.on(done)(heard.append)
+                await c.call("tell")
+                with contextlib.suppress(m.RemoteError if by_error else m.ToolError):
+                    await c.call("ask")
+                await c.call("tell")
+
+        run(main())
+        assert heard == [{"elicitationId": "mine"}] * (link.revision == "2025-11-25")
+
+    def test_the_url_of_a_page_is_one(self, link):
+        """spec 2025-11-25: client/elicitation#url-mode-elicitation-requests"""
+        app = m.Server()
+
+        @app.tool
+        async def ask(url: str, ctx: m.Context):
+            await ctx.elicit_url("Pay", url)
+
+        @app.tool
+        def by_hand(url: str) -> typing.Any:
+            asked = {"mode": "url", "message": "Pay", "url": url}
+            return m.InputRequired({"pay": {"method": "elicitation/create", "params": asked}})
+
+        async def main():
+            async with link.connect(app, elicit_url=lambda *_: True) as c:
+                for url in ("", "example.com/pay", "javascript:alert(1)", "https:///x", "a b://x"):
+                    for name in ("ask", "by_hand"):
+                        with pytest.raises(m.MCPError, match="expected the URL of a page, got"):
+                            await c.call(name, {"url": url})
+
+        with on_the_wire() as sent:
+            run(main())
+        assert not of_method(sent, "elicitation/create")
 
     def test_a_client_that_only_opens_urls_is_not_asked_to_fill_in_forms(self):
         """spec 2025-11-25: client/elicitation#capabilities"""
@@ -30553,10 +30630,12 @@ class TestHostileServersEverywhere:
             ("elicitation/create", {}, -32602),
             ("elicitation/create", {"message": 5}, -32602),
             ("elicitation/create", {"message": "x", "mode": "url", "url": "u://x"}, -32602),
+            ("elicitation/create", {"message": "x", "mode": "url"}, -32602),
+            ("elicitation/create", {"message": "x", "mode": "voice", "requestedSchema": {}}, -32602),
+            ("elicitation/create", {"message": "x"}, -32602),
+            ("elicitation/create", {"message": "x", "requestedSchema": 5}, -32602),
         ]
         malformed = [
-            ("elicitation/create", {"message": "x"}),
-            ("elicitation/create", {"message": "x", "requestedSchema": 5}),
             ("elicitation/create", {"message": "x", "requestedSchema": {"properties": 5}}),
             ("elicitation/create", {"message": "x", "requestedSchema": {"properties": {"a": 5}}}),
             ("elicitation/create", {"message": "x", "requestedSchema": {"$ref": "http://x/"}}),
@@ -34984,7 +35063,7 @@ class TestClientOfTheModernEra:
             assert isinstance(given, m.ProtocolError) and "asked 101 questions" in str(given)
             assert len(sent) == 2
 
-    @pytest.mark.parametrize("url", [None, "", 5, WITHOUT])
+    @pytest.mark.parametrize("url", [None, "", 5, "pay", "javascript:pay()", WITHOUT])
     def test_an_elicitation_by_url_needs_a_url(self, url):
         """The callback got 'None'"""
         params = {"message": "?", "mode": "url", "elicitationId": "e", "url": url}
