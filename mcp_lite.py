@@ -10187,7 +10187,7 @@ show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
 ###############################################################################
 # 28. Questions and announcements
 ###############################################################################
-# Uses sections 1 to 9, 12, 13, 18 and 24.
+# Uses sections 1 to 9, 12, 13, 16, 18 and 24.
 #
 # Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
 #           roots. And it announces: this changed, the progress, a log line. Connections break
