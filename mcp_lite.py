@@ -5692,6 +5692,47 @@ def check_answer(method: str, answer: Msg) -> Msg:
     return answer
 
 
+def sampled(answer: Any, sample: Callable[..., Any]) -> Msg:
+    """Return the result of sampling, made of the value that the callback `sample` returned.
+
+    That is a text, a content block, a list of them, or a dict that has them as its `content`.
+
+    >>> sampled("hi", print)
+    {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
+    """
+    whole = answer if isinstance(answer, dict) and "content" in answer else None
+    given = answer if whole is None else whole["content"]
+    items = given if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(item, str) or "type" in (item if isinstance(item, dict) else ())
+               for item in items):  # fmt: skip
+        name = getattr(sample, "__qualname__", repr(sample))
+        can = "a text, a content block, a list of them, or a result with `content`"
+        raise TypeError(f"sample={name} gave {answer!r:.100}: it is to give {can}")
+    content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
+    return {**({"stopReason": "endTurn"} if whole is None else whole), "content": content}
+
+
+def root_of(root: Any) -> Msg:
+    """Return a root as the wire has it, from a path, a URI or a dict.
+
+    >>> root_of("file:///home/me/project")
+    {'uri': 'file:///home/me/project'}
+    """
+    from pathlib import Path
+
+    if isinstance(root, str) and "://" in root:
+        root = {"uri": root}
+    if isinstance(root, dict):
+        # spec: client/roots#root -- "This MUST be a file:// URI"
+        if not str(root.get("uri")).startswith("file://"):
+            raise ValueError(f"roots= has {root!r:.100}: the uri of a root begins with file://")
+        return root
+    if not isinstance(root, (str, os.PathLike)):
+        raise TypeError(f"roots= has {root!r:.100}: give paths, URIs, or dicts with a uri")
+    path = Path(root).absolute()
+    return {"uri": path.as_uri(), "name": path.name}
+
+
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
 FORM_TYPES = ("string", "number", "integer", "boolean", "array")
 FORM_FORMATS = ("email", "uri", "date", "date-time")
@@ -10246,27 +10287,6 @@ def object_of(answer: Msg, key: str) -> Msg:
     return value if isinstance(value, dict) else {}
 
 
-def root_of(root: Any) -> Msg:
-    """Return a root as the wire has it, from a path, a URI or a dict.
-
-    >>> root_of("file:///home/me/project")
-    {'uri': 'file:///home/me/project'}
-    """
-    from pathlib import Path
-
-    if isinstance(root, str) and "://" in root:
-        root = {"uri": root}
-    if isinstance(root, dict):
-        # spec: client/roots#root -- "This MUST be a file:// URI"
-        if not str(root.get("uri")).startswith("file://"):
-            raise ValueError(f"roots= has {root!r:.100}: the uri of a root begins with file://")
-        return root
-    if not isinstance(root, (str, os.PathLike)):
-        raise TypeError(f"roots= has {root!r:.100}: give paths, URIs, or dicts with a uri")
-    path = Path(root).absolute()
-    return {"uri": path.as_uri(), "name": path.name}
-
-
 async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
     """Return the results of all, in their order; if one fails, none goes on."""
     tasks = [asyncio.ensure_future(coro) for coro in coros]
@@ -10486,26 +10506,6 @@ ASKED: dict[str, Callable[[Answers, Msg, Session], Awaitable[Msg]]] = {
     "sampling/createMessage": Answers.sample,
     "elicitation/create": Answers.elicit,
 }
-
-
-def sampled(answer: Any, sample: Callable[..., Any]) -> Msg:
-    """Return the result of sampling, made of the value that the callback `sample` returned.
-
-    That is a text, a content block, a list of them, or a dict that has them as its `content`.
-
-    >>> sampled("hi", print)
-    {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
-    """
-    whole = answer if isinstance(answer, dict) and "content" in answer else None
-    given = answer if whole is None else whole["content"]
-    items = given if isinstance(given, (list, tuple)) else [given]
-    if not all(isinstance(item, str) or "type" in (item if isinstance(item, dict) else ())
-               for item in items):  # fmt: skip
-        name = getattr(sample, "__qualname__", repr(sample))
-        can = "a text, a content block, a list of them, or a result with `content`"
-        raise TypeError(f"sample={name} gave {answer!r:.100}: it is to give {can}")
-    content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
-    return {**({"stopReason": "endTurn"} if whole is None else whole), "content": content}
 
 
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
