@@ -2763,6 +2763,11 @@ class MemoryTransport(Transport):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
         return len(said)
 
+    async def authorization(self) -> JSON:
+        """Return for whom we speak, and what they may do."""
+        caller = SPEAKER.get(NOBODY)
+        return [caller.owner, sorted(map(str, getattr(caller.principal, "scopes", ())))]
+
     async def close(self) -> None:
         """End both directions."""
         self.inbox.close()
@@ -21293,10 +21298,12 @@ class MountedEnd(FarEnd):
     async def items(self, method: str) -> list[Msg]:
         """Return the whole of a list; nothing if there is no such list."""
         async with self.listing:
+            # One client may come with tokens that allow more, and less.
+            key = canonical([method, await self.transport.authorization()])
             lists = self.lists  # those until a change
-            if method not in lists:
-                lists[method] = await whole_list(self, method)
-            return lists[method]
+            if key not in lists:
+                lists[key] = await whole_list(self, method)
+            return lists[key]
 
 
 class Mount(Forwarder):
