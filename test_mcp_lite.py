@@ -5025,6 +5025,8 @@ class Dog:
 
 UserId = typing.NewType("UserId", int)
 
+Note = types.SimpleNamespace  # what another library puts into Annotated[]
+
 ANNOTATIONS = [
     (str, {"type": "string"}),
     (int, {"type": "integer"}),
@@ -5079,6 +5081,35 @@ ANNOTATIONS = [
         {"type": "integer", "minimum": 1, "description": "n"},
     ),
     (typing.Annotated[str, m.Header("Region")], {"type": "string", "x-mcp-header": "Region"}),
+    # as annotated_types has them, and msgspec.Meta
+    (
+        typing.Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)],
+        {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2},
+    ),
+    (
+        typing.Annotated[float, Note(gt=0.5, le=2, description="d", title="T", ge=())],
+        {
+            "type": "number",
+            "exclusiveMinimum": 0.5,
+            "maximum": 2,
+            "description": "d",
+            "title": "T",
+        },
+    ),
+    # as pydantic.Field has them
+    (
+        typing.Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])],
+        {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4},
+    ),
+    (
+        typing.Annotated[typing.Optional[typing.List[int]], Note(min_length=1)],
+        {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}], "minItems": 1},
+    ),
+    (
+        typing.Annotated[typing.Dict[str, typing.Any], Note(max_length=2)],
+        {"type": "object", "maxProperties": 2},
+    ),
+    (typing.Annotated[int, Note(max_length=2)], {"type": "integer", "maxLength": 2}),
     (
         Point,
         {
@@ -5640,6 +5671,10 @@ class TestSignatures:
             ("def f(x: 'int +'): ...", ["f()", "'x'", "input_schema="]),
             ("class A: ...\ndef f(x: A): ...", ["f()", "'x'", "dataclass", "input_schema="]),
             ("def f(*x): ...", ["f()", "'x'", "list", "input_schema="]),
+            (
+                "import dataclasses\ndef f(x: int = dataclasses.field(default=3)): ...",
+                ["f()", "'x'", "field, not a value", "Annotated[]"],
+            ),
             ("def f(a: FakeContext, b: FakeContext): ...", ["f()", "'b'", "'a'"]),
             ("def f() -> 'Nowhere': ...", ["f()", "result", "Nowhere"]),
             ("def f(x: dict[int, str]): ...", ["f()", "'x'", "strings"]),
