@@ -211,6 +211,22 @@ NOTATION
     legacy      revisions that begin with a handshake; modern: every request says it all
     head, body, data, line are bytes; text is str
 
+    The words for how things end:
+
+    end, ended      it is over, whoever ended it: a task, a stream, the input, a session
+    close, closed   we end it, and nothing of it stays: no task, no descriptor, no message
+    lose, lost      the other end is gone: nothing arrives there, and no answer comes from there
+    done            it is complete: a request is answered, an answer is written
+    drain           wait until all that runs has ended by itself
+    stop            end what would go on for ever, or a request that we serve
+    cancel          say that the answer to a request is not wanted any more; end a task of asyncio
+    abandon         drop the answer to a request of ours, and cancel it where it is served
+    fail            end a request of ours with an exception: there will be no answer
+    refuse          answer a request with an error, and do not begin it
+    cut off         answer a request that has begun with an error, because we end
+    settle          give a future its value or its exception
+    forget, drop    take out of a table; nobody is told
+
     # spec: basic/patterns/progress#progress-flow       a page of the newest specification
     # spec 2025-11-25: basic/lifecycle#shutdown         a page of an older one
     # RFC 9112 §6.3                                     stands where the rule is obeyed
@@ -2080,12 +2096,12 @@ def _uncancel(task: asyncio.Task[Any]) -> None:
 class Tasks:
     """A set that owns its tasks: it reports their failures, and can end them all.
 
-    `ended` is called whenever a task has ended.
+    `on_end` is called whenever a task has ended.
     """
 
-    def __init__(self, ended: Callable[[], None] | None = None) -> None:
+    def __init__(self, on_end: Callable[[], None] | None = None) -> None:
         self.running: set[asyncio.Task[Any]] = set()
-        self.ended = ended
+        self.on_end = on_end
         self.closing = False
 
     def spawn(self, coro: Any, into: set[asyncio.Task[Any]] | None = None) -> asyncio.Task[Any]:
@@ -2110,8 +2126,8 @@ class Tasks:
 
     def _report(self, task: asyncio.Task[Any]) -> None:
         self.running.discard(task)
-        if self.ended is not None:
-            self.ended()
+        if self.on_end is not None:
+            self.on_end()
         if task.cancelled():
             return
         exc = task.exception()
@@ -5896,12 +5912,12 @@ IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", 
 class Run:
     """One run of a handler: from its start to its answer, or to the question that ends it."""
 
-    __slots__ = ("exchange", "loop", "over", "suspended", "due", "busy", "waiting")
+    __slots__ = ("exchange", "loop", "ended", "suspended", "due", "busy", "waiting")
 
     def __init__(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
         self.exchange, self.loop = exchange, loop
         #: whether the handler has ended: nothing more may be said for it
-        self.over = False
+        self.ended = False
         #: whether a question has ended it
         self.suspended = False
         #: whether a question is to end it, as soon as nothing is `busy`
@@ -5914,7 +5930,7 @@ class Run:
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more."""
-        return self.over or self.exchange.state is CANCELLED
+        return self.ended or self.exchange.state is CANCELLED
 
     def report(self, text: str) -> None:
         """Hear how far the handler is. Only a TaskRun (section 25) shows it to somebody."""
@@ -5932,7 +5948,7 @@ class Run:
 
     def _suspend(self) -> None:
         """End this run as if it were cancelled: its `finally` blocks run."""
-        if not self.over and not self.busy:
+        if not self.ended and not self.busy:
             self.due, self.suspended = False, True
             self.exchange.task.cancel()
 
@@ -5951,7 +5967,7 @@ class Run:
 
     def end(self) -> None:
         """Say no more, and end the questions of threads that still wait."""
-        self.over = True
+        self.ended = True
         if self.waiting:
             self.release()
 
@@ -6467,7 +6483,7 @@ class Context:
     async def _say(self, msg: Msg) -> None:
         # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion". A call
         # that becomes a task is answered early.
-        if self.exchange.state is RUNNING and not self.run.over:
+        if self.exchange.state is RUNNING and not self.run.ended:
             with contextlib.suppress(ConnectionClosed):  # the client has gone since
                 await self.exchange.send(msg)
 
@@ -9382,7 +9398,7 @@ class TaskRun(Run):
 
     def end(self) -> None:
         """Say no more for the request; a task goes on."""
-        self.over = True
+        self.ended = True
         if self.job is None:
             self.release()
 
@@ -12040,7 +12056,7 @@ class StdioTransport(LineTransport):
         self.garbage = ""  # the first line of its stdout that is no message
         #: the last lines of its stderr, each with the time at which it came
         self.last_words: deque[tuple[float, str]] = deque(maxlen=MAX_LAST_WORDS)
-        self.ended = 0.0  # when it was seen to have exited
+        self.exited_at = 0.0  # when it was seen to have exited
         #: whether explain() repeats them; False for a reader who has just seen them
         self.repeats = True
         self._group_lives = True
@@ -12119,7 +12135,7 @@ class StdioTransport(LineTransport):
         """Wait until the child has exited, and then until what it wrote is read."""
         try:
             await self.process.wait()
-            self.ended = time.monotonic()
+            self.exited_at = time.monotonic()
             self.deaf = self.writer.sent <= unread_bytes(self._spare)
         except asyncio.CancelledError:  # our loop ends, and nobody has called close()
             self.kill()
@@ -12192,9 +12208,9 @@ class StdioTransport(LineTransport):
 
     async def _let_it_end(self) -> None:
         if self._closing is None:
-            await self._until_over(LAST_WORDS_SECONDS)
+            await self._until_ended(LAST_WORDS_SECONDS)
 
-    async def _until_over(self, seconds: float) -> None:
+    async def _until_ended(self, seconds: float) -> None:
         """Wait until the child has exited and its last words are heard."""
         ends = {end for end in (self._exited, self._listening) if end is not None}
         await asyncio.wait(ends, timeout=seconds)
@@ -12213,7 +12229,7 @@ class StdioTransport(LineTransport):
             how = f"exited with status {status}"
             if status == 0 and not self.heard and ".py'" in self.name:
                 how += f"{WITHOUT_A_WORD}: it should end with app.run(), or be named as FILE.py:APP"
-        recent = (self.ended or time.monotonic()) - RECENT_SECONDS
+        recent = (self.exited_at or time.monotonic()) - RECENT_SECONDS
         words = "\n".join(line for when, line in self.last_words if when >= recent)
         said = f'{LAST_WORDS}"{words}"' if words and self.repeats else ""
         missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
@@ -12247,7 +12263,7 @@ class StdioTransport(LineTransport):
                 while self._signal(0) and loop.time() < deadline:
                     await asyncio.sleep(0.01)
             self.kill()
-            await self._until_over(LAST_WORDS_SECONDS)
+            await self._until_ended(LAST_WORDS_SECONDS)
         finally:
             self.kill()  # if we were cancelled
             await asyncio.wait({self._exited}, timeout=LAST_WORDS_SECONDS)
@@ -13187,7 +13203,7 @@ class Gate:
     """Decides which Host and Origin are let in.
 
     A Host may be a loopback name, with any port, or one of `hosts`. If `hosts` is None, it may also
-    be an IP address; or anything, if the server is `closed` to clients without a token.
+    be an IP address; or anything, if the server is `locked` to clients without a token.
     The danger is DNS rebinding: a web page binds its own name to our address, and the browser
     takes us for the page's server. But nobody can bind an IP address to another one, and such a
     page has no token.
@@ -13201,7 +13217,7 @@ class Gate:
 
     def __init__(
         self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = (),
-        closed: bool = False,
+        locked: bool = False,
     ) -> None:  # fmt: skip
         self.hosts: set[str] | None = None
         if hosts is not None:
@@ -13209,7 +13225,7 @@ class Gate:
             self.hosts = self._known(given, HOST, "allowed_hosts", "mcp.example.com, as in Host")
         given = [item.lower().rstrip("/") for item in check_texts("allowed_origins", origins)]
         self.origins = self._known(given, ORIGIN, "allowed_origins", "https://app.example.com")
-        self.closed = closed
+        self.locked = locked
         self._seen: set[tuple[str | None, str | None, bool]] = set()
 
     def _known(self, given: list[str], pattern: str, option: str, example: str) -> set[str]:
@@ -13222,13 +13238,13 @@ class Gate:
     def check(self, headers: Mapping[str, str], guarded: bool = True) -> None:
         """Raise ProtocolError with status 403 for a Host or an Origin that is not let in.
 
-        What is not `guarded` needs no token, even at a closed server.
+        What is not `guarded` needs no token, even at a locked server.
         """
         host, origin = headers.get("host"), headers.get("origin")
         seen = (host, origin, guarded)
         if seen in self._seen:
             return
-        if host is not None and not self._host(host, self.closed and guarded):
+        if host is not None and not self._host(host, self.locked and guarded):
             problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
             raise ProtocolError(problem, http_status=403)
         # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
@@ -13238,7 +13254,7 @@ class Gate:
         if len(self._seen) < MAX_JUDGED:
             self._seen.add(seen)
 
-    def _host(self, text: str, closed: bool) -> bool:
+    def _host(self, text: str, locked: bool) -> bool:
         host = text.lower()
         try:
             name = parse_authority(host)[0]
@@ -13247,7 +13263,7 @@ class Gate:
         if is_loopback(name):
             return True
         if self.hosts is None:
-            return closed or parse_address(name) is not None
+            return locked or parse_address(name) is not None
         return "*" in self.hosts or host in self.hosts or name in self.hosts
 
     def allows(self, origin: str) -> bool:
@@ -13902,7 +13918,7 @@ class Response:
     `on_lost` is called when the client goes away before it has all. An engine supplies _put().
     """
 
-    __slots__ = ("headers", "status", "state", "on_lost", "task", "_over")
+    __slots__ = ("headers", "status", "state", "on_lost", "task", "_done")
 
     def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
         self.headers: Mapping[str, str] | None = None  # for every answer: CORS
@@ -13910,7 +13926,7 @@ class Response:
         self.on_lost: Callable[[], None] | None = None
         #: the task in which it is made, where that is known: to ask asyncio takes 1 us before 3.12
         self.task = task
-        self._over: asyncio.Future[Any] | None = None
+        self._done: asyncio.Future[Any] | None = None
 
     @property
     def started(self) -> bool:
@@ -13996,14 +14012,14 @@ class Response:
         if self.state is not LOST:
             self.state = state
         self.on_lost = None  # which knows the request, which knows this response
-        if self._over is not None:
-            settle_future(self._over, None, None)
+        if self._done is not None:
+            settle_future(self._done, None, None)
 
     async def finished(self) -> None:
         """Wait until the answer is complete or its reader is gone."""
         if not self.done:
-            self._over = asyncio.get_running_loop().create_future()
-            await self._over
+            self._done = asyncio.get_running_loop().create_future()
+            await self._done
 
 ###############################################################################
 # 39. Connections
@@ -15393,8 +15409,8 @@ class Entrance:
         self.verify, self.key = verify, key
         self.url = ""  # of the endpoint, as clients know it
         self.warned = False
-        self.closed = not (token is verify is None)
-        if key is not None and not self.closed:
+        self.locked = not (token is verify is None)
+        if key is not None and not self.locked:
             raise ValueError("key= is a function of a principal: give verify= or token=, too")
         known = {} if token is None else principals_by_token(token)
         # A principal without a stable key is an error at the start.
@@ -15551,7 +15567,7 @@ class Site:
             except ProtocolError as exc:
                 exc.headers = {**exc.headers, **cors}  # a page must be able to read why
                 raise
-            if self.entrance.closed and page is not self.no_page and not page.public:
+            if self.entrance.locked and page is not self.no_page and not page.public:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
                 bare = {name: headers[name] for name in headers if name != "authorization"}
@@ -15696,7 +15712,7 @@ class Endpoint(Site):
         max_sessions: int = MAX_SESSIONS, legacy_sse: bool = True, healthz: bool = False,
     ) -> None:  # fmt: skip
         entrance: Entrance = auth or Entrance(token, verify, key)
-        gate = Gate(allowed_hosts, allowed_origins, entrance.closed)
+        gate = Gate(allowed_hosts, allowed_origins, entrance.locked)
         proxies = Proxies(trusted_proxies) if trusted_proxies else None
         super().__init__(server, path.rstrip("/"), entrance, gate, proxies)
         self.stateful, self.session_seconds = sessions, session_seconds
@@ -16233,7 +16249,7 @@ class HTTPServer(Engine):
         except BaseException:
             await self._stack.aclose()
             raise
-        if not local and not self.endpoint.entrance.closed:
+        if not local and not self.endpoint.entrance.locked:
             warn_of_open_door(self.host)
         self.url = root + self.endpoint.path
         self.endpoint.entrance.url = self.endpoint.entrance.url or self.url
@@ -16464,7 +16480,7 @@ class ASGIApp(Engine):
     def _warn(self, scope: Msg, endpoint: Endpoint) -> None:
         """Say once that others than this machine can come in, if nothing keeps them out."""
         host = (scope.get("server") or ("localhost",))[0] or "localhost"
-        if not self._warned and not endpoint.entrance.closed and not is_loopback(host):
+        if not self._warned and not endpoint.entrance.locked and not is_loopback(host):
             if scope["server"][1] is not None:  # None for a Unix socket
                 self._warned = True
                 warn_of_open_door(host)
@@ -16687,7 +16703,7 @@ class HTTPClient:
         self.proxy = None if uds else proxy_for(url, os.environ)
         self.idle: list[IdleConnection] = []
         self.busy: set[HTTPAnswer] = set()
-        self.stopped = False
+        self.closed = False
 
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
@@ -16783,7 +16799,7 @@ class HTTPClient:
 
     def _take_back(self, answer: HTTPAnswer) -> None:
         self.busy.discard(answer)
-        good = answer.decoder.reusable and not self.stopped
+        good = answer.decoder.reusable and not self.closed
         if good and len(self.idle) < MAX_IDLE_CONNECTIONS:
             now = asyncio.get_running_loop().time()
             trust = trust_seconds(answer.head.headers)
@@ -16840,7 +16856,7 @@ class HTTPClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        self.stopped = True
+        self.closed = True
         for answer in list(self.busy):
             answer.close()
         for connection in self.idle:
@@ -21281,7 +21297,7 @@ class MountedEnd(FarEnd):
         self.lists: dict[str, list[Msg]] = {}
         self.listing = asyncio.Lock()  # each list is asked for once, by whoever comes first
         #: settled when the connection is lost
-        self.gone: asyncio.Future[None] = self.loop.create_future()
+        self.lost: asyncio.Future[None] = self.loop.create_future()
         for field, (method, _) in FILTERS.items():
             if field.endswith("ListChanged"):
                 self.on(method)(lambda params: self.forget_lists())
@@ -21293,7 +21309,7 @@ class MountedEnd(FarEnd):
 
     def end_feeds(self) -> None:
         """Hear that the connection is lost: subscriptions go on with what else they hear."""
-        settle_future(self.gone, None, None)
+        settle_future(self.lost, None, None)
 
     async def items(self, method: str) -> list[Msg]:
         """Return the whole of a list; nothing if there is no such list."""
@@ -21458,7 +21474,7 @@ class Mount(Forwarder):
                 for msg in changes if ready.done() else ():  # it was away
                     feed.put(msg, len(encode(msg)))
                 settle_future(ready, None, None)
-                await asyncio.shield(far.gone)
+                await asyncio.shield(far.lost)
         except MCPError as exc:
             logger.warning("nothing is heard of %s for now: %s", self.label, exc)
 

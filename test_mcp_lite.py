@@ -10250,7 +10250,7 @@ class TestGate:
         assert refusal(gate.check, headers)[0] == status
 
     def test_where_a_token_is_needed_any_host_is_let_in_but_no_page(self):
-        gate = m.Gate(closed=True)
+        gate = m.Gate(locked=True)
         assert refusal(gate.check, {"host": "anything.example"})[0] == 200
         headers = {"host": "anything.example", "origin": "http://anything.example"}
         assert refusal(gate.check, headers)[0] == 403, "that is what rebinding looks like"
@@ -10273,7 +10273,7 @@ class TestGate:
         assert refusal(m.Gate(["*"]).check, headers)[0] == 403
 
     def test_what_was_let_in_is_remembered_within_bounds(self):
-        gate = m.Gate(closed=True)
+        gate = m.Gate(locked=True)
         for number in range(1000):
             gate.check({"host": f"h{number}"})
         assert len(gate._seen) == m.MAX_JUDGED
