@@ -8339,7 +8339,7 @@ class StdioOptions(typing.TypedDict, total=False):
 
 
 class EndpointOptions(typing.TypedDict, total=False):
-    """Options of serving over HTTP, whoever listens; Endpoint and Engine explain them."""
+    """Options of serving over HTTP, whoever listens; Access, Endpoint and Engine explain them."""
 
     path: str
     token: Any
@@ -15346,8 +15346,8 @@ class SessionTable(OrderedDict[str, KeptSession]):
 #           2. A token is right or wrong; known ones are compared in constant time.
 #           3. All that belongs to a principal is bound to a stable key of the principal, so that a
 #              token which was refreshed changes nothing.
-# Plan.     Door, where a request leads; Identity; Entrance, who may come in; what a page gives;
-#           Site, the pages.
+# Plan.     Door, where a request leads; Identity; Entrance, who may come in; Access, all the ways
+#           in; what a page gives; Site, the pages.
 # Not here. The page that takes messages: section 43. Host and Origin: Gate, section 36. Tokens that
 #           an authorization server gives: Guard, a kind of Entrance, section 52.
 
@@ -15397,7 +15397,7 @@ def principals_by_token(given: Any) -> Mapping[str, Any]:
 class Entrance:
     """Decides who may come in.
 
-    `token`, `verify` and `key` are explained at Endpoint; whatever is empty refuses, and owner_of()
+    `token`, `verify` and `key` are explained at Access; whatever is empty refuses, and owner_of()
     says what a stable key is. A Guard (section 52) is an entrance that knows who gives tokens out.
     """
 
@@ -15467,6 +15467,34 @@ class Entrance:
         return {}
 
 
+class Access:
+    """The ways in to a server over HTTP: by which name, from where, and with which token.
+
+    Args:
+        token: a bearer token, several, or a mapping from token to principal
+        verify: the principal of a token, not a mere True; None or False refuses; async if it waits
+        key: a function from a principal to what stays the same when its token is refreshed
+        auth: a Guard, for tokens that an authorization server gives
+        allowed_hosts: names in Host to let in, besides loopback names; "*" is any
+        allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
+        trusted_proxies: addresses and networks that may say who the client is; "unix" for uds=
+    """
+
+    def __init__(
+        self, *, token: Any = None, verify: Callable[[str], Any] | None = None,
+        key: Callable[[Any], Any] | None = None, auth: Any = None,
+        allowed_hosts: str | Iterable[str] | None = None,
+        allowed_origins: str | Iterable[str] = (), trusted_proxies: str | Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        if auth is not None and not isinstance(auth, Entrance):
+            raise TypeError("auth= is a Guard here; a Client is what logs in with auth=\"oauth\"")
+        if auth is not None and not (token is verify is key is None):
+            raise ValueError("auth= says who may come in: leave out token=, verify= and key=")
+        self.entrance: Entrance = Entrance(token, verify, key) if auth is None else auth
+        self.gate = Gate(allowed_hosts, allowed_origins, self.entrance.locked)
+        self.proxies = Proxies(trusted_proxies) if trusted_proxies else None
+
+
 def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
     """Return status, headers and body of what a page's function gave; TypeError says what is wrong.
 
@@ -15495,11 +15523,9 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
 class Site:
     """The pages of a server over HTTP: what is where, and who may see it."""
 
-    def __init__(
-        self, server: Server, path: str, entrance: Entrance, gate: Gate, proxies: Proxies | None
-    ) -> None:
+    def __init__(self, server: Server, path: str, access: Access) -> None:
         self.server, self.path = server, path  # of the MCP endpoint
-        self.entrance, self.gate, self.proxies = entrance, gate, proxies
+        self.entrance, self.gate, self.proxies = access.entrance, access.gate, access.proxies
         #: by path and method; each serves by fn(request, response)
         self.routes: dict[str, dict[str, Route]] = {}
         self.no_page = Route(self.answer_options)  # for a method that a path does not have
@@ -15688,13 +15714,6 @@ class Endpoint(Site):
 
     Args:
         path: of the endpoint
-        token: a bearer token, several, or a mapping from token to principal
-        verify: the principal of a token, not a mere True; None or False refuses; async if it waits
-        key: a function from a principal to what stays the same when its token is refreshed
-        auth: a Guard, for tokens that an authorization server gives
-        allowed_hosts: names in Host to let in, besides loopback names; "*" is any
-        allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
-        trusted_proxies: addresses and networks that may say who the client is; "unix" for uds=
         sessions: False keeps nothing between requests, for a server behind a balancer
         session_seconds: for which a session may be idle
         session_prefix: of the ids of sessions, by which a balancer finds the process
@@ -15704,17 +15723,11 @@ class Endpoint(Site):
     """
 
     def __init__(
-        self, server: Server, *, path: str = "/mcp", token: Any = None,
-        verify: Callable[[str], Any] | None = None, key: Callable[[Any], Any] | None = None,
-        auth: Any = None, allowed_hosts: str | Iterable[str] | None = None,
-        allowed_origins: str | Iterable[str] = (), trusted_proxies: str | Iterable[str] = (),
-        sessions: bool = True, session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
+        self, server: Server, access: Access, *, path: str = "/mcp", sessions: bool = True,
+        session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         max_sessions: int = MAX_SESSIONS, legacy_sse: bool = True, healthz: bool = False,
     ) -> None:  # fmt: skip
-        entrance: Entrance = auth or Entrance(token, verify, key)
-        gate = Gate(allowed_hosts, allowed_origins, entrance.locked)
-        proxies = Proxies(trusted_proxies) if trusted_proxies else None
-        super().__init__(server, path.rstrip("/"), entrance, gate, proxies)
+        super().__init__(server, path.rstrip("/"), access)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
@@ -16143,8 +16156,8 @@ def wants_answer(msg: JSON) -> bool:
 
 
 def check_options(given: Msg) -> None:
-    """Raise TypeError or ValueError for options of an Endpoint that nobody can mean; give all."""
-    path, prefix, auth = given["path"], given["session_prefix"], given["auth"]
+    """Raise ValueError for options of an Endpoint that nobody can mean; give all of them."""
+    path, prefix = given["path"], given["session_prefix"]
     check_path(f"path={path!r}", path)
     for option, taken in (("legacy_sse", PAIR_PATHS), ("healthz", PROBE_PATHS)):
         if given[option] and path.rstrip("/") in taken:
@@ -16152,14 +16165,6 @@ def check_options(given: Msg) -> None:
     # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
     if prefix and not re.fullmatch(VISIBLE, prefix):
         raise ValueError(f"session_prefix={prefix!r}: give visible ASCII characters")
-    if auth is not None and not isinstance(auth, Entrance):
-        raise TypeError("auth= is a Guard here; it is a Client that logs in with auth=\"oauth\"")
-    ways = given["token"], given["verify"], given["key"]
-    if auth is not None and any(way is not None for way in ways):
-        raise ValueError("auth= says who may come in: leave out token=, verify= and key=")
-    Entrance(*ways)
-    Gate(given["allowed_hosts"], given["allowed_origins"])
-    Proxies(given["trusted_proxies"])
 
 
 def warn_of_open_door(host: str) -> None:
@@ -16184,15 +16189,22 @@ class Engine:
         self, server: Server, *, grace: float = GRACE_SECONDS,
         max_body: int = MAX_MESSAGE_BYTES, **options: Any,
     ) -> None:  # fmt: skip
-        check_names(self.what, keywords_of(type(self), Engine, Endpoint), options)
+        check_names(self.what, keywords_of(type(self), Engine, Access, Endpoint), options)
         check_kinds(Engine, vars(), ("max_body",))
+        check_kinds(Access, options)
         check_kinds(Endpoint, options, ("max_sessions", "session_seconds"))
+        ways = {name: options.pop(name) for name in keywords_of(Access) if name in options}
+        self.access = Access(**ways)
         defaults = {name: each.default for name, each in keywords_of(Endpoint).items()}
         check_options({**defaults, **options})
         if max_body > MAX_MESSAGE_BYTES:
             problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
             raise ValueError(f"{problem}; send large data in pieces, or as a link")
         self.server, self.grace, self.max_body, self.options = server, grace, max_body, options
+
+    def new_endpoint(self) -> Endpoint:
+        """Return an Endpoint for the event loop that is running."""
+        return Endpoint(self.server, self.access, **self.options)
 
 
 class HTTPServer(Engine):
@@ -16235,7 +16247,7 @@ class HTTPServer(Engine):
         self._stack = contextlib.AsyncExitStack()
         await self._stack.enter_async_context(self.server.lifespan_open())
         try:
-            self.endpoint = Endpoint(self.server, **self.options)
+            self.endpoint = self.new_endpoint()
             if self.endpoint.entrance.lacks_url and not local:
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
@@ -16287,7 +16299,7 @@ async def serve_http(
         await serving()
 
 
-RUNNERS["http"] = Runner(serve_http, (HTTPServer, Engine, Endpoint))
+RUNNERS["http"] = Runner(serve_http, (HTTPServer, Engine, Access, Endpoint))
 ENGINES["http"] = HTTPServer
 show_options((Server.run, Server.start_in_thread, Server.http, Server.serve_http),
              "over HTTP", *RUNNERS["http"].makers)  # fmt: skip
@@ -16319,8 +16331,8 @@ class ASGIResponse(Response):
 class ASGIRun:
     """An ASGI application in one event loop: the lifespan that it holds open, and its endpoint."""
 
-    def __init__(self, server: Server, options: Msg) -> None:
-        self.server, self.options = server, options
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self.endpoint: Endpoint | None = None
         self.stack = contextlib.AsyncExitStack()
         self.starting: asyncio.Future[None] | None = None
@@ -16332,14 +16344,14 @@ class ASGIRun:
         if self.starting is None:
             self.starting = asyncio.get_running_loop().create_future()
             try:
-                await self.stack.enter_async_context(self.server.lifespan_open())
+                await self.stack.enter_async_context(self.engine.server.lifespan_open())
             except BaseException:
                 starting, self.starting = self.starting, None
                 starting.cancel()  # the next one tries again
                 raise
             self.starting.set_result(None)
         if self.endpoint is None:
-            self.endpoint = Endpoint(self.server, **self.options)
+            self.endpoint = self.engine.new_endpoint()
         return self.endpoint
 
     def hear_signals(self, grace: float) -> None:
@@ -16423,7 +16435,7 @@ class ASGIApp(Engine):
         if loop not in self._runs:
             for old in [each for each in self._runs if each.is_closed()]:
                 del self._runs[old]
-            self._runs[loop] = ASGIRun(self.server, self.options)
+            self._runs[loop] = ASGIRun(self)
             if self.signals:
                 self._runs[loop].hear_signals(self.grace)
         return self._runs[loop]
@@ -16544,7 +16556,7 @@ class ASGIApp(Engine):
 
 
 ENGINES["asgi"] = ASGIApp
-show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Endpoint)
+show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Access, Endpoint)
 
 ###############################################################################
 # 45. HTTP client

@@ -36728,7 +36728,7 @@ class TestOptions:
         return {p.name for each in found for p in each if p.kind is p.KEYWORD_ONLY}
 
     def test_the_options_are_those_that_the_engines_take(self):
-        endpoint = self.given(m.Endpoint.__init__)
+        endpoint = self.given(m.Access.__init__, m.Endpoint.__init__)
         known = m.ASGIOptions.__annotations__
         assert endpoint | self.given(m.ASGIApp.__init__) <= set(known)
         listener = endpoint | self.given(m.HTTPServer.__init__)
