@@ -6172,7 +6172,7 @@ def record_of(**fields):
     """Return a record of a plain call, with some fields changed."""
     plain = m.Record(1.0015, "tools/call", "add", "result", None, 3.44, 20, "alice", "abcdefg", 7,
                      "me/1", "legacy", "", "192.0.2.1", "http", "", "", "")  # fmt: skip
-    return plain._replace(**fields)
+    return plain.replace(**fields)
 
 
 class TestRecordsAsText:
@@ -9581,7 +9581,7 @@ class TestTargetsAndURLs:
     )
     def test_a_url(self, url, expected):
         found = m.parse_url(url)
-        assert found == expected
+        assert found == m.URL(*expected)
         assert str(found) == f"{found.scheme}://{found.authority}{found.target}"
         assert m.parse_url(str(found)) == found
         head = m.encode_request("GET", found.target, {"Host": found.authority})
@@ -9926,7 +9926,7 @@ class TestHTTPFuzz:
 
 
 def reference_events(data):
-    """Return (data, event, id) of a whole stream: WHATWG HTML §9.2.6, word for word, no decoder."""
+    """Return the events of a whole stream: WHATWG HTML §9.2.6, word for word, no decoder."""
     text = data.decode("utf-8", "replace")
     if text.startswith("\ufeff"):
         text = text[1:]
@@ -9935,7 +9935,7 @@ def reference_events(data):
     for line in lines:
         if line == "":
             if data_buffer:
-                out.append((data_buffer[:-1], event_type or "message", last_id))
+                out.append(m.Event(data_buffer[:-1], event_type or "message", last_id))
             data_buffer, event_type = "", ""
         elif not line.startswith(":"):
             field, _, value = line.partition(":")
@@ -10003,27 +10003,28 @@ class TestReadingEvents:
         ],
     )
     def test_a_stream_however_it_is_cut(self, data, expected):
-        assert feed_every_way(m.SSEDecoder, data, eof=True) == expected
-        assert reference_events(data) == expected
+        events = [m.Event(*each) for each in expected]
+        assert feed_every_way(m.SSEDecoder, data, eof=True) == events
+        assert reference_events(data) == events
 
     @pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\r\n\r", b"\n\r"])
     def test_an_event_does_not_wait_for_the_next_byte(self, end):
         decoder = m.SSEDecoder()
-        assert decoder.feed(b"data: a" + end) == [("a", "message", "")]
-        assert decoder.feed(b"\ndata: b\n\n") == [("b", "message", "")]
+        assert decoder.feed(b"data: a" + end) == [m.Event("a")]
+        assert decoder.feed(b"\ndata: b\n\n") == [m.Event("b")]
 
     def test_an_id_counts_once_its_event_is_complete(self):
         """§9.2.5: or else what a cut swallowed would never be sent again."""
         decoder = m.SSEDecoder("3")
         decoder.feed(b"id: 4\ndata: lost")
         assert decoder.last_id == "3"
-        assert decoder.feed(b"\n\n") == [("lost", "message", "4")] and decoder.last_id == "4"
+        assert decoder.feed(b"\n\n") == [m.Event("lost", id="4")] and decoder.last_id == "4"
         assert decoder.feed(b"id: 5\n\n") == [] and decoder.last_id == "5"
         assert decoder.feed(b"id\n\n") == [] and decoder.last_id == ""
 
     def test_ids_go_on_over_a_reconnection(self):
         decoder = m.SSEDecoder("3")
-        assert decoder.feed(b"data: a\n\n") == [("a", "message", "3")] and decoder.last_id == "3"
+        assert decoder.feed(b"data: a\n\n") == [m.Event("a", id="3")] and decoder.last_id == "3"
 
     @pytest.mark.parametrize(
         "line, expected",
@@ -10077,7 +10078,7 @@ class TestReadingEvents:
         decoder = m.SSEDecoder(limit=100)
         for _ in range(100):
             assert decoder.feed(b": ping\n") == []
-        assert decoder.feed(b"data: a\n\n") == [("a", "message", "")] and not decoder.buffer
+        assert decoder.feed(b"data: a\n\n") == [m.Event("a")] and not decoder.buffer
 
     def test_random_streams_against_the_reference(self):
         """Differential, and fuzz: every input is valid, in every cutting."""
@@ -10140,7 +10141,7 @@ class TestWritingEvents:
         wire = m.encode_event(data, event=event, id=id)
         assert m.encode_event(data.encode(), event=event, id=id) == wire
         lines = re.sub("\r\n?", "\n", data)
-        expected = [(lines, event or "message", id)] * 2
+        expected = [m.Event(lines, event or "message", id)] * 2
         assert feed_every_way(m.SSEDecoder, wire + m.COMMENT + b": still here\n\n" + wire) == expected
 
     @pytest.mark.parametrize("bad", ["a\nb", "a\r", "\r\ndata: x", "\x00"])
@@ -10451,7 +10452,7 @@ class TestTrustedProxies:
         headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https",
                    "x-forwarded-host": "localhost", "forwarded": "for=127.0.0.1"}  # fmt: skip
         proxies = m.Proxies(["10.0.0.1", "unix"])
-        assert proxies.origin("10.0.0.2", "http", headers) == ("10.0.0.2", "http", "")
+        assert proxies.origin("10.0.0.2", "http", headers) == m.Origin("10.0.0.2", "http")
         assert m.Proxies("10.0.0.1").origin("local", "http", headers).address == "local"
         assert proxies.origin("local", "http", headers).address == "127.0.0.1"
 
@@ -11821,11 +11822,11 @@ class TestClientConnections:
                 [connection] = listener.connections
                 idle = client.idle[0]
                 if how == "too old":
-                    client.idle[0] = idle._replace(until=idle.until - m.REUSE_SECONDS - 1)
+                    client.idle[0] = idle.replace(until=idle.until - m.REUSE_SECONDS - 1)
                 elif how == "the machine slept":  # and the loop's clock did not go on
-                    client.idle[0] = idle._replace(wall_until=idle.wall_until - m.REUSE_SECONDS - 1)
+                    client.idle[0] = idle.replace(wall_until=idle.wall_until - m.REUSE_SECONDS - 1)
                 else:
-                    client.idle[0] = idle._replace(since=idle.since - 2)  # long enough to be looked at again
+                    client.idle[0] = idle.replace(since=idle.since - 2)  # long enough to be looked at again
                     connection.transport.abort()
                     await until(lambda: not m.is_quiet(idle.stream[0]))
                 assert (await fetch(client, "/", "POST", b"once"))[0] == 200
@@ -16950,7 +16951,7 @@ class TestResourceMetadata:
         doc = {"resource": "http://localhost:1", "authorization_servers": ["https://as.example", 7],
                "scopes_supported": ["a", "b", "a"], "x": 1}  # fmt: skip
         found = m.read_protected(doc, url_of("http://localhost:1/mcp"), "x")
-        assert found == ("http://localhost:1", ["https://as.example"], ["a", "b"], False)
+        assert [*found] == ["http://localhost:1", ["https://as.example"], ["a", "b"], False]
         doc["dpop_bound_access_tokens_required"] = True
         assert m.read_protected(doc, url_of("http://localhost:1/mcp"), "x").dpop
 
@@ -17444,7 +17445,7 @@ def part(value):
 
 
 def public(key):
-    return key._replace(d=0)
+    return key.replace(d=0)
 
 
 def rsa_jwk(key):
@@ -17475,7 +17476,7 @@ class TestSigning:
     @pytest.mark.parametrize("number", [1, 2, 3, m.N - 1, m.N - 2, 2**255, 12345])
     def test_a_key_is_a_point_of_the_curve_and_its_signatures_are_right(self, number):
         key = m.ec_key(number)
-        assert m.read_jwk(m.jwk_of(key)) == key[:2] + (0,)
+        assert m.read_jwk(m.jwk_of(key)) == key.replace(d=0)
         assert key.verify("ES256", b"data", key.sign(b"data"))
 
     @pytest.mark.parametrize("number", [0, m.N, -1])
@@ -17535,7 +17536,7 @@ class TestSigning:
     def test_a_key_whose_parts_do_not_fit_signs_nothing(self):
         key = m.read_pem(RSA_PKCS8)
         with pytest.raises(m.AuthError, match="does not fit"):
-            key._replace(d=key.d + 2).sign(b"data")
+            key.replace(d=key.d + 2).sign(b"data")
 
 
 class TestKeys:
@@ -17648,7 +17649,7 @@ class TestTokens:
         assert jwt.claims["iss"] == "joe"
         assert m.keys_for(jwt, [self.RSA_JWK, self.EC_JWK], m.ALGORITHMS) == [m.read_jwk(jwk)]
         m.check_signature(jwt, m.keys_for(jwt, [jwk], m.ALGORITHMS))
-        other = jwt._replace(signed=jwt.signed + b"x")
+        other = jwt.replace(signed=jwt.signed + b"x")
         with pytest.raises(m.AuthError, match="signature"):
             m.check_signature(other, m.keys_for(other, [jwk], m.ALGORITHMS))
 
@@ -17949,7 +17950,7 @@ class TestStores:
 
 
 #: the kernel chooses a port
-NO_PORT = m.parse_url("http://127.0.0.1/callback")._replace(port=0)
+NO_PORT = m.parse_url("http://127.0.0.1/callback").replace(port=0)
 
 
 class TestRedirectListener:
@@ -37381,10 +37382,8 @@ def foreign_names(node, own=("self", "cls", "super()")):
     """Yield each access to an underscore name of something that is not the class itself."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Attribute) and re.match(r"_(?!.*__$)", child.attr):
-            # The methods of a NamedTuple have an underscore, that fields may have their names.
-            if child.attr not in ("_replace", "_asdict", "_fields", "_make"):
-                if ast.unparse(child.value) not in own:
-                    yield ast.unparse(child)
+            if child.attr != "_fields" and ast.unparse(child.value) not in own:  # of a NamedTuple
+                yield ast.unparse(child)
         inner = (*own, child.name) if isinstance(child, ast.ClassDef) else own
         yield from foreign_names(child, inner)
 
