@@ -5504,8 +5504,8 @@ class Template:
 #           asked by a form, made from a type.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one.
 #           2. A form asks for what every client can show: flat fields of primitive types.
-# Plan.     The content classes; blocks_of(), messages_of(), contents_of(); answers to questions;
-#           Form; InputRequired.
+# Plan.     The content classes; blocks_of(), messages_of(), contents_of(); questions, and answers
+#           to them; Form; InputRequired.
 # Not here. When a form is sent: sections 17 and 18.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
@@ -20173,7 +20173,7 @@ def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
     items = answer.get(row.lists.key) if row is not None else None
     if row is not None and isinstance(items, list):
         if row.lists.kind:
-            items = [fit_definition(row.lists.kind, _legal_output(x, rev), rev) for x in items]
+            items = [fit_definition(row.lists.kind, _fit_tool(x, rev), rev) for x in items]
         elif row.name == "prompts/get" and not rev.rich_content:
             items = [fit_message(x, rev) for x in items]
         elif row.name == "resources/read":
@@ -20188,9 +20188,10 @@ def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
     return answer
 
 
-def _legal_output(tool: Msg, rev: Revision) -> Msg:
-    """Return a tool whose output is an object, as all legacy revisions want it."""
-    schema = tool.get("outputSchema")
+def _fit_tool(tool: Msg, rev: Revision) -> Msg:
+    """Return a tool without what one legacy revision says of it as a task, which is not passed on;
+    and with an object as its output, as all legacy revisions want it."""
+    tool, schema = without(tool, "execution"), tool.get("outputSchema")
     if rev.modern or not isinstance(schema, dict) or schema.get("type") == "object":
         return tool
     return without(tool, "outputSchema")
@@ -21126,7 +21127,9 @@ class ProxyServer(Server):
 
     def learn(self, far: FarEnd) -> None:
         """Take on what the far server says of itself."""
-        self.info, self.instructions = far.server_info, far.instructions
+        # spec 2025-11-25: schema#implementation -- both are required; a modern server may hide them
+        self.info = {"name": self.name, "version": __version__, **far.server_info}
+        self.instructions = far.instructions
         self.extra_capabilities = far.offered()
 
     def capabilities(self) -> Msg:

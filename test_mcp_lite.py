@@ -20632,6 +20632,8 @@ class TestCutting:
              {"tools": [{"name": "a"}]}),
             ("tools/list", {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}, V4,
              {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}),
+            ("tools/list", {"tools": [{"name": "a", "execution": {"taskSupport": "required"}}]}, V4,
+             {"tools": [{"name": "a"}]}),
             ("tools/call", {"content": [], "structuredContent": [1]}, V4, {"content": []}),
             ("tools/call", {"content": [], "structuredContent": [1]}, V5,
              {"content": [], "structuredContent": [1]}),
@@ -21399,6 +21401,31 @@ class TestTheFarServerBabbles:
         run(main())
         broken = [r for r in caplog.records if r.exc_info or "failed" in r.getMessage()]
         assert not broken, [r.getMessage() for r in broken]
+
+
+class TestTheFarServerIsNobody:
+    """A modern server need not say who it is; a legacy client must be told."""
+
+    @pytest.mark.parametrize("says, told", [
+        (None, {"name": "proxy", "version": m.__version__}),
+        ({"name": "far"}, {"name": "far", "version": m.__version__}),
+        ({"name": "far", "version": "3"}, {"name": "far", "version": "3"}),
+    ])  # fmt: skip
+    def test_its_name_and_version_are_told_all_the_same(self, says, told):
+        """spec 2025-11-25: basic/lifecycle#initialization"""
+        meta = {} if says is None else {"io.modelcontextprotocol/serverInfo": says}
+        hello = {"resultType": "complete", "supportedVersions": [V5], "capabilities": {}, "_meta": meta}
+
+        async def main():
+            end, theirs = m.memory_transports()
+            async with raw_client(m.ProxyServer(end)) as raw:
+                asking = asyncio.ensure_future(raw.initialize())
+                (asked,) = map(json.loads, await theirs.read())
+                assert asked["method"] == "server/discover"
+                await theirs.write({"jsonrpc": "2.0", "id": asked["id"], "result": hello})
+                assert (await asking)["serverInfo"] == told
+
+        run(main())
 
 
 class TestTheNearClientLeaves:
