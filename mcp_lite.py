@@ -6245,14 +6245,15 @@ class Asking:
 class AskByRequest(Asking):
     """The legacy era: a question is a request to the client, whose answer is awaited."""
 
-    def __init__(self, peer: Peer, send: Send) -> None:
-        self.peer, self.send = peer, send
+    def __init__(self, conversation: Conversation, send: Send) -> None:
+        self.conversation, self.send = conversation, send
 
     async def ask(self, question: Question) -> Any:
         """Send the question, and wait."""
         method, params, _, timeout, read = question
-        answer = await self.peer.ask(method, params, self.send, patience=timeout, longest=timeout)
-        return read(answer)
+        await self.conversation.until_greeted()
+        ask = self.conversation.peer.ask
+        return read(await ask(method, params, self.send, patience=timeout, longest=timeout))
 
 
 class AskInRounds(Asking):
@@ -6690,7 +6691,7 @@ class Context:
         if self.asking is None:
             row = METHODS.get(self.method)
             if not self.facts.rev.modern:
-                self.asking = AskByRequest(self.conversation.peer, self.exchange.send)
+                self.asking = AskByRequest(self.conversation, self.exchange.send)
             elif row is not None and row.may_ask:
                 self.asking = AskInRounds(self.rounds(), self.run)
             else:
@@ -7972,6 +7973,7 @@ class Observers:
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
+GREETING_SECONDS = 5.0  # for a client that calls already to end its handshake, before it is asked
 
 #: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
@@ -8049,7 +8051,7 @@ class Conversation:
         self.peer.on_unserved = self.watch_unserved
         #: functions to call when the client has gone, by whoever wants to hear of it
         self.farewells: dict[Any, Callable[[], Any]] = {}
-        self.readiness: asyncio.Future[None] | None = None  # for until_ready()
+        self.step: asyncio.Future[None] | None = None  # of the handshake, for _next_step()
         self.label = ""  # what records call it: the beginning of a session's id
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
@@ -8159,9 +8161,20 @@ class Conversation:
     async def until_ready(self) -> None:
         """Wait until a legacy client has ended its handshake, and can hear announcements."""
         while self.outbox.held:
-            if self.readiness is None or self.readiness.done():
-                self.readiness = self.loop.create_future()
-            await asyncio.shield(self.readiness)
+            await self._next_step()
+
+    async def until_greeted(self) -> None:
+        """Wait until a legacy client has ended its handshake; a bounded time, as some never do."""
+        # spec 2025-11-25: basic/lifecycle#initialization -- the server "SHOULD NOT send requests"
+        with contextlib.suppress(asyncio.TimeoutError):
+            while self.session.state is AGREED:
+                await asyncio.wait_for(self._next_step(), GREETING_SECONDS)
+
+    async def _next_step(self) -> None:
+        """Wait until the client has ended its handshake, or can hear announcements."""
+        if self.step is None or self.step.done():
+            self.step = self.loop.create_future()
+        await asyncio.shield(self.step)
 
     def end_feeds(self) -> int:
         """End the subscriptions of this client, since nothing else would; return their number."""
@@ -8195,8 +8208,8 @@ class Conversation:
     def _look_if_ready(self) -> None:
         if self.listening and self.session.state is READY:
             self.outbox.release()
-            if self.readiness is not None:
-                settle_future(self.readiness, None, None)
+        if self.step is not None:
+            settle_future(self.step, None, None)
 
     def _wake(self) -> None:
         self.call_on_loop(lambda: self.peer.tasks.spawn(self.outbox.deliver()))
@@ -20435,6 +20448,7 @@ class FarQuestions(Answers):
         if passage is not None and ctx.facts.rev.modern:
             return fit_answer(method, await passage.question(method, params), session.rev)
         peer, send = ctx.conversation.peer, ctx.exchange.send
+        await ctx.conversation.until_greeted()
         try:
             answer = await peer.ask(method, params, send, patience=ASK_SECONDS, longest=ASK_SECONDS)
         except (RemoteError, RequestTimeout, ConnectionClosed) as exc:

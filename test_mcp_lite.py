@@ -30349,6 +30349,32 @@ class TestConversations:
         run(main())
         assert not handle._thread.is_alive()
 
+    @pytest.mark.parametrize("comes", [True, False])
+    def test_a_question_waits_a_while_until_the_client_is_ready(self, comes):
+        """spec 2025-11-25: basic/lifecycle#initialization"""
+        app = asking_app(lambda ctx: ctx.roots())
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+        async def main():
+            async with raw_client(app) as raw:
+                await raw.ask("initialize", raw_hello(capabilities={"roots": {}}))
+                call = {"jsonrpc": "2.0", "id": 50, "method": "tools/call"}
+                await raw.say({**call, "params": {"name": "tool"}})
+                for _ in range(2):
+                    assert (await raw.ask("ping"))["result"] == {}
+                    await idle()
+                assert not raw.heard  # it is not asked yet
+                if comes:
+                    await raw.say(ready)
+                else:
+                    time_machine()(m.GREETING_SECONDS)
+                asked = await raw.hear()
+                assert asked["method"] == "roots/list"
+                await raw.say({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+                return await raw.hear()
+
+        assert not run(main())["result"].get("isError")
+
     def test_announcements_wait_until_the_client_is_ready(self):
         """spec 2025-11-25: basic/lifecycle#initialization -- not before `initialized`"""
         app = plain_app()
