@@ -446,6 +446,8 @@ RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
+MODERN_CODES = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION
+RESERVED_CODES = range(-32099, -32019)
 #: one legacy revision: pages must be opened first, which `data.elicitations` names
 PAGES_NEEDED = -32042
 # Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
@@ -474,6 +476,9 @@ class WireError(MCPError):
 
 class RPCError(WireError):
     """An error of ours for the peer: raise it in a handler and it is sent as it stands.
+
+    In the modern era the codes from -32099 to -32020 belong to the specification. One that it does
+    not define is sent as -32603.
 
     >>> RPCError(-32602, "b: expected integer, got string").code
     -32602
@@ -1410,6 +1415,20 @@ def _fit_field(name: str, field: Msg, rev: Revision) -> Msg:
     return field
 
 
+def fit_code(code: int, rev: Revision) -> int:
+    """Return the code of an error as `rev` has it.
+
+    >>> [fit_code(code, NEWEST) for code in (-32002, -32042, -32021, -1)]
+    [-32602, -32603, -32021, -1]
+    """
+    if code == RESOURCE_NOT_FOUND:
+        return rev.resource_not_found
+    # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
+    # defined by this specification"
+    unknown = rev.modern and code in RESERVED_CODES and code not in MODERN_CODES
+    return INTERNAL_ERROR if unknown else code
+
+
 def is_modern(msg: Msg) -> bool:
     """Return whether a request carries its own metadata, and so belongs to the modern era.
 
@@ -1965,6 +1984,24 @@ def choose_revision(requested: str) -> Revision:
     True
     """
     return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
+
+
+def check_extensions(capabilities: Msg | None) -> Msg:
+    """Return capabilities; ValueError for the identifier of an extension that is none.
+
+    spec: basic/versioning#extension-negotiation -- the rules of `_meta`, "with a mandatory prefix"
+
+    >>> check_extensions({"extensions": {"ui": {}}})
+    Traceback (most recent call last):
+        ...
+    ValueError: capabilities: the extension 'ui' needs a prefix and a name: "com.example/ui"
+    """
+    label, name = "[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?", "([A-Za-z0-9]([\\w.-]*[A-Za-z0-9])?)?"
+    for each in (capabilities or {}).get("extensions") or {}:
+        if not re.fullmatch(rf"(?a){label}(\.{label})*/{name}", each):
+            need = 'a prefix and a name: "com.example/ui"'
+            raise ValueError(f"capabilities: the extension {each!r} needs {need}")
+    return capabilities or {}
 
 
 def lacks(capabilities: Msg, path: str, rev: Revision) -> bool:
@@ -6742,9 +6779,12 @@ class Context:
         """Return the record of the earlier rounds of this call, checked."""
         if self._rounds is None:
             params = self.params if self.facts.rev.modern else {}
-            responses, text = params.get("inputResponses"), params.get("requestState")
+            responses, text = params.get("inputResponses", {}), params.get("requestState")
+            if type(responses) is not dict:
+                problem = f"expected object, got {kind_of(responses)}"
+                raise RPCError(INVALID_PARAMS, f"{self.method}: inputResponses: {problem}")
             record = read_state(self.server.state_key, self.binding(), text)
-            self._rounds = Rounds(record, responses if isinstance(responses, dict) else {})
+            self._rounds = Rounds(record, responses)
         return self._rounds
 
     def binding(self) -> list[str]:
@@ -7275,7 +7315,7 @@ class Registrations:
         self.listeners: dict[str, Callable[..., Any]] = {}
         self.middlewares: list[Callable[..., Any]] = []
         self.routes: dict[tuple[str, str], Route] = {}
-        self.extra_capabilities = capabilities or {}
+        self.extra_capabilities = check_extensions(capabilities)
         self._capabilities: Msg | None = None  # None again when something comes or goes
         self._offered: Msg = {}  # those that were declared before: they stay
 
@@ -7407,8 +7447,10 @@ class Registrations:
                 completions={} if self.prompts or self.templates else None,
             ))
             tasks = any(tool.task for tool in list(self.tools.values()))
-            now = without_none(logging={}, extensions={TASKS: {}} if tasks else None)
-            self._capabilities = {**now, **self._offered, **self.extra_capabilities}
+            extra = self.extra_capabilities
+            known = {**({TASKS: {}} if tasks else {}), **(extra.get("extensions") or {})}
+            both = {"extensions": known} if known else {}
+            self._capabilities = {"logging": {}, **self._offered, **extra, **both}
         return self._capabilities
 
     def declare(self, offered: Msg) -> None:
@@ -8105,6 +8147,8 @@ class Conversation:
             if not ctx.run.suspended or exchange.state is CANCELLED:
                 raise
             _uncancel(exchange.task)
+        except RPCError as exc:
+            raise RPCError(fit_code(exc.code, facts.rev), exc.message, exc.data) from exc
         finally:
             self.life.running -= 1
             CURRENT.reset(token)
@@ -8119,7 +8163,7 @@ class Conversation:
         step = mounts.handler(ctx) if mounts is not None else None
         if step is not None:
             return step  # type: ignore[no-any-return]
-        if "requestState" in ctx.params and ctx.facts.rev.modern:
+        if ctx.facts.rev.modern and not {"requestState", "inputResponses"}.isdisjoint(ctx.params):
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
         return HANDLERS.get(ctx.method, call_custom)
 
@@ -9468,6 +9512,7 @@ class TaskRun(Run):
         except Exception as exc:
             if self.job is not None:
                 problem = wire_error(exc)
+                problem["code"] = fit_code(problem["code"], NEWEST)
                 self.job.change("failed", problem["message"], error=problem)
                 if not isinstance(exc, MCPError):
                     logger.error("the task %s failed", self.job.id, exc_info=exc)
@@ -10890,19 +10935,16 @@ class Announcements:
 # Plan.     decide_era(); Connector, from a target to a Transport; Agreement; Renewal.
 # Not here. Kinds of targets: later sections add themselves to CONNECTORS.
 
-# A client learns the era of a server from the answer to its first request, `server/discover`. A
-# result, or an error with a code that only the modern era has, is a modern server's. Any other
-# answer, and silence, is a legacy server's.
-# spec: basic/transports/stdio#backward-compatibility,
-# basic/transports/streamable-http#backward-compatibility
-MODERN_CODES = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
-
-
 def decide_era(outcome: Any) -> str:
     """Return the era of a server, "modern" or "legacy", from what came of `server/discover`.
 
-    `outcome` is its result, or the exception that came instead. "retry" is for a modern server
-    that wants to be asked in another revision.
+    `outcome` is its result, or the exception that came instead. A result, or an error with a code
+    that only the modern era has, is a modern server's. Any other answer, and silence, is a legacy
+    server's. "retry" is for a modern server that speaks other revisions than the one it was asked
+    in.
+
+    spec: basic/transports/stdio#backward-compatibility,
+    basic/transports/streamable-http#backward-compatibility
 
     >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
     ('modern', 'legacy')
@@ -10910,7 +10952,9 @@ def decide_era(outcome: Any) -> str:
     'retry'
     """
     if isinstance(outcome, dict):
-        return "modern" if isinstance(outcome.get("supportedVersions"), list) else "legacy"
+        theirs = outcome.get("supportedVersions")
+        own = "modern" if isinstance(theirs, list) and NEWEST.name in theirs else "retry"
+        return own if isinstance(theirs, list) else "legacy"
     if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
         return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
     return "legacy"
@@ -10985,8 +11029,9 @@ class Agreement:
             await client.start_again(client.peer.lost)
         era = decide_era(outcome)
         if era == "retry":
-            theirs = outcome.data.get("supported") if isinstance(outcome.data, dict) else None
-            rev = self._common(theirs, SUPPORTED)
+            said = outcome if isinstance(outcome, dict) else outcome.data
+            name = "supportedVersions" if said is outcome else "supported"
+            rev = self._common(said.get(name) if isinstance(said, dict) else None, SUPPORTED)
             if rev.modern:
                 self._speak(rev)
                 era, outcome = "modern", await client.send_request("server/discover")
@@ -11484,7 +11529,7 @@ class Client:
         self.instructions: str | None = None
         self.log_level: str | None = None  # as set_log_level() was told
         self.cache = Cache(MAX_CACHED if cache else 0)
-        self._extra_capabilities = capabilities or {}
+        self._extra_capabilities = check_extensions(capabilities)
         self.outputs = Outputs()
         self.agreement, self.renewal = Agreement(self), Renewal(self)
         self.state = START  # READY when it is connected, DONE when the program has closed it
@@ -11576,6 +11621,8 @@ class Client:
         """Return our capabilities, as they are declared to the server."""
         tasks: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
         ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
+        if ours["extensions"]:  # an empty object switches tasks off
+            ours["extensions"] = {**tasks["extensions"], **ours["extensions"]}
         return strip_unknown("ClientCapabilities", ours, rev)
 
     async def _give_roots(self) -> None:
@@ -11720,6 +11767,19 @@ class Client:
             params = {"cursor": cursor}
         raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages")
 
+    async def _whole(self, kind: str, items: Callable[[], AsyncIterator[Msg]]) -> list[Msg]:
+        """Return all items of a list, from its beginning again if a page that is kept is no use."""
+        try:
+            return [item async for item in items()]
+        except RemoteError as exc:
+            # spec: server/utilities/caching#interaction-with-pagination -- "discard all cached
+            # pages and re-fetch from the beginning"
+            before = len(self.cache.kept)
+            self.cache.drop(f"notifications/{kind}/list_changed", {})
+            if exc.code != INVALID_PARAMS or len(self.cache.kept) == before:
+                raise
+            return [item async for item in items()]
+
     async def tools(self) -> AsyncIterator[Msg]:
         """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
         async for tool in self._pages("tools/list"):
@@ -11745,21 +11805,21 @@ class Client:
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
-        tools = [tool async for tool in self.tools()]
+        tools = await self._whole("tools", self.tools)
         self.outputs.learn(tools)
         return tools
 
     async def list_resources(self) -> list[Msg]:
         """Return all resources."""
-        return [item async for item in self.resources()]
+        return await self._whole("resources", self.resources)
 
     async def list_templates(self) -> list[Msg]:
         """Return all resource templates."""
-        return [item async for item in self.templates()]
+        return await self._whole("resources", self.templates)
 
     async def list_prompts(self) -> list[Msg]:
         """Return all prompts."""
-        return [item async for item in self.prompts()]
+        return await self._whole("prompts", self.prompts)
 
     # Using.
 
@@ -20252,8 +20312,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
         return exc
     if not isinstance(exc, RemoteError):
         return RPCError(INTERNAL_ERROR, str(exc) or type(exc).__name__)
-    code = rev.resource_not_found if exc.code == RESOURCE_NOT_FOUND else exc.code
-    return RPCError(code, exc.message, exc.data)
+    return RPCError(fit_code(exc.code, rev), exc.message, exc.data)
 
 ###############################################################################
 # 54. The far end
@@ -22942,8 +23001,12 @@ class Person:
         return f"{''.join(lines)}  {words}{' ' * bool(words)}> "
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
-        """Let the person open a page; None declines."""
-        return await self.elicit(f"{message}\n  Open {url}", {})
+        """Let the person open a page; None declines. spec: client/elicitation#safe-url-handling"""
+        place = re.split("[/?#]", url.partition("://")[2])[0]
+        host = place.rpartition("@")[2]
+        doubt = re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place) is not None
+        warning = "\n  Take care: this address may be made to look like another one" * doubt
+        return await self.elicit(f"{message}\n  Open {url}\n  It is a page of {host}{warning}", {})
 
     async def sample(self, params: Msg) -> str:
         """Let the person answer in the place of a model."""

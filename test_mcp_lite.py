@@ -22671,6 +22671,25 @@ class TestPerson:
         monkeypatch.setenv("NO_COLOR", "1")
         return Terminal()
 
+    @pytest.mark.parametrize("url, host, doubtful", [
+        ("https://example.com/pay?x=https://a.b", "example.com", False),
+        ("https://example.com:8443", "example.com:8443", False),
+        ("https://example.com@evil.test/", "evil.test", True),
+        ("https://evil.test\\@example.com/", "example.com", True),
+        ("https://xn--exmple-cua.com/", "xn--exmple-cua.com", True),
+        ("https://ex\u0430mple.com#", "ex\u0430mple.com", True),
+    ])  # fmt: skip
+    def test_whose_page_is_to_be_opened_is_told(self, screen, url, host, doubtful):
+        """client/elicitation#safe-url-handling: "SHOULD highlight the domain", and warn."""
+
+        async def main():
+            return await m.Person({}, False, screen).elicit_url("Pay", url)
+
+        assert run(main()) is None
+        text = screen.getvalue()
+        assert f"Open {url}" in text and f"a page of {host}\n" in text
+        assert ("Take care" in text) == doubtful
+
     def ask(self, screen, schema, typed=b"", answers=(), yes=False, monkeypatch=None):
         """Return what a form is filled in with, by what is typed, or where nobody is there."""
 
@@ -27892,7 +27911,7 @@ class TestServerTools:
                 raise m.ToolError("try another")
             if how == "exit":
                 raise SystemExit("enough")
-            raise m.RPCError(-32050, "not here", {"where": "there"})
+            raise m.RPCError(1050, "not here", {"where": "there"})
 
         async def main():
             async with link.connect(app) as c:
@@ -27908,7 +27927,7 @@ class TestServerTools:
                     await c.call("fail", {"how": "exit"})
                 with pytest.raises(m.RemoteError) as caught:
                     await c.call("fail", {"how": "rpc"})
-                assert (caught.value.code, caught.value.message) == (-32050, "not here")
+                assert (caught.value.code, caught.value.message) == (1050, "not here")
                 assert caught.value.data == {"where": "there"}
                 with pytest.raises(m.RemoteError, match="Unknown tool: fall; did you mean 'fail'"):
                     await c.call("fall")
@@ -31517,6 +31536,48 @@ class TestLadder:
         assert supported == ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
     @each_door
+    @pytest.mark.parametrize("code, told, status", [
+        (-32002, -32602, 400), (-32042, -32603, 200), (-32050, -32603, 200), (-32021, -32021, 400),
+        (-32000, -32000, 200), (7, 7, 200),
+    ])  # fmt: skip
+    def test_codes_that_the_revision_does_not_define_are_not_sent(self, door, code, told, status):
+        """basic/index#error-codes: "MUST NOT emit these codes"; a legacy client gets them."""
+        app = m.Server("codes")
+
+        @app.tool
+        def fails():
+            raise m.RPCError(code, "because", {"x": 1})
+
+        async def go():
+            async with door(app) as way:
+                answer = await way.ask(calling(1, "fails"))
+            async with m.Client(app, revision=SESSIONS) as c:
+                with pytest.raises(m.RemoteError) as caught:
+                    await c.call("fails")
+            return answer["error"], way.status, caught.value.code
+
+        error = {"code": told, "message": "because", "data": {"x": 1}}
+        assert run(go()) == (error, None if door is Pipe else status, code)
+
+    @each_door
+    @pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
+    @pytest.mark.parametrize("responses", [[1], "yes", 5, None])
+    def test_responses_that_are_no_object_are_refused(self, door, method, responses):
+        """patterns/mrtr#error-handling"""
+        params = {"tools/call": {"name": "add", "arguments": {"a": 1}},
+                  "resources/read": {"uri": "note://a"},
+                  "prompts/get": {"name": "greet", "arguments": {"name": "x"}}}[method]  # fmt: skip
+
+        async def go():
+            async with door(small_app()) as way:
+                answer = await way.ask(stateless(1, method, **params, inputResponses=responses))
+                return answer["error"], way.status
+
+        error, status = run(go())
+        assert error["code"] == -32602 and status == (None if door is Pipe else 400)
+        assert "inputResponses: expected object" in error["message"]
+
+    @each_door
     def test_missing_capability_is_named_as_a_client_declares_it(self, door):
         """basic/index#_meta: data.requiredCapabilities"""
 
@@ -32279,7 +32340,7 @@ class TestRounds:
         assert (app.runs, app.count, heard) == (["tea"] * 3, 1, [])
 
     WRONG = [
-        {}, None, [], "text", {"size": None}, {"size": 5}, {"size": []}, {"size": {}}, {"other": {}},
+        {}, {"size": None}, {"size": 5}, {"size": []}, {"size": {}}, {"other": {}},
         {"size": {"action": "yes"}}, {"size": {"action": "accept"}},
         {"size": {"action": "accept", "content": {"value": "many"}}},
         {"size": {"action": "accept", "content": {"values": 3}}},
@@ -34017,7 +34078,9 @@ class TestTheTasksExtension:
             if fail == "tool":
                 raise ValueError("broken")
             if fail == "protocol":
-                raise m.RPCError(-32050, "no such thing", {"n": 1})
+                raise m.RPCError(1050, "no such thing", {"n": 1})
+            if fail == "reserved":
+                raise m.RPCError(-32042, "no such thing", {"n": 1})
             return "done"
 
         @app.tool(task="required")
@@ -34042,7 +34105,7 @@ class TestTheTasksExtension:
         @app.tool(task="manual")
         async def manual(ctx: m.Context, how: str = "task") -> str:
             if how == "error":
-                raise m.RPCError(-32050, "no")
+                raise m.RPCError(1050, "no")
             name = (await ctx.elicit("Name?", str, key="name")).data
             if how == "plain":
                 return name
@@ -34097,7 +34160,9 @@ class TestTheTasksExtension:
             assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", done[name])
         assert type(made["ttlMs"]) is int and type(made["pollIntervalMs"]) is int
 
-    @pytest.mark.parametrize("fail, status", [("tool", "completed"), ("protocol", "failed")])
+    @pytest.mark.parametrize(
+        "fail, status", [("tool", "completed"), ("protocol", "failed"), ("reserved", "failed")]
+    )
     def test_failures_of_the_tool_and_of_the_protocol_are_told_apart(self, fail, status):
         """SEP-2663: `failed` "MUST NOT be used for non-JSON-RPC errors"."""
 
@@ -34113,7 +34178,8 @@ class TestTheTasksExtension:
         if fail == "tool":
             assert task["result"]["isError"] and "error" not in task
         else:
-            assert task["error"] == {"code": -32050, "message": "no such thing", "data": {"n": 1}}
+            code = 1050 if fail == "protocol" else -32603
+            assert task["error"] == {"code": code, "message": "no such thing", "data": {"n": 1}}
             assert "result" not in task and task["statusMessage"] == "no such thing"
 
     def test_clients_that_know_no_tasks_get_none(self):
@@ -34140,6 +34206,29 @@ class TestTheTasksExtension:
         assert (text, legacy) == ("done", "done") and "extensions" not in capabilities
         needed = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
         assert [(error["code"], error["data"]) for error in errors] == [(-32021, needed)] * 6
+
+    @pytest.mark.parametrize("name", ["ui", "/ui", "com..example/ui", "com.example-/ui", "1com/ui",
+                                      "com.example/-ui", "com.example/u i"])  # fmt: skip
+    def test_the_identifier_of_an_extension_has_a_prefix(self, name):
+        """basic/versioning#extension-negotiation"""
+        for make in (m.Server, lambda capabilities: m.Client(m.Server(), capabilities=capabilities)):
+            with pytest.raises(ValueError, match="needs a prefix and a name"):
+                make(capabilities={"extensions": {name: {}}})
+
+    @each_door
+    def test_other_extensions_stand_beside_it(self, door):
+        app = m.Server(capabilities={"extensions": {"com.example/ui": {"a": 1}}})
+        app.add_tool(lambda: 1, name="x", task=True)
+
+        async def go():
+            async with door(app) as way:
+                theirs = (await way.ask(stateless(1, "server/discover")))["result"]["capabilities"]
+            async with m.Client(app, capabilities={"extensions": {"com.example/ui": {}}}) as c:
+                return theirs["extensions"], c.declare(m.NEWEST)["extensions"]
+
+        tasks = {"io.modelcontextprotocol/tasks": {}}
+        ours = {**tasks, "com.example/ui": {}}
+        assert run(go()) == ({**tasks, "com.example/ui": {"a": 1}}, ours)
 
     def test_server_declares_the_extension_when_a_tool_needs_it(self):
         async def go(app):
@@ -34243,7 +34332,7 @@ class TestTheTasksExtension:
             async with Pipe(self.app()) as way:
                 return problem(await way.ask(self.begin("manual", how="error")))
 
-        assert run(go()) == -32050
+        assert run(go()) == 1050
         assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
 
     def test_rounds_by_hand_in_a_task(self):
@@ -34637,7 +34726,7 @@ class TestTheTasksExtension:
                     await c.call("work", {"fail": "protocol"})
                 return caught.value.code, caught.value.data
 
-        assert run(go()) == (-32050, {"n": 1})
+        assert run(go()) == (1050, {"n": 1})
 
     @pytest.mark.parametrize("why", ["cancelled", "timeout", "callback"])
     def test_client_that_gives_up_cancels_the_task(self, why, monkeypatch):
@@ -34732,7 +34821,8 @@ REFUSED = {"code": -32022, "message": "no", "data": {"supported": [STATELESS], "
 # What comes of the first modern request -> what the server is. basic/versioning, stdio, HTTP.
 ERAS = [
     ({"supportedVersions": [STATELESS], "capabilities": {}}, "modern"),
-    ({"supportedVersions": []}, "modern"), ({"supportedVersions": "all"}, "legacy"), ({}, "legacy"),
+    ({"supportedVersions": []}, "retry"), ({"supportedVersions": [SESSIONS]}, "retry"),
+    ({"supportedVersions": "all"}, "legacy"), ({}, "legacy"),
     (m.RemoteError(-32022, "no", {"supported": [STATELESS]}), "retry"),
     (m.RemoteError(-32022, "no"), "retry"), (m.RemoteError(-32020, "no"), "modern"),
     (m.RemoteError(-32021, "no"), "modern"), (m.RemoteError(-32601, "no"), "legacy"),
@@ -34797,6 +34887,38 @@ class TestFindingTheEra:
 
         exc, methods = run(self.connect(react))
         assert exc.code == code and methods == ["server/discover"]
+
+    @pytest.mark.parametrize("over_http", [False, True], ids=["pipe", "http"])
+    @pytest.mark.parametrize("by_error", [False, True], ids=["result", "error"])
+    def test_of_the_versions_that_a_server_names_one_is_spoken(self, by_error, over_http):
+        """stdio#backward-compatibility: "Select a mutually supported version"."""
+
+        def outcome(msg):
+            if msg["method"] != "server/discover":
+                return {}
+            if by_error:
+                data = {"supported": [SESSIONS], "requested": STATELESS}
+                return {"code": -32022, "message": "no", "data": data}
+            return {"supportedVersions": [SESSIONS]}
+
+        def react(msg):
+            return [answer_to(msg, outcome(msg))] if "id" in msg else []
+
+        async def go():
+            if not over_http:
+                return (await self.connect(react))[0]
+            async with fake_http(lambda head, msg: outcome(msg)) as url, m.Client(url) as c:
+                return c.revision
+
+        assert run(go()) == SESSIONS
+
+    @pytest.mark.parametrize("theirs", [[], ["2099-01-01"]])
+    def test_a_server_that_speaks_none_of_ours_says_which_it_speaks(self, theirs):
+        def react(msg):
+            return [answer_to(msg, {"supportedVersions": theirs})]
+
+        exc, methods = run(self.connect(react))
+        assert f"speaks revision {theirs}" in str(exc) and methods == ["server/discover"]
 
     def test_a_silent_server_is_a_legacy_server_after_a_deadline(self, monkeypatch):
         monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
@@ -35405,6 +35527,34 @@ class TestKeepingResults:
             asked
             == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 2
         )
+
+    @pytest.mark.parametrize("method", ["tools", "resources", "templates", "prompts"])
+    def test_a_page_that_leads_nowhere_any_more_makes_a_list_be_read_from_its_beginning(self, method):
+        """caching#interaction-with-pagination: "discard all cached pages and re-fetch"."""
+        key = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
+               "prompts": "prompts"}[method]  # fmt: skip
+        edition = [1]
+
+        def react(msg):
+            cursor, (now,) = msg["params"].get("cursor"), edition
+            if msg["method"] == "server/discover":
+                return [answer_to(msg, {})]
+            if cursor not in (None, f"c{now}"):
+                return [answer_to(msg, -32602)]
+            name = f"x://{now}{'b' if cursor else 'a'}"
+            item = {"name": name, "uri": name, "uriTemplate": name, "inputSchema": {"type": "object"}}
+            more = {} if cursor else {"nextCursor": f"c{now}", "ttlMs": 60_000}
+            return [answer_to(msg, {key: [item], "cacheScope": "private", **more})]
+
+        async def go():
+            script, found = Script(react), []
+            async with m.Client(script) as c:
+                for edition[0] in (1, 2):
+                    found.append([item["name"] for item in await getattr(c, f"list_{method}")()])
+            return found, [msg["params"].get("cursor") for msg in script.sent[1:]]
+
+        assert run(go()) == (
+            [["x://1a", "x://1b"], ["x://2a", "x://2b"]], [None, "c1", "c1", None, "c2"])  # fmt: skip
 
     def test_results_that_depended_on_answers_are_not_kept(self):
         """caching#cache-key: "MUST NOT be cached"."""
