@@ -6894,7 +6894,7 @@ class LogHandler(logging.Handler):
 ###############################################################################
 # 19. Registrations
 ###############################################################################
-# Uses sections 1 to 4 and 11 to 18.
+# Uses sections 1 to 4, 6 and 11 to 18.
 #
 # Problem.  Authors have plain functions, and want to offer them as tools, resources and prompts
 #           without learning the protocol.
@@ -9292,7 +9292,7 @@ async def set_level(ctx: Context) -> Msg:
 ###############################################################################
 # 25. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 10, 16, 17, 22 and 24.
+# Uses sections 1 to 5, 7, 10, 16, 17, 22 and 24.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
