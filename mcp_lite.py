@@ -16459,17 +16459,18 @@ class ASGIRun:
         """Enter the server's lifespan; all requests that come meanwhile wait for it."""
         while self.starting is not None and not self.starting.done():
             await asyncio.wait([self.starting])
-        if self.starting is None:
-            self.starting = asyncio.get_running_loop().create_future()
-            try:
-                await self.stack.enter_async_context(self.engine.server.lifespan_open())
-            except BaseException:
-                starting, self.starting = self.starting, None
-                starting.cancel()  # the next one tries again
-                raise
-            self.starting.set_result(None)
         if self.endpoint is None:
-            self.endpoint = self.engine.new_endpoint()
+            starting = self.starting = asyncio.get_running_loop().create_future()
+            try:
+                async with contextlib.AsyncExitStack() as stack:
+                    await stack.enter_async_context(self.engine.server.lifespan_open())
+                    self.endpoint = self.engine.new_endpoint()
+                    self.stack.push_async_callback(stack.pop_all().aclose)
+            except BaseException:
+                self.starting = None  # the next one tries again
+                raise
+            finally:
+                settle_future(starting, None, None)
         return self.endpoint
 
     def hear_signals(self, grace: float) -> None:
