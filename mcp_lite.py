@@ -1259,6 +1259,9 @@ FIELDS: dict[str, dict[str, str]] = {
 #: Content types that came after the first revision.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
 
+#: The parameters that say what a request is about.
+SUBJECTS = ("name", "uri", "taskId")
+
 _UNKNOWN = {
     (kind, name): frozenset(field for field, since in fields.items() if since > name)
     for kind, fields in FIELDS.items()
@@ -1284,6 +1287,27 @@ def check_params(row: Method, params: Msg) -> None:
                 continue  # 100.0 is an integer, to JSON Schema as to JavaScript
             problem = f"expected {kind_of(kind())}, got {kind_of(value)}"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
+
+
+def named_in(method: str, params: Msg) -> tuple[Msg, str]:
+    """Return what a request is about: an object, and which member of it says so; "" for none.
+
+    The method decides, whatever other members a request has. A method that is not of the protocol
+    may use any of the same names.
+
+    >>> both = {"name": "a", "uri": "b:c"}
+    >>> [named_in(method, both)[1] for method in ("tools/call", "resources/read", "tools/list")]
+    ['name', 'uri', '']
+    >>> named_in("completion/complete", {"ref": {"type": "ref/prompt", "name": "a"}})
+    ({'type': 'ref/prompt', 'name': 'a'}, 'name')
+    """
+    if method == "completion/complete":
+        ref = params.get("ref")
+        ref = ref if isinstance(ref, dict) else {}
+        return ref, "uri" if ref.get("type") == "ref/resource" else "name"
+    row = METHODS.get(method)
+    known: Iterable[str] = params if row is None else [name for name, *_ in row.takes]
+    return params, next((name for name in SUBJECTS if name in known), "")
 
 
 def only_reads(method: str) -> bool:
@@ -1562,8 +1586,8 @@ class Exchange:
         >>> Exchange(request(1, "tools/call", {"name": "add"}), print).title
         "tools/call of 'add'"
         """
-        name = self.params.get("name", self.params.get("uri"))
-        return self.method if name is None else f"{self.method} of {repr(name)[:200]}"
+        about, key = named_in(self.method, self.params)
+        return f"{self.method} of {repr(about[key])[:200]}" if key in about else self.method
 
     def advance(self, event: str) -> str:
         """Apply an event and return the new state; an event that cannot happen is a bug of ours.
@@ -1811,9 +1835,13 @@ class Loads(Counts):
 
 
 class Weight:
-    """The bytes of a large request, or batch, which count until nobody keeps it any more."""
+    """The bytes of a large request, or batch, which count until nobody keeps it any more.
 
-    __slots__ = ("loads", "caller", "size", "keepers")
+    Then it is forgotten: a timer of asyncio that was cancelled may keep the context of the request
+    for as long as it was to run.
+    """
+
+    __slots__ = ("loads", "caller", "size", "keepers", "requests")
 
     def __init__(self, loads: Loads, caller: Caller, size: int) -> None:
         if not loads.add(caller, size):
@@ -1822,6 +1850,12 @@ class Weight:
             raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
         self.loads, self.caller, self.size = loads, caller, size
         self.keepers = 1  # whoever made this
+        self.requests: list[Exchange] = []
+
+    def cover(self, exchange: Exchange) -> None:
+        """Count for a request, too."""
+        exchange.weight = self
+        self.requests.append(exchange)
 
     def keep(self) -> Callable[[Any], None]:
         """Let it count for one more, until the function that is returned is called."""
@@ -1833,6 +1867,9 @@ class Weight:
         self.keepers -= 1
         if not self.keepers:
             self.loads.remove(self.caller, self.size)
+            while self.requests:
+                exchange = self.requests.pop()
+                exchange.msg = exchange.params = {}
 
 
 #: What every HeldMessages has until something is held: an empty table for each costs 400 bytes.
@@ -3209,7 +3246,8 @@ class Peer(Asker):
                     raise RPCError(TOO_BUSY, answers.closed)
                 else:
                     exchange = self.accept(msg, send, caller)
-                    exchange.weight = weight
+                    if weight is not None:
+                        weight.cover(exchange)
                     running.append(self.tasks.spawn(self.reply(exchange, answers.put)))
             except (RPCError, ProtocolError) as exc:
                 answer = self.refusal(exc, msg)
@@ -3328,7 +3366,7 @@ class Peer(Asker):
         if len(self.incoming) >= self.max_in_flight and exchange.method != "ping":
             raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
         if size > SMALL_BYTES:
-            exchange.weight = Weight(self.held.loads, caller, size)
+            Weight(self.held.loads, caller, size).cover(exchange)
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -6421,9 +6459,8 @@ class Context:
 
     def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
         self.server, self.facts = conversation.server, facts
-        #: the method, the parameters and the id of the request
-        self.method, self.params = exchange.method, exchange.params
-        self.request_id = exchange.req_id
+        #: the method and the id of the request
+        self.method, self.request_id = exchange.method, exchange.req_id
         # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
         self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
         #: for the sections that serve: the client's conversation, the request, this run of it
@@ -6431,6 +6468,11 @@ class Context:
         self.run = Run(exchange, conversation.loop)
 
     # Facts of the request. Most handlers ask for few of them.
+
+    @property
+    def params(self) -> Msg:
+        """The parameters of the request; {} when all that serves a large one has ended."""
+        return self.exchange.params
 
     @property
     def meta(self) -> Msg:
@@ -7824,17 +7866,6 @@ def _bounded(value: JSON, most: int = MAX_NAME_CHARS) -> str:
     return value[:most] if isinstance(value, str) else ""
 
 
-def target_of(params: Msg) -> str:
-    """Return what a request is about: the name of a tool or prompt, or a URI.
-
-    >>> target_of({"name": "add"}), target_of({"ref": {"type": "ref/prompt", "name": "review"}})
-    ('add', 'review')
-    """
-    ref = params.get("ref")
-    where = ref if isinstance(ref, dict) else params
-    return _bounded(where.get("name", where.get("uri", params.get("taskId"))))
-
-
 def principal_name(caller: Caller) -> str:
     """Return who a principal is, for a log: a text, the subject, or the key; "" for nobody.
 
@@ -7900,17 +7931,18 @@ class Watch:
             outcome = "lost"
         facts = exchange.facts if exchange.modern else self.conversation.session
         client = facts.client_info if facts is not None else {}
-        about = [_bounded(client.get(name)) for name in ("name", "version")]
+        who = [_bounded(client.get(name)) for name in ("name", "version")]
+        about, key = named_in(exchange.method, exchange.params)
         req_id, traceparent = exchange.req_id, trace_context(meta)
         state, baggage = (
             _bounded(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")
         )
         return Record(
             time=self.time, method=exchange.method[:MAX_NAME_CHARS],
-            target=target_of(exchange.params), outcome=outcome, code=code, ms=took, bytes=size or 0,
+            target=_bounded(about.get(key)), outcome=outcome, code=code, ms=took, bytes=size or 0,
             principal=principal_name(caller), session=self.conversation.label,
             request_id=_bounded(req_id) or (req_id if is_id(req_id) else None),
-            client="/".join(filter(None, about)), era="modern" if exchange.modern else "legacy",
+            client="/".join(filter(None, who)), era="modern" if exchange.modern else "legacy",
             revision=facts.rev.name if facts is not None else "", address=caller.address,
             scheme=caller.scheme, traceparent=traceparent, tracestate=state if traceparent else "",
             baggage=baggage, span=exchange.trace,
@@ -20421,6 +20453,7 @@ class HeldPassage(Passage):
         self.news: asyncio.Future[Any] | None = None
         #: the binding of its requestState, and until when that is good
         self.bound, self.until = ctx.binding(), 0.0
+        self.size = 0  # of the request that is kept while it waits, if that is large
         #: sends the request, and outlives each round
         self.task: asyncio.Task[Any] = far.tasks.spawn(self._outcome(params))
 
@@ -20429,6 +20462,10 @@ class HeldPassage(Passage):
             return await self.ask(params)
         except MCPError as exc:
             return exc
+        finally:
+            late = RPCError(INTERNAL_ERROR, "the call in which this was asked has ended")
+            for _, waiter in self.questions.values():
+                settle_future(waiter, None, late)
 
     async def question(self, method: str, params: Msg) -> Msg:
         """Ask the near client in the result of its call; return what its next call answers."""
@@ -20565,6 +20602,7 @@ class FarEnd(Client):
     """
 
     opening: asyncio.Future[RPCError | None]  # the task that connects; its result is the error
+    share = ""  # the name under which it is counted
     timer: asyncio.TimerHandle | None = None  # until it is seen whether it is idle
 
     def __init__(
@@ -20720,9 +20758,14 @@ class FarEnd(Client):
 
     def park(self, passage: HeldPassage) -> Msg:
         """Let a call wait; return the result that asks the near client."""
-        name = os.urandom(16).hex()
+        waiting, name = self.forwarder.waiting, os.urandom(16).hex()
         passage.until = passage.until or self.loop.time() + HELD_SECONDS
-        if len(self.held) >= MAX_HELD_CALLS:
+        caller, weight = passage.ctx.exchange.caller, passage.ctx.exchange.weight
+        passage.size = 0 if weight is None else weight.size
+        while len(self.held) >= MAX_HELD_CALLS or not waiting.add(caller, passage.size):
+            if not self.held:  # they wait on other connections
+                passage.task.cancel()
+                raise RPCError(TOO_BUSY, "too many bytes of calls wait for answers")
             self.give_up(next(iter(self.held)))
         passage.held = True
         self.held[name] = passage, self.loop.call_at(passage.until, self.give_up, name)
@@ -20738,16 +20781,19 @@ class FarEnd(Client):
             if found is not None:
                 problem = "it belongs to another request"
             raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
-        passage, timer = self.held.pop(str(name))
+        return self._release(str(name))
+
+    def _release(self, name: str) -> HeldPassage:
+        """Let a call wait no longer."""
+        passage, timer = self.held.pop(name)
         timer.cancel()
         passage.held = False
+        self.forwarder.waiting.remove(passage.ctx.exchange.caller, passage.size)
         return passage
 
     def give_up(self, name: str) -> None:
         """End a call whose answers did not come."""
-        passage, timer = self.held.pop(name)
-        timer.cancel()
-        passage.task.cancel()
+        self._release(name).task.cancel()
 
     # Messages that come back.
 
@@ -20908,7 +20954,7 @@ class FarEnd(Client):
 
 __all__ += ["Forwarder", "ProxyServer"]
 
-MAX_FAR_ENDS = 100  # connections of one Forwarder; each may be a process
+MAX_FAR_ENDS = 100  # connections of one Forwarder, of which a client has a share; or processes
 ERA_SECONDS = 600.0  # a far server that was legacy is not asked for its era again for so long
 
 
@@ -20935,6 +20981,7 @@ class Forwarder:
         self.idle_seconds = idle_seconds
         #: by loop, near client, and what it declares
         self.far_ends: dict[Any, FarEnd] = {}
+        self.waiting = Loads()  # of calls that wait for answers
         #: by loop, the tasks that open and close connections
         self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
         self.modern = False  # whether the far server is, as was last seen
@@ -20991,7 +21038,7 @@ class Forwarder:
         if far is not None and far.ended:
             self.drop(far)
             far = None
-        far = far or self._begin(key, near, facts)
+        far = far or self._begin(key, near, facts, counted_as(caller))
         if far.state is not READY:
             problem = await asyncio.shield(far.opening)
             if problem is not None:
@@ -21002,14 +21049,13 @@ class Forwarder:
             await far.attach(near, again)
         return far
 
-    def _begin(self, key: tuple[Any, Any, str], near: Conversation, facts: Facts) -> FarEnd:
+    def _begin(
+        self, key: tuple[Any, Any, str], near: Conversation, facts: Facts, share: str
+    ) -> FarEnd:
         """Begin to connect."""
-        if len(self.far_ends) >= MAX_FAR_ENDS:
-            idle = [far for far in self.far_ends.values() if far.idle]
-            if not idle:
-                raise RPCError(TOO_BUSY, f"more than {MAX_FAR_ENDS} connections are in use")
-            self.drop(min(idle, key=lambda far: far.used))
+        self._make_room(share)
         far = self.far_end(self, None if self.shared else near, key, facts)
+        far.share = share
         self.far_ends[key] = far
         near.farewells[self] = functools.partial(self.leave, near)
         # Outside of this request: the connection outlives it, and serves others.
@@ -21018,6 +21064,19 @@ class Forwarder:
         if near.opener is not NOBODY:  # over a pipe, the client says when it ends
             self._end_when_idle(far)
         return far
+
+    def _make_room(self, share: str) -> None:
+        """End an idle connection if there are too many: of this client, or in all. Or RPCError."""
+        ends, taken = list(self.far_ends.values()), Counts()
+        for far in ends:
+            taken.change(far.share, 1)
+        full = len(ends) >= MAX_FAR_ENDS
+        if full or not taken.has_room(share, MAX_FAR_ENDS):
+            idle = [far for far in ends if far.idle and (full or far.share == share)]
+            if not idle:
+                most = f"more than {MAX_FAR_ENDS}" if full else "too many of your"
+                raise RPCError(TOO_BUSY, f"{most} connections are in use")
+            self.drop(min(idle, key=lambda far: far.used))
 
     async def _open(self, far: FarEnd) -> RPCError | None:
         """Connect; return the error if that fails."""
@@ -21299,15 +21358,16 @@ class Names:
             return {**value, key: self.outer_uri(value[key])}
         return value
 
-    def listed(self, item: Msg) -> Msg:
+    def listed(self, method: str, item: Msg) -> Msg:
         """Return an item of a list as it is here.
 
-        >>> Names("a").listed({"name": "add", "_meta": {"ui": {"resourceUri": "ui://x"}}})
-        {'name': 'a__add', '_meta': {'ui': {'resourceUri': 'ui://a+x'}}}
+        >>> Names("a").listed("tools/list", {"name": "b", "_meta": {"ui/resourceUri": "ui://x"}})
+        {'name': 'a__b', '_meta': {'ui/resourceUri': 'ui://a+x'}}
         """
-        for key in ("uri", "uriTemplate"):
-            if key in item:
-                return dict(self.with_uri(item, key))
+        # The method decides, since a server may add any member to an item.
+        key = METHODS[method].lists.each_has
+        if key != "name":
+            return dict(self.with_uri(item, key))
         item, meta = {**item, "name": self.outer(item["name"])}, item.get("_meta")
         if isinstance(meta, dict):  # a tool may have a page that shows its results
             shown = self.with_uri(meta, "ui/resourceUri")
@@ -21375,17 +21435,18 @@ class Names:
         is_uri = inner is not None and re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S*$", inner)
         return inner if is_uri else value
 
-    def params(self, params: Msg) -> Msg | None:
-        """Return the parameters of a request as they are there; None if it is not for them."""
-        params = dict(params)
-        if isinstance(params.get("ref"), dict):
-            inner = self.params(params["ref"])
-            return None if inner is None else {**params, "ref": inner}
-        for key, of in (("uri", self.inner_uri), ("name", self.inner), ("taskId", self.inner)):
-            if key in params:
-                value = of(params[key])
-                return None if value is None else {**params, key: value}
-        return None
+    def params(self, method: str, params: Msg) -> Msg | None:
+        """Return the parameters of a request as they are there; None if it is not for them.
+
+        >>> Names("a").params("tools/call", {"name": "a__add", "uri": "x:"})
+        {'name': 'add', 'uri': 'x:'}
+        """
+        about, key = named_in(method, params)
+        value = (self.inner_uri if key == "uri" else self.inner)(about.get(key))
+        if value is None:
+            return None
+        inner = {**about, key: value}
+        return inner if about is params else {**params, "ref": inner}
 
     def own(self, method: str, name: JSON) -> bool:
         """Return whether a name, or a URI, in a list is one of theirs.
@@ -21396,9 +21457,9 @@ class Names:
         by_name = METHODS[method].lists.each_has == "name"
         return (self.inner if by_name else self.inner_uri)(name) is not None
 
-    def request(self, params: Msg) -> Msg:
+    def request(self, method: str, params: Msg) -> Msg:
         """Return the parameters of a request for them, with its arguments, as they are there."""
-        inner = self.params(params) or params
+        inner = self.params(method, params) or params
         if "arguments" in inner:
             return {**inner, "arguments": self.arguments(inner["arguments"])}
         return inner
@@ -21528,7 +21589,7 @@ class Mount(Forwarder):
         self.missed.pop(key, None)
         try:
             found = await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
-            return [self.names.listed(item) for item in found]
+            return [self.names.listed(ctx.method, item) for item in found]
         except (MCPError, asyncio.TimeoutError) as exc:
             if len(self.missed) >= MAX_MISSED:
                 del self.missed[next(iter(self.missed))]
@@ -21554,7 +21615,7 @@ class Mount(Forwarder):
 
     async def answer(self, ctx: Context) -> Msg:
         """Answer a request about something that it has."""
-        params = self.names.request(ctx.params)
+        params = self.names.request(ctx.method, ctx.params)
         try:
             if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
                 return await self.subscribe(ctx, params["uri"])
@@ -21720,26 +21781,28 @@ class Mounts:
         """Return the mount that a request is about; None if it is about this server itself."""
         bare = self.by_prefix.get("")
         for mount in self.by_prefix.values():
-            if mount is not bare and mount.names.params(ctx.params) is not None:
+            if mount is not bare and mount.names.params(ctx.method, ctx.params) is not None:
                 return mount
-        if bare is None or bare.names.params(ctx.params) is None or self.has(ctx):
+        if bare is None or bare.names.params(ctx.method, ctx.params) is None or self.has(ctx):
             return None
         return bare
 
     def has(self, ctx: Context) -> bool:
         """Return whether this server itself has what a request is about."""
-        server, about = self.server, ctx.params.get("ref", ctx.params)
-        if "taskId" in about:
-            return job_of(ctx, about["taskId"]) is not None
-        if "uri" in about:
+        server, (about, key) = self.server, named_in(ctx.method, ctx.params)
+        if key == "taskId":
+            return job_of(ctx, about[key]) is not None
+        if key == "uri":
             with contextlib.suppress(RPCError):
-                return bool(server.find_resource(about["uri"], ctx.facts.rev))
-            return about["uri"] in server.templates
-        return about.get("name") in (server.tools if ctx.method == "tools/call" else server.prompts)
+                return bool(server.find_resource(about[key], ctx.facts.rev))
+            return about[key] in server.templates
+        return about.get(key) in (server.tools if ctx.method == "tools/call" else server.prompts)
 
     async def list_all(self, ctx: Context) -> Msg:
         """Answer a request for a list: everything that all have, in the order of the names."""
-        lists, mounts = METHODS[ctx.method].lists, self.by_prefix.values()
+        lists = METHODS[ctx.method].lists
+        # What has a prefix comes after, and in place of, the same name of the mount without one.
+        mounts = [mount for _, mount in sorted(self.by_prefix.items())]
         parts = await asyncio.gather(*(mount.items(ctx) for mount in mounts))
         found = {item[lists.each_has]: item for part in parts for item in part}
         found.update((entry.name, entry.definition) for entry in entries_for(ctx))
