@@ -7719,7 +7719,7 @@ class Bus:
 ###############################################################################
 # 21. Records
 ###############################################################################
-# Uses sections 1 to 3, 5, 6 and 10.
+# Uses sections 1 to 6 and 10.
 #
 # Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and
 #           how it ended. A status of HTTP does not tell: a tool that failed is a 200.
@@ -20933,7 +20933,7 @@ class FarEnd(Client):
 ###############################################################################
 # 55. Forwarding
 ###############################################################################
-# Uses sections 1 to 7, 22 to 24, 31, 32, 43, 53 and 54.
+# Uses sections 1 to 7, 22 to 24, 31, 32, 38, 43, 53 and 54.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
