@@ -23725,13 +23725,13 @@ def own_command(quick: bool = False) -> list[str]:
     A `quick` one is not for people to read. It imports this file, which Python has compiled.
     """
     path = os.path.abspath(globals().get("__file__") or "")
-    folder, name = os.path.split(path)
-    if os.path.isfile(path) and not (quick and name[:-3].isidentifier()):
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    if os.path.isfile(path) and not (quick and name.isidentifier()):
         return [sys.executable, path]
     if not os.path.isfile(path) and not os.path.isfile(folder):
         raise ValueError("FILE.py:APP needs mcp_lite.py as a file: give a command instead")
     # As for a script, this folder is searched, or the zip archive that has this file, but no other.
-    code = f"import sys; sys.path[0] = {folder!r}; import {name[:-3]} as m; m.exit_as_main()"
+    code = f"import sys; sys.path[0] = {folder!r}; import {name} as m; m.exit_as_main()"
     return [sys.executable, "-c", code]
 
 
