@@ -12223,6 +12223,9 @@ class StdioTransport(LineTransport):
         if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
             path = os.path.abspath(os.path.join(self.cwd or "", script))
             raise ConnectionClosed(f"cannot start {self.name}: there is no file {path!r}")
+        if os.path.exists(argv[0]) and stat.S_ISSOCK(os.stat(argv[0]).st_mode):
+            remedy = "give the URL, and uds= or --unix-socket"
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is a socket: {remedy}")
         return argv
 
     async def open(self) -> None:
@@ -23151,7 +23154,8 @@ def target_options(args: Any, stderr: Any = None) -> Msg:
         env = {**known.get("env", {}), **env}
         return {"stderr": stderr, "cwd": args.cwd or known.get("cwd"), "env": env}
     headers = {**known.get("headers", {}), **headers}
-    return {"headers": headers, "auth": auth_of(args, args.target, headers)}
+    auth = auth_of(args, args.target, headers)
+    return {"headers": headers, "auth": auth, "uds": args.unix_socket}
 
 
 def named(items: Iterable[Msg]) -> dict[str, Msg]:
@@ -23584,6 +23588,7 @@ OPTIONS = [
     Option("--header", "'NAME: VALUE'", "+ config proxy",
            "for a URL, with every request; ${VAR} is filled in", having(":"), []),
     Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
+    Option("--unix-socket", "PATH", "+ proxy", "for a URL: where to connect to its server"),
     Option("--token", "TEXT", "+ serve proxy",
            f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer",
            sendable_token),
@@ -24024,7 +24029,7 @@ TARGET = rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}"
 #: Options that say how to reach a URL.
 FOR_URLS: tuple[str, ...] = (
     "--header", "--header-file", "--token", "--auth", "--client-id", "--scope", "--port",
-    "--no-browser",
+    "--no-browser", "--unix-socket",
 )  # fmt: skip
 SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 

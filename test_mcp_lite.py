@@ -23987,6 +23987,7 @@ class TestCommandLineOptions:
             *(([verb, option, value, "x.py"], f"{option} is for a URL. Try: PROGRAM {verb} --help")
               for verb in ("tools", "proxy") for option, value in (("--header", "A: b"), ("--token", "x"), ("--port", "1"))),
             (["tools", "--no-browser", "--", "x"], "--no-browser is for a URL. Try: PROGRAM tools --help"),
+            (["tools", "--unix-socket", "s", "x.py"], "--unix-socket is for a URL. Try: PROGRAM tools --help"),
             (["config", "cursor", "--header", "A: b", "x.py"], "--header is for a URL. Try: PROGRAM config --help"),
             (["tools", "--cwd", "/", "http://x/"], "--cwd is for a command. Try: PROGRAM tools --help"),
             (["tools"], "the TARGET is missing, as in: mcp_lite tools [NAME ...] TARGET. Try: PROGRAM tools --help"),
@@ -26341,7 +26342,7 @@ class TestServe:
         assert "error: cannot serve on 0: " in err and "nope.pem" in err
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows has no Unix sockets")
-    def test_a_server_on_a_unix_socket(self, shop, tmp_path):
+    def test_a_server_on_a_unix_socket(self, cli, shop, tmp_path):
         path = str(tmp_path / "s")
         server = Forked([*COMMAND, "serve", shop, "--uds", path], stderr=subprocess.PIPE)
 
@@ -26354,6 +26355,12 @@ class TestServe:
             where = f"shop serves http://localhost/mcp on {path}\n"
             assert server.stderr.readline().decode() == where
             run(main())
+            there = ("--unix-socket", path, "http://localhost/mcp")
+            assert cli("call", "add", "a=1", *there)[:2] == (0, "1\n")
+            proxy = [sys.executable, m.__file__, "proxy", *there]
+            assert cli("call", "add", "a=2", "--", *proxy)[:2] == (0, "2\n")
+            problem = f"error: cannot start '{path}': it is a socket: give the URL, and uds= or --unix-socket"
+            assert cli("tools", path)[2].startswith(problem)
             server.terminate()
             assert server.wait(20) == 0
 
