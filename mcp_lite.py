@@ -5613,7 +5613,7 @@ class Image(Content):
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
         super().__init__(type=self.kind, data=base64.b64encode(data).decode())
         self["mimeType"] = mime_type or f"{self.kind}/{format or suffix or self.usual}"
-        self.update(wire_fields(self.kind, fields, ("annotations", "meta")))
+        self.update(wire_fields(self.kind, fields, ("annotations", "meta"), type(self)))
 
 
 class Audio(Image):
@@ -5641,7 +5641,7 @@ class Link(Content):
     """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields("link", fields, RESOURCE_FIELDS)
+        fields = wire_fields("link", fields, RESOURCE_FIELDS, type(self))
         super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
@@ -5676,11 +5676,17 @@ def without_none(**fields: Any) -> Msg:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
-    """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta."""
+def wire_fields(what: str, fields: Msg, known: Sequence[str], maker: Any) -> Msg:
+    """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
+
+    TypeError for any other keyword; it names those, too, that the `maker` itself takes.
+    """
     for name, value in fields.items():
         if name not in known:
-            raise TypeError(f"a {what} has no field {name!r}; it has {', '.join(known)}")
+            each = inspect.signature(maker).parameters.values()
+            can = ", ".join([*(p.name for p in each if p.kind == p.KEYWORD_ONLY), *known])
+            article = "an" if what[0] in "aeiou" else "a"
+            raise TypeError(f"{article} {what} has no field {name!r}; it has {can}")
         check_kind(name, value, f"{FIELD_KINDS[name]} | None")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
@@ -7138,7 +7144,7 @@ class Tool(Entry):
         self.scopes = tuple(scope_list(scopes))
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
-        fields = wire_fields("tool", fields, TOOL_FIELDS)
+        fields = wire_fields("tool", fields, TOOL_FIELDS, type(self))
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.name):
             # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
@@ -7190,7 +7196,7 @@ class Prompt(Entry):
     what = "prompt"
 
     def __init__(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields("prompt", fields, PROMPT_FIELDS)
+        fields = wire_fields("prompt", fields, PROMPT_FIELDS, type(self))
         super().__init__("name", name or _name_of(fn), fn, fields)
         required, arguments = self.schema.get("required", ()), []
         for key, field in self.schema["properties"].items():
@@ -7210,7 +7216,7 @@ class ResourceEntry(Entry):
     ) -> None:
         check_kind("uri", uri, "str")
         check_kind("name", name, "str | None")
-        fields = wire_fields("resource", fields, RESOURCE_FIELDS)
+        fields = wire_fields("resource", fields, RESOURCE_FIELDS, type(self))
         self.value, self.cache = value, without_none(ttlMs=ttl_ms, cacheScope=cache_scope)
         check_hints(self.cache)
         template, fn = Template(uri), value if callable(value) else None
@@ -7435,7 +7441,7 @@ class Registrations:
     def method(self, name: str) -> Callable[[Any], Any]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
-            raise ValueError(f"{name} is a method of the protocol")
+            raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
         return functools.partial(_enter, self.methods, name, f"app.method({name!r})({{}})")
 
     def on(self, name: str) -> Callable[[Any], Any]:
@@ -7580,6 +7586,8 @@ class Life:
     async def _live(self, manager: Any) -> None:
         try:
             async with contextlib.AsyncExitStack() as stack:
+                if manager is not None and not hasattr(type(manager), "__aexit__"):
+                    raise TypeError("lifespan=: put @contextlib.asynccontextmanager above it")
                 value = await stack.enter_async_context(manager) if manager else None
                 settle_future(self.entered, value, None)
                 await self.end.wait()
@@ -8407,7 +8415,7 @@ def check_names(
 
             meant = [each for each in (*known, *others) if each != name]
             near = difflib.get_close_matches(name, meant, 1)
-            can = f"; it can have {', '.join(known)}" if known else ""
+            can = f"; it can have {', '.join(meant)}" if meant else ""
             can = f"; did you mean {near[0]}?" if near else can
             raise TypeError(f"{what} has no option {name!r}{can}{hint}")
 
@@ -8537,6 +8545,15 @@ RUNNERS: dict[str, Runner] = {}
 ENGINES: dict[str, Callable[..., Any]] = {}
 
 
+async def in_host(call_sync: Callable[[Callable[[], Any]], Any], job: Callable[[], Any]) -> Any:
+    """Return what a job gives that runs where the program wants that."""
+    waited = call_sync(job)
+    if inspect.isawaitable(waited):
+        return await waited
+    remedy = "return await asyncio.to_thread(f, job), for an f that blocks until job() is done"
+    raise TypeError(f"call_sync= is no async function: in it, {remedy}")
+
+
 class Server(Registrations):
     """An MCP server: register functions with its decorators, then run() it.
 
@@ -8608,7 +8625,7 @@ class Server(Registrations):
         self.bus = Bus(bus, self.tell)
         self.lives = Lives(functools.partial(lifespan, self) if lifespan else None,
                            self.bus, self.threads)  # fmt: skip
-        self._call_sync = call_sync or self._in_thread
+        self._call_sync = functools.partial(in_host, call_sync) if call_sync else self._in_thread
         #: the servers that are part of this one, if there are any
         self.mounts: Any = None
 
@@ -10306,12 +10323,17 @@ def nobody_writes(fd: int) -> bool:
     return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
+#: Signals that end a program; Windows has not all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
+               if hasattr(signal, name))  # fmt: skip
+
+
 async def until_signalled(
     work: Awaitable[None], stop: Callable[[], None], grace: float = GRACE_SECONDS
 ) -> bool:
     """Await `work`, and return whether a signal came meanwhile.
 
-    SIGINT or SIGTERM calls `stop`, and a second one ends the process at once.
+    One of ENDING calls `stop`, and a second one ends the process at once.
 
     For the main thread; elsewhere there are no signals. Work that goes on longer than the
     period of grace allows is cancelled.
@@ -10336,7 +10358,10 @@ async def until_signalled(
     former: dict[int, Any] = {}
     try:
         with contextlib.suppress(ValueError):  # not in the main thread
-            for each in (signal.SIGINT, signal.SIGTERM):
+            # What is ignored stays so, as SIGHUP after nohup. But shells ignore SIGINT for all that
+            # they run in the background, and some programs still send it.
+            deaf = {n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN} - {signal.SIGINT}
+            for each in {*ENDING} - deaf:
                 former[each] = signal.signal(each, on_signal)
         await task
     except asyncio.CancelledError:
@@ -11539,7 +11564,7 @@ class Client:
         check_kinds(Client, vars(), ("timeout", "max_timeout"))
         self.target, self.options, self.pinned = target, options, revision
         self.connector = connector_of(target)
-        self.connector.check(options, inspect.signature(type(self)).parameters)
+        self.connector.check(options, keywords_of(Client))
         self.info = {"name": name, "version": version}
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
         callbacks = {"sampling": sample, "elicitation.form": elicit, "elicitation.url": elicit_url}
@@ -16444,7 +16469,8 @@ async def serve_http(
             ready(server.url)
             if signals and not end.is_set():
                 where = f" on {server.uds}" if server.uds else ""
-                print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+                with contextlib.suppress(OSError):  # the disk with this log is full, say
+                    print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
             await end.wait()
 
     if signals:
@@ -16853,6 +16879,11 @@ def warn_of_exposure(url: str) -> None:
     logger.warning("a token goes to %s unencrypted, for all on the way to read: use https", url)
 
 
+#: Errors of OpenSSL for a certificate whose issuer nobody here knows (X509_V_ERR_...): it is its
+#: own issuer, so is one in its chain, the issuer is not there, or not even that of the first.
+UNKNOWN_ISSUER = (18, 19, 20, 21)
+
+
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
@@ -16962,6 +16993,8 @@ class HTTPClient:
         except (OSError, UnicodeError) as exc:  # the latter for names that no DNS can have
             plain = getattr(exc, "reason", "") in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
             reason = f"{exc}; if it speaks no TLS, try http://" if plain else exc
+            if getattr(exc, "verify_code", 0) in UNKNOWN_ISSUER:
+                reason = f"{exc}; $SSL_CERT_FILE or ssl= names a file of certificates to trust"
         raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
 
     def _take_back(self, answer: HTTPAnswer) -> None:
@@ -25953,10 +25986,6 @@ OPTIONS += [
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     interruptible(); main().
 # Not here. What the verbs do: section 61.
-
-#: Signals that end the command line; Windows has not all of them.
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
-               if hasattr(signal, name))  # fmt: skip
 
 
 async def interruptible(work: Awaitable[int]) -> int:

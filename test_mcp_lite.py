@@ -6906,7 +6906,7 @@ class TestServerEnds:
         assert (process.returncode, out, err) == (0, answer + b"afterwards\n", b"")
 
     @posix
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", m.ENDING)
     def test_a_signal_ends_an_idle_server_in_good_order(self, number):
         with python(RUN) as process:
             process.stdin.write(call(1, "add", a=1))
@@ -6998,6 +6998,21 @@ m.Server("t17", lifespan=lifespan).run()
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
+
+    @posix
+    def test_the_end_of_a_terminal_that_nohup_ignores_stays_ignored(self):
+        async def work():
+            seen.extend([signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGTERM)])
+
+        async def main():
+            await m.until_signalled(work(), lambda: None)
+
+        seen, former = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            run(main())
+        finally:
+            signal.signal(signal.SIGHUP, former)
+        assert seen[0] == signal.SIG_IGN and callable(seen[1])
 
     @posix
     def test_work_that_ignores_the_first_signal_is_cancelled(self):
@@ -7245,6 +7260,8 @@ class TestConnecting:
             ]:  # fmt: skip
                 with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
                     m.Client(target, **{option: None})
+                with pytest.raises(TypeError, match="'sampling_callback'; it can have .*, sample,"):
+                    m.Client(target, sampling_callback=None)
             for wrong, near in (("elcit", "elicit"), ("timout", "timeout"), ("evn", "env")):
                 with pytest.raises(TypeError, match=f"has no option '{wrong}'; did you mean {near}\\?"):
                     m.Client("server.py", **{wrong: None})
@@ -11589,8 +11606,15 @@ class TestTLS:
             asyncio.get_running_loop().set_exception_handler(lambda *args: None)
             async with listening(ssl=certificate) as listener:
                 async with client_of(listener.root) as client:
-                    with pytest.raises(m.ConnectionClosed, match="certificate verify failed"):
+                    remedy = r"SSL_CERT_FILE or ssl= names a file of certificates to trust"
+                    with pytest.raises(m.ConnectionClosed, match=f"certificate verify failed.*{remedy}"):
                         await fetch(client)
+                if sys.platform == "linux":  # where all of 127/8 is this machine
+                    async with listening(ssl=certificate, host="127.0.0.2") as listener:
+                        async with client_of(listener.root, ssl=certificate[0]) as client:
+                            with pytest.raises(m.ConnectionClosed, match="verify failed") as caught:
+                                await fetch(client)
+                            assert "SSL_CERT_FILE" not in str(caught.value)
 
         run(main())
 
@@ -14946,6 +14970,25 @@ class TestRunningOverHTTP:
             assert run(main()) == 1
             child.send_signal(signal.SIGTERM)
             assert child.wait(20) == 0
+
+    def test_a_log_on_a_full_disk_keeps_nobody_from_serving(self, monkeypatch):
+        class Full(io.StringIO):
+            def write(self, text):
+                raise OSError(errno.ENOSPC, text)
+
+        async def main():
+            app, found = demo(), asyncio.get_running_loop().create_future()
+            work = app.serve_on("http", found.set_result, {"port": 0}, signals=True)
+            serving = asyncio.ensure_future(work)
+            url = await found
+            monkeypatch.undo()
+            async with m.Client(url) as client:
+                assert await client.call("echo", {"text": "hi"}) == "hi"
+            serving.cancel()
+            await asyncio.wait([serving])
+
+        monkeypatch.setattr(sys, "stderr", Full())
+        run(main())
 
     def test_tls_from_end_to_end(self, certificate):
         async def main():
@@ -28252,8 +28295,10 @@ class TestServerTools:
             (lambda: app.add_resource("x://{a}", self.named), "no parameter a"),
             (lambda: app.add_resource("x://{x}/{y}", self.named), "no parameter y"),
             (lambda: app.add_resource("x://all", self.named), "has no x"),
+            (lambda: app.tool(self.named, structured_output=True), "no field .*, structured, "),
+            (lambda: m.Image(b"", mimeType="x"), "an image has no field 'mimeType'; it has .*mime_type"),
             (lambda: m.Link("x://", nam="x"), "a link has no field"),
-            (lambda: app.method("tools/call"), "is a method of the protocol"),
+            (lambda: app.method("tools/call"), "of the protocol: a middleware may answer it"),
             (lambda: m.Image(), "either data or path"),
             (lambda: m.Resource("x://"), "either text or data"),
             (lambda: m.Message("x", "system"), '"user" or "assistant"'),
@@ -28520,6 +28565,29 @@ class TestHandlers:
             finally:
                 jobs.put(None)
                 thread.join()
+
+        run(main())
+
+    def test_a_call_sync_that_blocks_is_told_how_to_be_one_that_waits(self, caplog):
+        """maya.utils.executeInMainThreadWithResult(), for instance"""
+
+        def blocking(job):
+            return job()
+
+        async def call_sync(job):
+            return await asyncio.to_thread(blocking, job)
+
+        wrong, right = m.Server(call_sync=blocking), m.Server(call_sync=call_sync)
+
+        async def main():
+            for app in (wrong, right):
+                app.add_tool(lambda: 1, name="one")
+            async with m.Client(right) as c:
+                assert await c.call("one") == "1"
+            async with m.Client(wrong) as c:
+                remedy = "return await asyncio.to_thread(f, job)"
+                with pytest.raises(m.ToolError, match=re.escape(remedy)):
+                    await c.call("one")
 
         run(main())
 
@@ -30359,6 +30427,17 @@ class TestConversations:
                 with pytest.raises((m.ConnectionClosed, RuntimeError)):
                     async with link.connect(app, timeout=5):
                         pass
+
+        run(main())
+
+    def test_lifespan_that_is_no_context_manager_is_told_what_it_lacks(self, caplog):
+        async def lifespan(server):
+            yield
+
+        async def main():
+            with pytest.raises(m.ConnectionClosed, match="put @contextlib.asynccontextmanager above"):
+                async with m.Client(m.Server(lifespan=lifespan)):
+                    pass
 
         run(main())
 
