@@ -16458,6 +16458,13 @@ class HTTPServer(Engine):
             await self._stack.aclose()
 
 
+def say_where(app: Server, server: HTTPServer) -> None:
+    """Say where we serve, on stderr; the disk may be full on which that is kept."""
+    where = f" on {server.uds}" if server.uds else ""
+    with contextlib.suppress(OSError):
+        print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+
+
 async def serve_http(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
@@ -16468,9 +16475,7 @@ async def serve_http(
         async with server:
             ready(server.url)
             if signals and not end.is_set():
-                where = f" on {server.uds}" if server.uds else ""
-                with contextlib.suppress(OSError):  # the disk with this log is full, say
-                    print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+                say_where(app, server)
             await end.wait()
 
     if signals:
