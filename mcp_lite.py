@@ -760,7 +760,7 @@ def encode(msg: Msg | list[Msg]) -> bytes:
     data = _to_json(msg).encode("utf-8", "replace")
     if len(data) > MAX_MESSAGE_BYTES:
         size = f"{len(data)} bytes long; a message may have {MAX_MESSAGE_BYTES}"
-        raise LimitExceeded(f"it is {size}", code=INTERNAL_ERROR)
+        raise LimitExceeded(f"the message is {size}", code=INTERNAL_ERROR)
     # Texts may have commas, too: only where these are many do we look closely.
     if len(data) > MAX_ELEMENTS and sum(map(data.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
         try:
@@ -5467,7 +5467,8 @@ class Template:
         self.literals = [""]  # one before each variable of the path, and one behind the last
         self.variables: list[tuple[str, bool]] = []  # of the path: name, and whether it is deep
         if len(text) > MAX_TEMPLATE_CHARS:
-            raise ValueError(f"a URI template may have {MAX_TEMPLATE_CHARS} characters")
+            most = f"{MAX_TEMPLATE_CHARS} characters"
+            raise ValueError(f"URI template {text[:40]!r}...: it is longer than {most}")
         if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text):
             raise self._refuse("begin with a scheme, such as note://{name}")
         path, _, query = text.partition("{?")
@@ -5605,7 +5606,7 @@ class Image(Content):
         format: str | None = None, mime_type: str | None = None, **fields: Any,
     ) -> None:
         if (data is None) == (path is None):
-            raise ValueError(f"{type(self).__name__} needs either data or path")
+            raise ValueError(f"{type(self).__name__}: give either data or path=")
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
@@ -5630,7 +5631,7 @@ class Resource(Content):
         mime_type: str | None = None, annotations: Msg | None = None, meta: Msg | None = None,
     ) -> None:
         if (text is None) == (data is None):
-            raise ValueError("Resource needs either text or data")
+            raise ValueError("Resource: give either text or data=")
         usual = "text/plain" if data is None else "application/octet-stream"
         kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
         contents = without_none(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
@@ -6144,7 +6145,8 @@ class Rounds:
         own = (f"{kind}-{n}" for n in itertools.count(number))
         name = key if key is not None else next(name for name in own if name not in self.claimed)
         if name in self.claimed:
-            raise ValueError(f"the key {name!r} names two questions of one request")
+            problem = f"the key {name!r} names two questions of one request"
+            raise ValueError(f"{problem}: give each a key= of its own")
         self.claimed.append(name)
         return name
 
@@ -6267,7 +6269,8 @@ def write_state(key: bytes, bound: list[str], record: Msg) -> str:
     expires = int(time.time() + STATE_SECONDS)
     text = seal(key, {"bound": bound, "expires": expires, "record": record})
     if len(text) > MAX_STATE_BYTES:
-        raise RPCError(INTERNAL_ERROR, f"the request's state is over {MAX_STATE_BYTES} bytes")
+        problem = f"the answers and results of the earlier rounds take over {MAX_STATE_BYTES} bytes"
+        raise RPCError(INTERNAL_ERROR, f"{problem}: ctx.once() is to give a name of what is large")
     return text
 
 
@@ -7461,7 +7464,7 @@ class Registrations:
         what = f"app.route({method!r}, {path!r})"
         check_path(what, path)
         if not re.fullmatch("[A-Za-z]+", method):
-            raise ValueError(f"{what}: no method of HTTP")
+            raise ValueError(f"{what}: give a method of HTTP first, such as GET")
         check_kinds(self.route, {"public": public, "any_host": any_host})
         where = method.upper(), path.rstrip("/")
         if where in self.routes:
@@ -8605,7 +8608,8 @@ class Server(Registrations):
         #: by cacheable method, how long and by whom its results may be kept
         self.hints = hints_by_method(ttl_ms, cache_scope)
         if hide_forbidden and self.hints["tools/list"]["cacheScope"] == "public":
-            raise ValueError("hide_forbidden=True: then tools/list is not the same for all")
+            problem = "hide_forbidden=True: then tools/list is not the same for all"
+            raise ValueError(f'{problem}: give it cache_scope="private"')
         key = os.urandom(32) if state_key is None else state_key
         self.state_key = key.encode() if isinstance(key, str) else key
         if len(self.state_key) < MIN_STATE_KEY_BYTES:
@@ -11746,7 +11750,8 @@ class Client:
         rev, row = self.peer.session.rev, METHODS.get(method)
         if row is not None:
             if rev.name not in row.revisions:
-                raise CapabilityMissing("server", f"{method}, which revision {rev.name} lacks")
+                why = f"the server speaks revision {rev.name}, which has no {method}"
+                raise CapabilityMissing("server", row.capability or method, why)
             # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", self.server_capabilities, row.capability, rev)
 
@@ -12161,7 +12166,7 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
     else:
         argv = shlex.split(command)
     if not argv:
-        raise ValueError("the command is empty")
+        raise ValueError("the command is empty: give a program and its arguments, or a .py file")
     if app_in(argv[0])[0]:
         if not APP_COMMANDS:
             raise ConnectionClosed(f"{argv[0]!r} needs the command line, which is cut off here")
@@ -23493,7 +23498,7 @@ def header_file(path: str) -> list[str]:
         with open(path, encoding="utf-8") as file:
             return [line for line in map(str.strip, file) if line and line[0] != "#"]
     except (OSError, UnicodeError) as exc:
-        raise UsageError(str(exc)) from None
+        raise UsageError(f"{path}: {getattr(exc, 'strerror', exc)}") from None
 
 
 def file_to_write(path: str) -> str:

@@ -2476,7 +2476,7 @@ class TestAnswering:
                 talk.put(ask(2, 1001))
                 wrong = (
                     '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer to '
-                    "tools/call of 'dump' cannot be sent: it is 1001 bytes long; "
+                    "tools/call of 'dump' cannot be sent: the message is 1001 bytes long; "
                     'a message may have 1000"}}'
                 )
                 assert await talk.take() == wrong
@@ -2485,7 +2485,7 @@ class TestAnswering:
                     assert (await talk.take()).endswith(f"}},{wrong}]")
                     talk.put(f"[{ask(1, 600)},{ask(2, 600)}]")
                     both = await talk.take()
-                    assert both.count("the batch cannot be answered: it is 1203 bytes") == 2
+                    assert both.count("the batch cannot be answered: the message is 1203 bytes") == 2
 
         run(main())
 
@@ -34663,7 +34663,7 @@ class TestTheTasksExtension:
 
     @pytest.mark.parametrize("text, why", [
         (object(), "Object of type object is not JSON serializable"),
-        ("x" * 3000, r"it is 30\d\d bytes long; a message may have 3000"),
+        ("x" * 3000, r"the message is 30\d\d bytes long; a message may have 3000"),
     ])  # fmt: skip
     def test_a_result_that_cannot_be_sent_fails_the_task(self, text, why, caplog, monkeypatch):
         monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 3000)
