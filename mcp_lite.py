@@ -9314,8 +9314,8 @@ async def close_stream(exchange: Exchange) -> None:
     """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
     if exchange.task is not None:
         await asyncio.wait([exchange.task])
-    # spec: basic/patterns/cancellation -- "MUST send notifications/cancelled [...] when it tears
-    # down that subscription stream"
+    # spec: basic/patterns/cancellation -- "A server MUST send" it "when it tears down that
+    # subscription stream"
     over = {"requestId": exchange.req_id, "reason": "the server ended the subscription"}
     with contextlib.suppress(ConnectionClosed):
         await exchange.send(notification("notifications/cancelled", over))
@@ -16162,9 +16162,7 @@ class Endpoint(Site):
     async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or take any stream up again after Last-Event-ID."""
         check_accept(request.headers, EVENT_TYPE)
-        rev = header_revision(request.headers)
-        if rev is not None and rev.modern:
-            raise Refused("this revision has no GET", 405, {"allow": "POST, OPTIONS"})
+        self.check_legacy(request)
         self.check_open()
         session = self.session_of(request.headers.get(SESSION_HEADER), request)
         last_id = request.headers.get("last-event-id")
@@ -16183,9 +16181,17 @@ class Endpoint(Site):
         self.at_expiry(request, response, functools.partial(self.end_stream, stream, response))
         await stream.begin(response)
 
+    def check_legacy(self, request: HTTPRequest) -> None:
+        """Raise ProtocolError for a GET or a DELETE of a revision that has none."""
+        rev = header_revision(request.headers)
+        if rev is not None and rev.modern:
+            # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
+            problem = f"this revision has no {request.method}"
+            raise Refused(problem, 405, {"allow": "POST, OPTIONS"})
+
     async def delete(self, request: HTTPRequest, response: Response) -> None:
         """End a session."""
-        header_revision(request.headers)
+        self.check_legacy(request)
         session = self.session_of(request.headers.get(SESSION_HEADER), request)
         await session.end()
         await response.send(204, {})
@@ -17893,6 +17899,17 @@ def covers(resource: URL, server: URL) -> bool:
     return f"{path.rstrip('/')}/".startswith(f"{resource.target.rstrip('/')}/")
 
 
+def canonical_uri(server: URL) -> str:
+    """Return the name of a server that has no metadata. RFC 8707 §2
+
+    spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
+
+    >>> canonical_uri(parse_url("https://A.example")), canonical_uri(parse_url("https://a/mcp/"))
+    ('https://a.example', 'https://a/mcp/')
+    """
+    return f"{server.scheme}://{server.authority.lower()}{server.target[server.target == '/' :]}"
+
+
 class ProtectedResource(Row):
     """The server that wants a token, as its metadata describe it. RFC 9728 §2"""
 
@@ -19573,7 +19590,7 @@ class Login(Authorizer):
         elif named:
             raise AuthError(f"{named}: the metadata that {self.url} names are not there")
         else:  # the first revision with authorization: the server is its own
-            resource = ProtectedResource(str(self.url), [], [], False)
+            resource = ProtectedResource(canonical_uri(self.url), [], [], False)
             issuer = origin_of(self.url)
         where, doc = await self.fetcher.first_of(server_metadata_urls(issuer), "server metadata")
         if where:
@@ -19622,6 +19639,8 @@ __all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"  # RFC 7523 §2.1
 TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
+#: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
+DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
 
 
 class OAuth:
@@ -19674,8 +19693,9 @@ class OAuth:
         if redirect_uri is not None:
             oauth_url(redirect_uri, "redirect_uri")
         # spec: basic/authorization/client-registration#client-id-metadata-documents
-        if not re.match("https://[^/]+/.", client_metadata_url or "https://x/y"):
-            raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path")
+        if client_metadata_url and not re.fullmatch(DOCUMENT_ID, client_metadata_url):
+            raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path, "
+                            "without . or .. in it, user, password and #fragment")  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.client_id or ''}>"
