@@ -1411,7 +1411,8 @@ def fit_message(message: Msg, rev: Revision) -> Msg:
 
 
 def fit_form(schema: Msg, rev: Revision) -> Msg:
-    """Return an elicitation schema as `rev` can show it: plain enums, defaults only of booleans.
+    """Return an elicitation schema as `rev` can show it: plain enums, no patterns, and defaults of
+    booleans only.
 
     Raises RPCError for multiple choices, which a revision without them has no way to ask for.
 
@@ -1429,9 +1430,7 @@ def _fit_field(name: str, field: Msg, rev: Revision) -> Msg:
     if field.get("type") == "array":
         problem = f"revision {rev.name} cannot ask for several choices"
         raise RPCError(INVALID_PARAMS, f"{name}: {problem}")
-    field = dict(field)
-    if field.get("type") != "boolean":
-        field.pop("default", None)
+    field = without(field, "pattern", *["default"] * (field.get("type") != "boolean"))
     options = field.pop("oneOf", None)
     if options:
         field["enum"] = [option.get("const") for option in options]

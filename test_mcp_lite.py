@@ -1362,6 +1362,7 @@ class TestFit:
                 "c": {"type": "integer", "default": 1, "minimum": 0},
                 "d": {"type": "string", "oneOf": [{"const": "p", "title": "P"}, {"const": "q"}]},
                 "e": {"type": "string", "enum": ["p"], "default": "p"},
+                "f": {"type": "string", "pattern": "^x", "format": "email"},
             },
         }
         before = json.dumps(form)
@@ -1375,6 +1376,7 @@ class TestFit:
                 "c": {"type": "integer", "minimum": 0},
                 "d": {"type": "string", "enum": ["p", "q"], "enumNames": ["P", "q"]},
                 "e": {"type": "string", "enum": ["p"]},
+                "f": {"type": "string", "format": "email"},
             },
         }
         assert json.dumps(form) == before
@@ -29731,6 +29733,47 @@ class TestSampling:
 
         run(main())
         assert isinstance(app.seen[0], m.MCPError)
+
+
+class TestTasksOfTheTrial:
+    """One legacy revision had tasks of its own, for a trial: nobody here declares or creates them."""
+
+    @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+    def test_a_server_serves_what_is_to_be_a_task_as_anything_else(self, revision):
+        """spec 2025-11-25: basic/utilities/tasks#task-support-and-handling"""
+
+        async def main():
+            async with raw_client(plain_app()) as raw:
+                hello = await raw.initialize(revision, {"tasks": {"list": {}, "cancel": {}}})
+                assert "tasks" not in hello["capabilities"]
+                call = {"name": "echo", "arguments": {"text": "a"}, "task": {"ttl": 60000}}
+                answer = await raw.ask("tools/call", call)
+                assert answer["result"]["content"] == [{"type": "text", "text": "a"}]
+                assert "task" not in answer["result"]
+                for tool in (await raw.ask("tools/list"))["result"]["tools"]:
+                    assert "execution" not in tool
+                for name in ("get", "result", "cancel", "list"):
+                    assert (await raw.error(f"tasks/{name}", {"taskId": "x"}))[0] == -32601
+
+        run(main())
+
+    def test_a_client_answers_what_is_to_be_a_task_as_anything_else(self):
+        text = {"role": "user", "content": {"type": "text", "text": "?"}}
+        params = {"messages": [text], "maxTokens": 5, "task": {"ttl": 60000}}
+
+        async def main():
+            fake = FakeServer()
+            async with client_of_fake(fake, sample=lambda params: "x"):
+                asked = {"jsonrpc": "2.0", "id": 4, "method": "sampling/createMessage"}
+                fake.say({**asked, "params": params})
+                await eventually(lambda: fake.sent[-1].get("id") == 4)
+                fake.say({**asked, "id": 5, "method": "tasks/list"})
+                await eventually(lambda: fake.sent[-1].get("id") == 5)
+            return fake.sent
+
+        *_, answer, refusal = run(main())
+        assert answer["result"]["content"] == {"type": "text", "text": "x"}
+        assert refusal["error"]["code"] == -32601
 
 
 class TestRefusedQuestions:
