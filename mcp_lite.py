@@ -11891,8 +11891,9 @@ class Client:
     ) -> Any:  # fmt: skip
         """Call a tool and return its value; raise ToolError if it failed.
 
-        The value is the structured output if there is one, else the text of a single text block,
-        else the list of content blocks; bytes, where the tool gave bytes. Options as for request().
+        The value is the structured output if there is one. Else it is the content: a text, the
+        bytes that the tool gave, a block of another kind, or a list of these. Options as for
+        request().
         """
         if unknown:
             shown = ", ".join(f'"{key}": ...' for key in unknown)

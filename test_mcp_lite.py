@@ -25076,7 +25076,7 @@ class TestReadme:
         """A folder with mcp_lite.py and the README's programs, as printed."""
         copy_mcp_lite(tmp_path / "mcp_lite.py")
         blocks = re.findall(r"<!-- ci: python (\S+) -->\n```python\n(.*?)```", self.TEXT, re.DOTALL)
-        names = ["server.py", "client.py", "cheat.py", "cheat_client.py"]
+        names = ["server.py", "client.py", "cheat.py", "cheat_client.py", "host.py"]
         assert [name for name, _ in blocks] == names
         for name, text in blocks:
             (tmp_path / name).write_text(text, "utf-8")
@@ -25091,6 +25091,7 @@ class TestReadme:
             'size: expected "S" or "L", got "XXL"',
             "there is no order 10 (-32603)",
         ]),
+        ("host.py", ["1 2 cube 0 on the MainThread", "2 2 cube 1 on the MainThread", "baked"]),
     ])  # fmt: skip
     def test_python_blocks_run_as_printed(self, folder, name, said):
         env = {**os.environ, "PYTHONASYNCIODEBUG": ""}  # it warns of a machine that is slow
@@ -25132,6 +25133,29 @@ class TestReadme:
             public = {name for name in dir(cls) if not name.startswith("_")}
             assert public - shown - {*inner.split()} == set(), cls
             assert {*inner.split()} <= public, cls
+
+    def test_the_names_beside_those_of_the_sdk_exist(self):
+        table = self.TEXT.partition("\n## Coming from an SDK\n")[2].partition("\n## ")[0]
+        ours = " ".join(line.split(" | ")[1] for line in table.splitlines() if " | " in line)
+        found = re.findall(r"\b(app|ctx|c)\.(\w+)", ours)
+        assert len(found) > 20
+        app, seen = m.Server("x"), {}
+
+        app.add_tool(lambda ctx: seen.update(ctx=dir(ctx)), name="see")
+
+        async def main():
+            async with m.Client(app) as c:
+                await c.call("see")
+                seen.update(app=dir(app), c=dir(c))
+
+        run(main())
+        assert [(name, word) for name, word in found if word not in seen[name]] == []
+        options = {
+            word for fn in (m.Server, m.Server.run, m.Server.asgi_with, m.Server.route, m.Tool,
+                            m.Context.sample, m.Message, m.Client, m.StdioTransport, m.HTTPTransport)
+            for word in inspect.signature(fn).parameters
+        }  # fmt: skip
+        assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge"}  # of Field(ge=0)
 
     def test_every_verb_and_option_is_mentioned(self, cli):
         for verb in m.VERBS:
