@@ -2282,7 +2282,6 @@ class ThreadJob(Row):
     """One call of a function, for a worker thread."""
 
     owner: str
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     call: Callable[[], Any]
     #: the queue from which the thread that runs it takes its jobs
@@ -2303,7 +2302,7 @@ class Threads:
         self.local = threading.local()
         self.lock = threading.Lock()
         #: who waits for the end of all jobs
-        self.drains: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[Any]]] = []
+        self.drains: list[asyncio.Future[None]] = []
         self._start_over()
 
     def _start_over(self) -> None:
@@ -2325,22 +2324,22 @@ class Threads:
         if self.process != os.getpid():  # a fork copies no threads
             self.lock, self.drains = threading.Lock(), []
             self._start_over()
-        loop = asyncio.get_running_loop()
+        future = asyncio.get_running_loop().create_future()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
             if self.queue is None:
                 import queue
 
                 self.queue = queue.SimpleQueue()
-            job = ThreadJob(owner, loop, loop.create_future(), call, self.queue)
-            self.waiting.setdefault(owner, OrderedDict())[job.future] = job
+            job = ThreadJob(owner, future, call, self.queue)
+            self.waiting.setdefault(owner, OrderedDict())[future] = job
             try:
                 self._assign()
             except RuntimeError:
                 self._forget(job)
                 raise
         try:
-            return await job.future
+            return await future
         except asyncio.CancelledError:
             with self.lock:
                 self._forget(job)
@@ -2389,7 +2388,7 @@ class Threads:
                 settle = functools.partial(settle_future, job.future, None, exc)
             stays = self._finish(job)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                job.loop.call_soon_threadsafe(settle)
+                job.future.get_loop().call_soon_threadsafe(settle)
             # An idle thread must not keep results alive.
             self.local.job = job = value = settle = None
             if not stays:
@@ -2413,9 +2412,9 @@ class Threads:
             return stays
 
     def _end_drains(self) -> None:
-        for loop, future in self.drains:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(settle_future, future, None, None)
+        for future in self.drains:
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
 
     @contextlib.contextmanager
     def blocked(self) -> Generator[None, None, None]:
@@ -2447,18 +2446,17 @@ class Threads:
 
         Returns whether all are done. close() ends the waiting.
         """
-        loop = asyncio.get_running_loop()
-        entry = loop, loop.create_future()
+        future = asyncio.get_running_loop().create_future()
         with self.lock:
             if not self.working and not self.blocking:
                 return True
-            self.drains.append(entry)
+            self.drains.append(future)
         try:
-            done, _ = await asyncio.wait({entry[1]}, timeout=seconds)
-            return bool(done)
+            await asyncio.wait({future}, timeout=seconds)
+            return future.done()
         finally:
-            with self.lock, contextlib.suppress(ValueError):
-                self.drains.remove(entry)
+            with self.lock:
+                self.drains.remove(future)
 
     def close(self) -> None:
         """Let the threads end when all jobs are done; run() starts new threads."""
@@ -14723,7 +14721,7 @@ class Listener:
         self.may_be_many: Callable[[str], Any] = nothing
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
-        self.addresses: dict[str, int] = {}  # how many connections from each
+        self.addresses = Counts()  # how many connections from each
         self.tasks = Tasks()
         self.stopping = False  # each connection ends with its next answer
         self.closed = False  # there are to be no other connections
@@ -14832,16 +14830,14 @@ class Listener:
         if same >= MAX_CONNECTIONS_PER_HOST and not many:
             return False
         self.connections.add(connection)
-        self.addresses[address] = same + 1
+        self.addresses.change(address, 1)
         return True
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""
         if connection in self.connections:
             self.connections.remove(connection)
-            self.addresses[connection.address] -= 1
-            if not self.addresses[connection.address]:
-                del self.addresses[connection.address]
+            self.addresses.change(connection.address, -1)
 
     def _sweep(self) -> None:
         """Look at all deadlines."""
@@ -24670,9 +24666,9 @@ def same_names(offer: Msg) -> Iterable[Finding]:
     kinds = {"tools": ("tool", "name"), "prompts": ("prompt", "name"),
              "resources": ("resource", "uri"), "resourceTemplates": ("template", "uriTemplate")}
     for key, (what, has) in kinds.items():
-        seen: dict[str, int] = {}
+        seen = Counts()
         for item in offer.get(key, ()):
-            seen[item[has]] = seen.get(item[has], 0) + 1
+            seen.change(item[has], 1)
         for name, count in seen.items():
             if count > 1:
                 yield finding("same-name", f"{what} {name!r}", f"{count} times")
