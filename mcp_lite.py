@@ -14673,7 +14673,7 @@ class Connection:
 ###############################################################################
 # 40. Listeners
 ###############################################################################
-# Uses sections 1 to 3, 7, 10, 26, 33, 36, 38 and 39.
+# Uses sections 1 to 3, 5, 7, 10, 26, 33, 36, 38 and 39.
 #
 # Problem.  Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.    1. The connections of all clients together are bounded, and those of one address. A
@@ -24399,7 +24399,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 ###############################################################################
 # 64. Rules for servers
 ###############################################################################
-# Pure. Uses sections 1 to 4, 12, 28 and 37.
+# Pure. Uses sections 1 to 5, 12, 28 and 37.
 #
 # Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
 #           application. Its author finds out late, from users, and one application at a time.
