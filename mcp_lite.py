@@ -7262,7 +7262,11 @@ def _name_of(fn: Any) -> str:
 
 
 def check_hints(hints: Msg) -> Msg:
-    """Return hints on keeping a result, {"ttlMs"?, "cacheScope"?}; ValueError for wrong ones."""
+    """Return an object with hints on keeping a result; ValueError if they are wrong.
+
+    >>> check_hints({"ttlMs": 5}), check_hints({"cacheScope": "public"})
+    ({'ttlMs': 5}, {'cacheScope': 'public'})
+    """
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
     # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
     # >= 0"
@@ -13633,6 +13637,7 @@ def header_revision(headers: Mapping[str, str]) -> Revision | None:
     """Return the revision that a request names, None if it names none; ProtocolError if unknown.
 
     spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
+    spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
 
     >>> header_revision({}), header_revision({VERSION_HEADER: LEGACY[0]}).modern
     (None, False)
@@ -13641,7 +13646,9 @@ def header_revision(headers: Mapping[str, str]) -> Revision | None:
     if name is None:
         return None
     if name not in REVISIONS:
-        raise ProtocolError(f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}")
+        problem = f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}"
+        data = {"supported": SUPPORTED, "requested": name[:40]}
+        raise ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
     return REVISIONS[name]
 
 
@@ -20331,6 +20338,10 @@ def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
     {'content': []}
     """
     answer = without_meta(strip_unknown("Result", answer, rev), *[SERVER_INFO] * (not rev.modern))
+    try:
+        check_hints(answer)
+    except ValueError:  # ours are put in their place
+        answer = without(answer, "ttlMs", "cacheScope")
     try:
         return _fit_parts(METHODS.get(method), answer, rev)
     except (AttributeError, TypeError):  # nothing that any revision knows

@@ -31789,6 +31789,20 @@ class TestLadder:
         assert error["code"] == -32602 and status == (None if door is Pipe else 400)
         assert "inputResponses: expected object" in error["message"]
 
+    @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
+    @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
+    def test_who_names_an_unknown_revision_in_the_header_alone_hears_of_ours(self, door, meta):
+        """streamable-http#protocol-version-header: "listing its supported versions"."""
+        msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+
+        async def go():
+            async with door(small_app()) as way:
+                answer = await way.ask(msg, {"mcp-protocol-version": "2099-01-01"})
+                return way.status, answer["error"]["code"], answer["error"]["data"]
+
+        ours = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+        assert run(go()) == (400, -32022, {"supported": ours, "requested": "2099-01-01"})
+
     @each_door
     def test_missing_capability_is_named_as_a_client_declares_it(self, door):
         """basic/index#_meta: data.requiredCapabilities"""
@@ -31964,6 +31978,24 @@ class TestResults:
             "a://own": (9, "public"), "a://outer": (7, "private"), "asked": (None, None),
             "answered": (0, "private"), "call": (None, None),
         }  # fmt: skip
+
+    @pytest.mark.parametrize("hints", [
+        {"ttlMs": -5}, {"ttlMs": "5"}, {"ttlMs": 1.5}, {"cacheScope": "all"}, {"cacheScope": None}, {},
+    ])  # fmt: skip
+    @each_door
+    def test_hints_of_a_far_server_that_mean_nothing_are_not_passed_on(self, hints, door):
+        """server/utilities/caching#time-to-live-ttl-field: "MUST provide a ttlMs value that is >= 0"."""
+
+        def react(msg):
+            if "id" in msg:
+                return [answer_to(msg, hints if msg["method"] == "tools/list" else {})]
+
+        async def go():
+            async with door(m.ProxyServer(Script(react))) as way:
+                return (await way.ask(stateless(1, "tools/list")))["result"]
+
+        answer = run(go())
+        assert (answer["ttlMs"], answer["cacheScope"], answer["tools"]) == (0, "private", [])
 
     @pytest.mark.parametrize("wrong", [
         {"ttl_ms": -1}, {"ttl_ms": {"tools/list": -1}}, {"ttl_ms": "5"}, {"ttl_ms": 1.5},
