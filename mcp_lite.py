@@ -13319,7 +13319,7 @@ def encode_event(
 ###############################################################################
 # 36. HTTP rules
 ###############################################################################
-# Pure. Uses sections 1 to 4, 13, 14, 33 and 34.
+# Pure. Uses sections 1 to 4, 6, 13, 14, 33 and 34.
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
@@ -20307,7 +20307,7 @@ class Guard(Entrance):
 ###############################################################################
 # 53. Cutting to measure
 ###############################################################################
-# Uses sections 1, 2, 4, 24 and 28.
+# Uses sections 1, 2, 4, 19, 24 and 28.
 #
 # Problem.  A program stands between an application and a server, and passes on what each of them
 #           says. The two may speak different revisions.
