@@ -1452,6 +1452,24 @@ def fit_code(code: int, rev: Revision) -> int:
     return INTERNAL_ERROR if unknown else code
 
 
+def fit_declared(capabilities: Msg, rev: Revision) -> Msg:
+    """Return what a client declares, as `rev` knows it: before there were kinds of elicitation, all
+    of it was forms.
+
+    >>> fit_declared({"elicitation": {"url": {}}, "sampling": {"tools": {}}}, REVISIONS[LEGACY[1]])
+    {'sampling': {}}
+    """
+    fitted = strip_unknown("ClientCapabilities", capabilities, rev)
+    kinds, sampling = fitted.get("elicitation"), fitted.get("sampling")
+    if not rev.rich_elicitation and isinstance(kinds, dict):
+        fitted = {**fitted, "elicitation": without(kinds, "form", "url")}
+        if "url" in kinds and "form" not in kinds:
+            fitted = without(fitted, "elicitation")
+    if not rev.rich_sampling and isinstance(sampling, dict):
+        fitted = {**fitted, "sampling": without(sampling, "tools", "context")}
+    return fitted
+
+
 def is_modern(msg: Msg) -> bool:
     """Return whether a request carries its own metadata, and so belongs to the modern era.
 
@@ -11686,7 +11704,7 @@ class Client:
         ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
         if ours["extensions"]:  # an empty object switches tasks off
             ours["extensions"] = {**tasks["extensions"], **ours["extensions"]}
-        return strip_unknown("ClientCapabilities", ours, rev)
+        return fit_declared(ours, rev)
 
     async def _give_roots(self) -> None:
         """Let a server that wants the roots at once have them, before anything else is asked.
@@ -20723,7 +20741,7 @@ class FarEnd(Client):
     def declare(self, rev: Revision) -> Msg:
         """Return the near client's capabilities: we have none of our own."""
         near = without(self.near_capabilities, UNSPOKEN)
-        return strip_unknown("ClientCapabilities", near, rev)
+        return fit_declared(near, rev)
 
     def offered(self) -> Msg:
         """Return the far server's capabilities, and those that its revision cannot declare."""

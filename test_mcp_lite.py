@@ -30783,33 +30783,37 @@ class TestConnectingEverywhere:
             "sample": print,
             "elicit": print,
             "elicit_url": print,
-            "capabilities": {"experimental": {"a": {}}},
+            "capabilities": {"experimental": {"a": {}}, "sampling": {"tools": {}, "context": {}}},
         }
 
         async def main():
-            async with link.connect(m.Server()):
-                pass
-            async with link.connect(m.Server(), **everything):
-                pass
+            for options in ({}, everything, {"elicit_url": print}):
+                async with link.connect(m.Server(), **options):
+                    pass
 
         with on_the_wire() as sent:
             run(main())
         if link.modern:
             said = "io.modelcontextprotocol/clientCapabilities"
             asked = of_method(sent, "server/discover")
-            first, second = (params["_meta"][said] for params in asked)
+            first, second, third = (params["_meta"][said] for params in asked)
             tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
         else:
-            first, second = (hello["capabilities"] for hello in of_method(sent, "initialize"))
+            asked = of_method(sent, "initialize")
+            first, second, third = (hello["capabilities"] for hello in asked)
             tasks = {}
+        rich = link.since("2025-11-25")
+        kinds = {"form": {}, "url": {}} if rich else {}
         assert first == tasks
         assert second == {
             "roots": {} if link.modern else {"listChanged": True},
-            "sampling": {},
-            **({"elicitation": {"form": {}, "url": {}}} if link.since("2025-06-18") else {}),
+            "sampling": {"tools": {}, "context": {}} if rich else {},
+            **({"elicitation": kinds} if link.since("2025-06-18") else {}),
             "experimental": {"a": {}},
             **tasks,
         }
+        # Where there is one kind of elicitation, it is forms: who shows pages alone has none.
+        assert third == {**({"elicitation": {"url": {}}} if rich else {}), **tasks}
 
 
 class TestListsEverywhere:
