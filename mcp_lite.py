@@ -5884,10 +5884,13 @@ def root_of(root: Any) -> Msg:
         # spec: client/roots#root -- "This MUST be a file:// URI"
         if not str(root.get("uri")).startswith("file://"):
             raise ValueError(f"roots= has {root!r:.100}: the uri of a root begins with file://")
+        # spec: client/roots#security-considerations -- "Validate all root URIs"
+        if ".." in re.split(r"[/\\]", percent_decode(root["uri"])):
+            raise ValueError(f"roots= has {root!r:.100}: give the folder itself, without ..")
         return root
     if not isinstance(root, (str, os.PathLike)):
         raise TypeError(f"roots= has {root!r:.100}: give paths, URIs, or dicts with a uri")
-    path = Path(root).absolute()
+    path = Path(os.path.abspath(root))
     return {"uri": path.as_uri(), "name": path.name}
 
 
@@ -13791,6 +13794,7 @@ def parse_event_id(text: str) -> tuple[str, int]:
 # Not here. Who checks: the endpoint. Who sends: the client's end.
 
 PLAIN_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110 §5.5, without what is obsolete
+SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
 #: Statuses that belong to errors of the modern era; all others are 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
@@ -13973,6 +13977,8 @@ TOOL_CHECKS.append(_note_mirrors)
 def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
     """Return what the header must say for these arguments; None for no header.
 
+    Raises RPCError -32020 for an integer that whoever reads the header might take for another one.
+
     >>> mirrored_value(Mirror("mcp-param-n", ("a", "n"), "integer"), {"a": {"n": 42}})
     '42'
     """
@@ -13983,6 +13989,10 @@ def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
+    # spec: basic/transports/streamable-http#schema-extension -- "MUST be within the safe range"
+    if mirror.kind == "integer" and not isinstance(value, str) and abs(value) > SAFE_INTEGER:
+        problem = f"{mirror.header}: an integer is beyond {SAFE_INTEGER}"
+        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 

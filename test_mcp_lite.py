@@ -29874,13 +29874,14 @@ class TestRoots:
     def test_a_root_that_is_no_file_uri_is_never_told(self, link):
         """spec 2025-11-25: client/roots#root"""
         app = asking_app(lambda ctx: ctx.roots())
-        roots = ["https://x.example/", {"uri": "git://a"}, {"uri": "/a"}, {"uri": 5}, {"name": "a"}]
+        roots = ["https://x.example/", {"uri": "git://a"}, {"uri": "/a"}, {"uri": 5}, {"name": "a"},
+                 "file:///a/../etc", {"uri": "file:///a/%2E%2e"}, "file:///a/b\\..\\c"]  # fmt: skip
         told = iter(roots)
 
         async def main():
             async with link.connect(app, roots=lambda: [next(told)]) as c:
                 for root in roots:
-                    with pytest.raises(ValueError, match="the uri of a root begins with file://"):
+                    with pytest.raises(ValueError, match="begins with file://|without \\.\\."):
                         m.Client(app, roots=[root])
                     with pytest.raises(ValueError if link.modern else m.ToolError):
                         await c.call("tool")
@@ -29889,6 +29890,8 @@ class TestRoots:
             run(main())
         assert not [msg for msg in sent if "roots" in msg.get("result", {})]
         assert next(told, None) is None
+        here = pathlib.Path(m.__file__).parent.parent.as_uri()
+        assert m.root_of(pathlib.Path(m.__file__, "..", ".."))["uri"] == here
 
 
 FORMS = [  # what is asked for, the schema of the only field, what the client answers, the value
@@ -32284,6 +32287,32 @@ class TestMirroring:
             "properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}
         }
         assert m.mirrors_of(schema) == []
+
+    @pytest.mark.parametrize("number, fits", [
+        (2**53 - 1, True), (-(2**53) + 1, True), (2**53, False), (-(2**53), False), (1e300, False),
+    ])  # fmt: skip
+    def test_an_integer_in_a_header_is_one_that_everybody_reads_alike(self, number, fits):
+        """streamable-http#schema-extension: "within the safe range for JavaScript"."""
+        app, heard = m.Server("big"), []
+
+        @app.tool
+        def count(n: typing.Annotated[int, m.Header("N")]) -> None:
+            heard.append(n)
+
+        async def go():
+            async with Web(app) as way:
+                msg = calling(1, "count", {"n": number})
+                answer = await way.ask(msg, {"mcp-param-n": f"{number:.0f}"})
+                async with m.Client(way.url) as c:
+                    await c.list_tools()
+                    with contextlib.nullcontext() if fits else pytest.raises(m.RPCError, match="9007199"):
+                        await c.call("count", {"n": number})
+                async with m.Client(app) as c:  # where there are no headers, all integers pass
+                    await c.call("count", {"n": number})
+                return answer.get("error", {}).get("code"), way.status
+
+        assert run(go()) == ((None, 200) if fits else (-32020, 400))
+        assert heard == [number] * (3 if fits else 1)
 
     @pytest.mark.parametrize("arguments, header, fine", [
         ({"n": 42}, "42", True), ({"n": 42}, "42.0", True), ({"n": 42.0}, "42", True),
@@ -35521,6 +35550,29 @@ class TestClientOfTheModernEra:
         else:
             assert isinstance(given, m.ProtocolError) and "asked 101 questions" in str(given)
             assert len(sent) == 2
+
+    @pytest.mark.parametrize("over_http", [False, True], ids=["pipe", "http"])
+    @pytest.mark.parametrize("more", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
+    def test_tools_in_sampling_are_refused_where_they_were_not_declared(self, more, over_http):
+        """schema#createmessagerequestparams: "The client MUST return an error"."""
+        params = {"messages": [], "maxTokens": 5, **more}
+        asked = {"k": {"method": "sampling/createMessage", "params": params}}
+        outcome = {"resultType": "input_required", "inputRequests": asked}
+        sampled = []
+
+        async def work(c):
+            with pytest.raises(m.RPCError, match="does not sample with tools"):
+                await c.call_tool("x")
+
+        async def go():
+            if not over_http:
+                return await self.use(self.rounds(outcome), work, sample=sampled.append)
+            serve = lambda head, msg: outcome if msg["method"] == "tools/call" else {}  # noqa: E731
+            async with fake_http(serve) as url, m.Client(url, sample=sampled.append) as c:
+                await work(c)
+
+        run(go())
+        assert sampled == []
 
     @pytest.mark.parametrize("url", [None, "", 5, "pay", "javascript:pay()", WITHOUT])
     def test_an_elicitation_by_url_needs_a_url(self, url):
