@@ -5590,7 +5590,7 @@ class Template:
 ###############################################################################
 # 16. Content and forms
 ###############################################################################
-# Uses sections 1 to 4 and 12 to 14.
+# Uses sections 1 to 4 and 12 to 15.
 #
 # Problem.  Authors return texts, images, records; the wire wants content blocks. And a person is
 #           asked by a form, made from a type.
