@@ -10675,6 +10675,9 @@ class Answers:
         schema = params.get("requestedSchema") if params.get("mode") != "url" else None
         if schema is None:
             self.expect([params])
+        else:  # nobody is to fill it in in vain
+            # spec 2025-11-25: basic/index#implementation-requirements -- an unsupported dialect
+            checker_of({"type": "object", **schema})
         asked = params["url"] if schema is None else schema
         answer = await maybe_await(elicit(params["message"], asked))
         try:
@@ -10682,7 +10685,6 @@ class Answers:
         except SchemaError as exc:
             logger.error("the answer of elicit() does not fit the form: %s", exc)
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
-
 
     def expect(self, asked: JSON) -> None:
         """Note the elicitations by URL, as a server asked for them, that it may call complete."""

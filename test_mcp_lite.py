@@ -30961,12 +30961,10 @@ class TestHostileServersEverywhere:
             ("elicitation/create", {"message": "x", "mode": "voice", "requestedSchema": {}}, -32602),
             ("elicitation/create", {"message": "x"}, -32602),
             ("elicitation/create", {"message": "x", "requestedSchema": 5}, -32602),
-        ]
-        malformed = [
-            ("elicitation/create", {"message": "x", "requestedSchema": {"properties": 5}}),
-            ("elicitation/create", {"message": "x", "requestedSchema": {"properties": {"a": 5}}}),
-            ("elicitation/create", {"message": "x", "requestedSchema": {"$ref": "http://x/"}}),
-        ]
+            *(("elicitation/create", {"message": "x", "requestedSchema": schema}, -32602)
+              for schema in ({"properties": 5}, {"properties": {"a": 5}}, {"$ref": "http://x/"},
+                             {"$schema": "http://json-schema.org/draft-04/schema#"})),
+        ]  # fmt: skip
 
         async def main():
             fake = FakeServer()
@@ -30977,10 +30975,6 @@ class TestHostileServersEverywhere:
                     fake.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
                     await eventually(lambda number=number: fake.sent[-1].get("id") == number)
                     assert fake.sent[-1]["error"]["code"] == code, (method, params)
-                for number, (method, params) in enumerate(malformed, 100):
-                    fake.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-                    await eventually(lambda number=number: fake.sent[-1].get("id") == number)
-                    assert "error" in fake.sent[-1], params
                 fake.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
                 await eventually(lambda: fake.sent[-1] == {"jsonrpc": "2.0", "id": "p", "result": {}})
                 assert await c.ping() < 10
