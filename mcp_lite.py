@@ -1503,13 +1503,11 @@ def is_modern(msg: Msg) -> bool:
 #           4. Time is an argument, `now`, in seconds of any steady clock.
 # Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
 #           that we sent; Budget, a rate; ProgressMeter, which spaces the reports of a handler;
-#           Counts, by name; Loads and Weight, the bytes of requests; HeldMessages, requests that
-#           wait until there is room for them.
+#           Counts, by name; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
 SMALL_BYTES = 16 * 1024  # a request that runs and is no longer is not counted: their number is
-HELD_OVERHEAD = 512  # bytes that are added to the size of one that waits, for what is around it
 PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
@@ -1887,57 +1885,6 @@ class Weight:
             while self.requests:
                 exchange = self.requests.pop()
                 exchange.msg = exchange.params = {}
-
-
-#: What every HeldMessages has until something is held: an empty table for each costs 400 bytes.
-NOTHING_HELD: OrderedDict[Any, tuple[bytes, Send, Caller]] = OrderedDict()
-
-
-class HeldMessages:
-    """Messages that wait until there is room for them, oldest first; `loads` counts their bytes.
-
-    They are kept encoded: decoded, they could take many times as much.
-    """
-
-    __slots__ = ("messages", "loads")
-
-    def __init__(self) -> None:
-        #: by the id of the request; a batch has a key of its own
-        self.messages = NOTHING_HELD
-        self.loads = Loads()
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self.messages
-
-    def put(self, key: Any, data: bytes, send: Send, caller: Caller) -> bool:
-        """Keep a message; return False if there is no room for it."""
-        if not self.loads.add(caller, len(data) + HELD_OVERHEAD):
-            return False
-        if self.messages is NOTHING_HELD:
-            self.messages = OrderedDict()
-        self.messages[key] = data, send, caller
-        return True
-
-    def take(self) -> tuple[bytes, Send, Caller]:
-        """Give out the oldest message."""
-        return self._count_out(self.messages.popitem(last=False)[1])
-
-    def drop(self, key: Any) -> bool:
-        """Forget a message; return False if there is none of that key."""
-        message = self.messages.pop(key, None)
-        return message is not None and bool(self._count_out(message))
-
-    def _count_out(self, message: tuple[bytes, Send, Caller]) -> tuple[bytes, Send, Caller]:
-        self.loads.remove(message[2], len(message[0]) + HELD_OVERHEAD)
-        return message
-
-    def clear(self) -> None:
-        """Forget all."""
-        while self.messages:
-            self.take()
 
 ###############################################################################
 # 6. Lifecycle
@@ -3135,6 +3082,12 @@ ERROR_BYTES = 1000  # room for each answer of a batch, when others have taken up
 TOO_LONG_TOGETHER = "the answers to the batch are too long for one message; send a smaller batch"
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
 FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
+HELD_OVERHEAD = 512  # bytes, added to the size of a message that waits, for what is around it
+
+#: A message that waits, encoded; the way back; and who sent it.
+Held = tuple[bytes, Send, Caller]
+#: What a Peer holds until something waits: an empty table for each would cost 400 bytes.
+NOTHING_HELD: OrderedDict[Any, Held] = OrderedDict()
 
 
 class Peer(Asker):
@@ -3168,8 +3121,10 @@ class Peer(Asker):
         #: that were refused, and of notifications, whose answer is None
         self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
-        #: messages that wait until there is room for them; its `loads` count what runs as well
-        self.held = HeldMessages()
+        #: messages that wait until there is room for them, oldest first; by the id of the request,
+        #: a batch by a key of its own. Decoded, they could take many times as much
+        self.held = NOTHING_HELD
+        self.loads = Loads()  # of requests that wait, and of large ones that run
         self.taking = False  # whether _take_held() is running
 
     # A message arrives.
@@ -3187,7 +3142,7 @@ class Peer(Asker):
             return
         self.show("<", msg)
         # Where an earlier message waits, this one waits behind it.
-        full = self.held.messages or len(self.incoming) >= self.max_in_flight
+        full = self.held or len(self.incoming) >= self.max_in_flight
         if full and may_wait(msg) and not self._depends_on_the_peer():
             self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
         else:  # what is not encoded is our own program's: there is no need to count it
@@ -3246,7 +3201,7 @@ class Peer(Asker):
         answers = BatchAnswers(len(batch))
         weight = None
         try:
-            weight = Weight(self.held.loads, caller, size) if size > SMALL_BYTES else None
+            weight = Weight(self.loads, caller, size) if size > SMALL_BYTES else None
         except RPCError as exc:
             answers.closed = str(exc)
         begun: list[Exchange] = []
@@ -3343,9 +3298,18 @@ class Peer(Asker):
         if key in self.held or key in self.incoming:
             problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
             self.refuse(problem, send, msg, caller)
-        elif not self.held.put(key, data, send, caller):
+        elif not self.loads.add(caller, len(data) + HELD_OVERHEAD):
             problem = RPCError(TOO_BUSY, "too many requests wait for their turn")
             self.refuse(problem, send, msg, caller)
+        else:
+            self.held = self.held or OrderedDict()
+            self.held[key] = data, send, caller
+
+    def _take_out(self, key: Any) -> Held:
+        """Hold a message no longer, and return it."""
+        data, send, caller = self.held.pop(key)
+        self.loads.remove(caller, len(data) + HELD_OVERHEAD)
+        return data, send, caller
 
     def _take_held(self) -> None:
         """Take on the messages that wait, oldest first, as far as there is room."""
@@ -3353,8 +3317,8 @@ class Peer(Asker):
             return
         self.taking = True
         try:
-            while self.held.messages and (self._has_room() or self._depends_on_the_peer()):
-                data, send, caller = self.held.take()
+            while self.held and (self._has_room() or self._depends_on_the_peer()):
+                data, send, caller = self._take_out(next(iter(self.held)))
                 self._take(decode(data), send, caller, len(data))
         finally:
             self.taking = False
@@ -3382,7 +3346,7 @@ class Peer(Asker):
         if len(self.incoming) >= self.max_in_flight and exchange.method != "ping":
             raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
         if size > SMALL_BYTES:
-            Weight(self.held.loads, caller, size).cover(exchange)
+            Weight(self.loads, caller, size).cover(exchange)
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -3429,7 +3393,7 @@ class Peer(Asker):
             answer = error(exchange.req_id, wire_error(exc))
         finally:
             del self.incoming[exchange.key]
-            if self.held.messages:
+            if self.held:
                 self._take_held()
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
         # One that is DONE was answered by _cut_off().
@@ -3448,7 +3412,8 @@ class Peer(Asker):
         """
         if not is_id(req_id):
             return False
-        if self.held.drop(req_id):  # it never had its turn
+        if req_id in self.held:  # it never had its turn
+            self._take_out(req_id)
             return True
         exchange = self.incoming.get(req_id)
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
@@ -3521,7 +3486,7 @@ class Peer(Asker):
         """Read on, and take on what waits, as far as there is room."""
         if self._room is not None:
             settle_future(self._room, None, None)
-        if self.held.messages:
+        if self.held:
             self._take_held()
 
     def attach(self, transport: Transport) -> None:
@@ -3549,7 +3514,8 @@ class Peer(Asker):
         self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
         if farewell:
             await self._cut_off(farewell)
-        self.held.clear()
+        for key in list(self.held):
+            self._take_out(key)
         mine = asyncio.current_task()
         for exchange in list(self.incoming.values()):
             # Over HTTP a request is served by the task of its connection, which is not ours.
@@ -15275,7 +15241,7 @@ class HTTPSession:
         #: for the answer that opens the session, and for its streams
         self.headers: Mapping[str, str] = {}
         self.conversation = endpoint.server.converse(caller.address, caller, many_clients)
-        self.conversation.peer.held.loads = endpoint.loads
+        self.conversation.peer.loads = endpoint.loads
 
     @property
     def resumable(self) -> bool:

@@ -3648,7 +3648,7 @@ class TestCrowding:
                     ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":2,"result":{}}',
                      f"[{last}]" if batched else last]
                 )  # fmt: skip
-                assert not talk.peer.held and not talk.peer.held.loads
+                assert not talk.peer.held and not talk.peer.loads
 
         run(main())
 
@@ -3694,7 +3694,7 @@ class TestCrowding:
                 for _ in range(3):
                     await talk.take()
                 await idle()
-                assert not talk.peer.held.loads
+                assert not talk.peer.loads
                 talk.put(line(5, m.MAX_PEER_BYTES))
                 assert '"id":5,"result"' in await talk.take()
 
@@ -3708,10 +3708,10 @@ class TestCrowding:
                 for req_id, size in ((1, m.SMALL_BYTES), (2, m.SMALL_BYTES + 1)):
                     talk.put(request_line(req_id, "a", {"x": "x" * (size - frame)}))
                 await idle()
-                assert talk.peer.held.loads == {"": m.SMALL_BYTES + 1}
+                assert talk.peer.loads == {"": m.SMALL_BYTES + 1}
                 talk.put(cancel_line(2))
                 await idle()
-                assert not talk.peer.held.loads
+                assert not talk.peer.loads
 
         run(main())
 
