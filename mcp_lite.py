@@ -2881,7 +2881,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Rules.    1. One class asks, for client and server. It knows no channel: every request comes with
 #              `send`, the way to the peer.
 #           2. Whoever gives a request up tells the peer so, and drops the answer if it still comes.
-#           3. A user's callback harms nothing: what it raises goes to the log.
+#           3. An answer that cannot be taken fails its request at once: there will be no other.
+#           4. A user's callback harms nothing: what it raises goes to the log.
 # Plan.     The trace hook; Asker: ask(), and all that can end its waiting.
 # Not here. The requests of the peer, and the channel: section 10.
 
@@ -3023,6 +3024,37 @@ class Asker:
             exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
             settle_future(pending.waiter, None, exc)
 
+    def fail(self, req_id: ReqId, exc: MCPError) -> None:
+        """Fail a request of ours that the channel could not get answered."""
+        pending = self.outgoing.close(req_id)
+        if pending is not None:
+            settle_future(pending.waiter, None, exc)
+
+    def fail_request_of(self, msg: JSON, exc: MCPError) -> bool:
+        """Fail the request whose answer cannot be taken; return whether the message is an answer.
+
+        An answer without an id belongs to the only request in flight, if there is only one.
+        """
+        if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
+            return False
+        logger.warning("%s sent an answer that cannot be taken: %s", self.name, exc)
+        req_id, unanswered = msg.get("id"), self.outgoing.pending
+        if req_id is None and len(unanswered) == 1:
+            req_id = next(iter(unanswered))
+        pending = self.outgoing.close(req_id)
+        if pending is not None:
+            large = isinstance(exc, LimitExceeded)
+            what = "more than we take" if large else "a malformed message"
+            problem = f"{self.name} answered {pending.method} with {what}: {exc}"
+            kind = LimitExceeded if large else ProtocolError
+            settle_future(pending.waiter, None, kind(problem))
+        return True
+
+    def fail_request_in(self, data: bytes, exc: ProtocolError) -> bool:
+        """Do the same as fail_request_of() for bytes that cannot be decoded."""
+        is_answer, req_id = find_answer(data)
+        return is_answer and self.fail_request_of({"id": req_id, "result": None}, exc)
+
     def progress(self, params: Msg) -> None:
         """Report progress to whoever waits, and wait longer."""
         pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
@@ -3137,7 +3169,7 @@ class Peer(Asker):
             msg = decode(data) if isinstance(data, bytes) else data
         except ProtocolError as exc:
             self.show("<", exc)
-            if not self._fail_request_in(data if isinstance(data, bytes) else exc.start, exc):
+            if not self.fail_request_in(data if isinstance(data, bytes) else exc.start, exc):
                 self.refuse(exc, send)
             return
         self.show("<", msg)
@@ -3156,7 +3188,7 @@ class Peer(Asker):
         try:
             self.check_batch(msg)
         except ProtocolError as exc:
-            if not [item for item in msg[:MAX_BATCH] if self._fail_request_of(item, exc)]:
+            if not [item for item in msg[:MAX_BATCH] if self.fail_request_of(item, exc)]:
                 self.refuse(exc, send)
         else:
             self.tasks.spawn(self.reply_batch(msg, send, caller, size))
@@ -3245,7 +3277,7 @@ class Peer(Asker):
         An answer is never answered: the caller who waits for it gets an exception instead. Nor is
         a notification whose parameters are malformed.
         """
-        if self._fail_request_of(msg, exc):
+        if self.fail_request_of(msg, exc):
             return None
         logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
         known = msg if type(msg) is dict else {}
@@ -3256,31 +3288,6 @@ class Peer(Asker):
         if "id" not in answer and not self.session.rev.error_without_id:
             answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
         return answer
-
-    def _fail_request_in(self, data: bytes, exc: ProtocolError) -> bool:
-        """Do the same as _fail_request_of() for bytes that cannot be decoded."""
-        is_answer, req_id = find_answer(data)
-        return is_answer and self._fail_request_of({"id": req_id, "result": None}, exc)
-
-    def _fail_request_of(self, msg: JSON, exc: MCPError) -> bool:
-        """Fail the request whose answer cannot be taken; return whether the message is an answer.
-
-        An answer without an id belongs to the only request in flight, if there is only one.
-        """
-        if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
-            return False
-        logger.warning("%s sent an answer that cannot be taken: %s", self.name, exc)
-        req_id, unanswered = msg.get("id"), self.outgoing.pending
-        if req_id is None and len(unanswered) == 1:
-            req_id = next(iter(unanswered))
-        pending = self.outgoing.close(req_id)
-        if pending is not None:
-            large = isinstance(exc, LimitExceeded)
-            what = "more than we take" if large else "a malformed message"
-            problem = f"{self.name} answered {pending.method} with {what}: {exc}"
-            kind = LimitExceeded if large else ProtocolError
-            settle_future(pending.waiter, None, kind(problem))
-        return True
 
     # A server that is full.
 
@@ -3493,12 +3500,6 @@ class Peer(Asker):
         """Let a channel tell what becomes of our requests."""
         self.transport = transport
         transport.failed = self.fail
-
-    def fail(self, req_id: ReqId, exc: MCPError) -> None:
-        """Fail a request of ours that the channel could not get answered."""
-        pending = self.outgoing.close(req_id)
-        if pending is not None:
-            settle_future(pending.waiter, None, exc)
 
     def lose(self, reason: ConnectionClosed) -> None:
         """Fail everything that we asked for: no answer can come any more."""
