@@ -8501,6 +8501,7 @@ class HTTPOptions(EndpointOptions, total=False):
     port: int
     uds: str | None
     uds_mode: int
+    sock: Any
     ssl: Any
 
 
@@ -14697,6 +14698,7 @@ MADE_ROOM = 100  # at the bound a hundredth of it is closed at once: to find the
 BACKLOG = 1024  # connections that the kernel keeps until we accept them
 FULL_SECONDS = 60.0  # between two warnings that there are too many connections
 LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
+HAND_OVER_SECONDS = 1.0  # for a last request on each connection, where a successor takes the next
 SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
 NO_RESOURCES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 TOO_MANY_CONNECTIONS = "there are too many connections"
@@ -14741,46 +14743,55 @@ class Listener:
         self._tls: Msg = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._uds: str | None = None
+        self._lent = False  # whether the socket is somebody else's, too
 
     async def start(
-        self, host: str, port: int, uds: str | None = None, ssl: Any = None, uds_mode: int = 0o600
-    ) -> str:
+        self, host: str, port: int, uds: str | None = None, ssl: Any = None, uds_mode: int = 0o600,
+        sock: Any = None,
+    ) -> str:  # fmt: skip
         """Listen; return the URL of the root. CannotServe says what is in the way."""
+        self._lent = sock is not None
         try:
-            return await self._listen(host, port, uds, ssl, uds_mode)
+            if ssl is not None:
+                self._tls = {"ssl": server_ssl(ssl), "ssl_handshake_timeout": HEAD_SECONDS}
+                self.scheme = "https"
+            if uds is not None:
+                socks, self._uds = [unix_socket(uds, uds_mode)], uds
+            else:
+                socks = [sock] if self._lent else await self._bind(host, port)
+            return self._listen(socks, host)
         except OSError as exc:  # errors of TLS are such, too
             why = exc.strerror or str(exc)
             problem = f"{exc.filename}: {why}" if exc.filename else why
             raise CannotServe(exc.errno, problem) from None
 
-    async def _listen(
-        self, host: str, port: int, uds: str | None, ssl: Any, uds_mode: int
-    ) -> str:
-        if ssl is not None:
-            self._tls = {"ssl": server_ssl(ssl), "ssl_handshake_timeout": HEAD_SECONDS}
-            self.scheme = "https"
-        if uds is None:
-            try:
-                socks = await bind_host(host, port)
-            except OSError as exc:
-                taken = exc.errno == errno.EADDRINUSE
-                why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
-                problem = f"cannot listen on port {port} of {host}: {why}"
-                raise OSError(exc.errno, problem) from None
-            name = f"[{host}]" if ":" in host else host
-            root = f"{self.scheme}://{name}:{socks[0].getsockname()[1]}"
-        else:
-            socks, self._uds, root = [unix_socket(uds, uds_mode)], uds, f"{self.scheme}://localhost"
+    async def _bind(self, host: str, port: int) -> list[Any]:
+        try:
+            return await bind_host(host, port)
+        except OSError as exc:
+            taken = exc.errno == errno.EADDRINUSE
+            why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
+            problem = f"cannot listen on port {port} of {host}: {why}"
+            raise OSError(exc.errno, problem) from None
+
+    def _listen(self, socks: list[Any], host: str) -> str:
+        from socket import IPPROTO_TCP, TCP_NODELAY
+
+        where, name = socks[0].getsockname(), f"[{host}]" if ":" in host else host
+        at = f"{name}:{where[1]}" if isinstance(where, tuple) else "localhost"
         for sock in socks:
+            if isinstance(where, tuple):
+                # The connections inherit it. An answer in two pieces would wait 40 ms otherwise.
+                sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
             sock.listen(BACKLOG)
             sock.setblocking(False)
             self._accepting.append((sock, self.loop.create_task(self._accept(sock))))
         self._sweep()
-        return root
+        return f"{self.scheme}://{at}"
 
     async def _accept(self, sock: Any) -> None:
         """Take in the connections of a listening socket, one in each turn of the loop."""
-        while True:
+        while not (self._lent and self.stopping):
             try:
                 client, peer = await self.loop.sock_accept(sock)
             except OSError as exc:
@@ -14860,6 +14871,17 @@ class Listener:
                 os.unlink(self._uds)
         self.stopping = True
 
+    async def hand_over(self, grace: float) -> None:
+        """Wind down; on a socket that was lent to us, leave what comes to our successor.
+
+        Who uses a connection at the moment has its next answer from us, and connects again.
+        """
+        self.wind_down()
+        if self._lent:
+            for sock, _ in self._accepting:
+                self.loop.remove_reader(sock)
+            await self.tasks.drain(min(grace, HAND_OVER_SECONDS))
+
     def close(self) -> None:
         """Take no new connections and no new requests."""
         self.wind_down()
@@ -14909,8 +14931,6 @@ async def bind_host(host: str, port: int) -> list[Any]:
     for family, address in dict.fromkeys((each[0], each[4]) for each in found):
         try:
             bound.append(socket.create_server(address, family=family))
-            # The connections inherit it. An answer in two pieces would wait 40 ms otherwise.
-            bound[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as exc:
             problem = exc
             if exc.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # IPv6 may be off
@@ -16405,6 +16425,7 @@ class HTTPServer(Engine):
         port: 0 takes a free one
         uds: the path of a Unix socket, in place of host and port
         uds_mode: the permissions of that socket; 0o660 lets in a group, such as nginx's
+        sock: a listening socket, in place of host and port; what comes while we end is left on it
         ssl: an ssl.SSLContext, or (certificate file, key file)
     """
 
@@ -16412,7 +16433,7 @@ class HTTPServer(Engine):
 
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
-        uds_mode: int = 0o600, ssl: Any = None, **options: Any,
+        uds_mode: int = 0o600, sock: Any = None, ssl: Any = None, **options: Any,
     ) -> None:  # fmt: skip
         check_kinds(HTTPServer, vars())
         super().__init__(server, **options)
@@ -16426,10 +16447,15 @@ class HTTPServer(Engine):
             raise ValueError("uds_mode= are the permissions of a Unix socket: give uds=, too")
         if uds_mode > 0o777:
             raise ValueError(f"uds_mode={uds_mode}: permissions are octal: give 0o660, say")
-        if uds is not None and (host, port) != ("127.0.0.1", 8000):
-            raise ValueError("uds= stands in place of host= and port=: give the one or the others")
+        if ((host, port) != ("127.0.0.1", 8000)) + (uds is not None) + (sock is not None) > 1:
+            raise ValueError("give one of these: host= and port=, uds=, sock=")
+        if sock is not None:
+            if not hasattr(sock, "getsockname"):
+                raise TypeError(f"sock={sock!r}: give a socket, such as socket.socket(fileno=3)")
+            name = sock.getsockname()
+            host = name[0] if isinstance(name, tuple) else "localhost"
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
-        self.uds_mode = uds_mode
+        self.uds_mode, self.sock = uds_mode, sock
         self.url = ""
 
     async def __aenter__(self) -> HTTPServer:
@@ -16446,7 +16472,7 @@ class HTTPServer(Engine):
             if self.endpoint.proxies is not None:
                 self.listener.may_be_many = self.endpoint.proxies.trusts
             root = await self.listener.start(
-                self.host, self.port, self.uds, self.ssl, uds_mode=self.uds_mode
+                self.host, self.port, self.uds, self.ssl, self.uds_mode, self.sock
             )
         except BaseException:
             await self._stack.aclose()
@@ -16460,7 +16486,7 @@ class HTTPServer(Engine):
     async def __aexit__(self, *exc: Any) -> None:
         until = self.endpoint.loop.time() + self.grace
         try:
-            self.listener.wind_down()
+            await self.listener.hand_over(self.grace)
             await self.endpoint.drain(self.grace)
             self.listener.close()
             await self.endpoint.close(max(0, until - self.endpoint.loop.time()))
@@ -24306,7 +24332,7 @@ def take_target(words: list[str], pairs: bool) -> str:
 ABOUT = "Talk to an MCP server, or be one."
 TARGETS = ("TARGET is a URL, FILE.py, FILE.py:APP, an application's mcp.json or mcp.json#NAME or, "
            "at the very end, -- COMMAND [ARGUMENT ...].")  # fmt: skip
-STATUSES = ("Exit status: 0 done; 1 the tool failed; 2 wrong command line; "
+STATUSES = ("Exit status: 0 done; 1 the tool failed, or `check` found an error; 2 wrong command line; "
             "3 connection or protocol; 130 interrupted.")  # fmt: skip
 
 

@@ -13691,7 +13691,8 @@ class TestOwnersOverHTTP:
             ({"path": "/a/.."}, "%, . or .."), ({"path": "/."}, "%, . or .."),
             ({"path": "/sse"}, "is taken: choose another, or legacy_sse=False"),
             ({"path": "/messages/"}, "legacy_sse=False"), ({"path": "/readyz", "healthz": True}, "healthz=False"),
-            ({"uds": "x"}, "uds= stands in place of host= and port="),
+            ({"uds": "x"}, "one of these: host= and port=, uds=, sock="),
+            ({"sock": 3}, "one of these: host= and port=, uds=, sock="),
         ],
     )  # fmt: skip
     def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
@@ -14990,6 +14991,64 @@ class TestRunningOverHTTP:
             await asyncio.wait([serving])
 
         monkeypatch.setattr(sys, "stderr", Full())
+        run(main())
+
+    def test_a_socket_that_is_lent_is_handed_over_without_a_lost_call(self):
+        """As systemd lends it: what comes while a server ends waits for the next one."""
+
+        def app(name):
+            server, server.begun, server.gate = m.Server(name), asyncio.Event(), asyncio.Event()
+            server.add_tool(lambda: name, name="who")
+
+            @server.tool
+            async def wait() -> str:
+                server.begun.set()
+                await server.gate.wait()
+                return name
+
+            return server
+
+        async def main():
+            first, second = app("first"), app("second")
+            with socket.create_server(("127.0.0.1", 0)) as held:
+                old = first.http(sock=held.dup(), grace=60)
+                await old.__aenter__()
+                assert old.url == f"http://127.0.0.1:{held.getsockname()[1]}/mcp"
+                async with m.Client(old.url) as c:
+                    running = asyncio.ensure_future(c.call("wait"))
+                    await first.begun.wait()
+                    assert await c.call("who") == "first"  # its connection is kept
+                    stopping = asyncio.ensure_future(old.__aexit__(None, None, None))
+                    await until(lambda: old.listener.stopping)
+                    late = m.Client(old.url)
+                    coming = asyncio.ensure_future(late.connect())
+                    assert await c.call("who") == "first"
+                    first.gate.set()
+                    assert await running == "first"
+                    await stopping
+                    async with second.http(sock=held.dup()):
+                        await coming
+                        assert (await late.call("who"), await c.call("who")) == ("second",) * 2
+                        await late.close()
+
+        run(main())
+
+    def test_a_connection_without_a_last_request_is_not_waited_for_long(self, monkeypatch):
+        monkeypatch.setattr(m, "HAND_OVER_SECONDS", 0.01)
+
+        async def main():
+            with pytest.raises(TypeError, match=re.escape("sock=3: give a socket, such as socket.socket(")):
+                demo().http(sock=3)
+            with pytest.raises(ValueError, match="one of these"):
+                demo().http(sock=3, uds="x")
+            with socket.create_server(("127.0.0.1", 0)) as held:
+                async with demo().http(sock=held.dup(), grace=60) as server:
+                    wire = await Wire.open(server.url)
+                    wire.send(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert (await wire.answer())[0] == 404
+                assert await wire.everything() == b""
+                wire.drop()
+
         run(main())
 
     def test_tls_from_end_to_end(self, certificate):
