@@ -24332,8 +24332,8 @@ def take_target(words: list[str], pairs: bool) -> str:
 ABOUT = "Talk to an MCP server, or be one."
 TARGETS = ("TARGET is a URL, FILE.py, FILE.py:APP, an application's mcp.json or mcp.json#NAME or, "
            "at the very end, -- COMMAND [ARGUMENT ...].")  # fmt: skip
-STATUSES = ("Exit status: 0 done; 1 the tool failed, or `check` found an error; 2 wrong command line; "
-            "3 connection or protocol; 130 interrupted.")  # fmt: skip
+STATUSES = ("Exit status: 0 done; 1 the tool failed, or `check` found an error; "
+            "2 wrong command line; 3 connection or protocol; 130 interrupted.")  # fmt: skip
 
 
 def option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
