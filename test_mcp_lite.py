@@ -24731,7 +24731,9 @@ class TestAuthorizationExample:
                 for uris in (["http://evil.example"], ["javascript:alert(1)"], [], "x", [7], None):
                     doc = json.dumps({"redirect_uris": uris})
                     assert (await visitor.ask(visitor.authority.register, body=doc))[0] == 400
-                for body in ("{", "[]", "a=b&a=c"):
+                long = json.dumps({"redirect_uris": ["https://app.example/" + "x" * 2000]})
+                assert (await visitor.ask(visitor.authority.register, body=long))[0] == 400
+                for body in ("{", "[]", "a=b&a=c", "[" * 100_000):
                     for page in (visitor.authority.register, visitor.authority.token):
                         assert (await visitor.ask(page, body=body))[0] == 400
 
@@ -24753,6 +24755,37 @@ class TestAuthorizationExample:
                 assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
                 visitor.authority.wrong["alice"] += 60  # however slow we are
                 assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
+
+        run(main())
+
+    def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch):
+        monkeypatch.setattr(example.server, "MAX_WAITING", 2)
+
+        async def main():
+            async with self.visiting(example) as visitor:
+                forms = [await visitor.form() for _ in range(3)]
+                assert len(visitor.authority.forms) == 2
+                assert [(await visitor.agree(form, "no"))[0] for form in forms] == [400, 303, 303]
+
+        run(main())
+
+    def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch):
+        async def main():
+            async with self.visiting(example) as visitor:
+                forms, wrong = [await visitor.form() for _ in "ab"], visitor.authority.wrong
+                began = asyncio.Event()
+
+                async def slow(fn, *args):
+                    wrong["alice"] -= 2  # as if it took that long
+                    if not began.is_set():
+                        began.set()
+                        await eventually(lambda: wrong.get("alice") is None)
+                    return fn(*args)
+
+                monkeypatch.setattr(example.server.asyncio, "to_thread", slow)
+                first = asyncio.ensure_future(visitor.agree(forms[0]))
+                await began.wait()
+                assert (await visitor.agree(forms[1]))[0] == 303 == (await first)[0]
 
         run(main())
 

@@ -45,6 +45,8 @@ from mcp_lite import (
 )
 
 ACCESS_SECONDS, REFRESH_SECONDS, CODE_SECONDS = 600, 30 * 86400, 60
+MAX_WAITING = 10_000  # forms that nobody has sent yet; the oldest gives way
+MAX_URI_CHARS = 2000  # a redirect URI; up to five are kept for whoever registers
 PASSWORD_WORK = 2**14  # for scrypt: a guess takes 50 ms and 16 MB
 SCOPES = {"notes:read": "read your notes", "notes:write": "write notes in your name"}
 TABLES = """
@@ -77,6 +79,13 @@ def hashed(secret):
 def stretched(password, salt):
     """Return what the database keeps of a password, which somebody could guess."""
     return scrypt(password.encode(), salt=salt, n=PASSWORD_WORK, r=8, p=1)
+
+
+def remember(table, name, value):
+    """Keep a value under a name until it is too old, as it says itself, or there are too many."""
+    table[name] = value
+    if len(table) > MAX_WAITING:
+        del table[next(iter(table))]
 
 
 class Problem(Exception):
@@ -122,7 +131,8 @@ class Authority:
                 return await value if isawaitable(value) else value
             except Problem as problem:
                 return problem.status, JSON_HEADERS, json.dumps({"error": str(problem)})
-            except (ValueError, TypeError, AttributeError):  # what came is not what it should be
+            # What came is not what it should be.
+            except (ValueError, TypeError, AttributeError, RecursionError):
                 return 400, JSON_HEADERS, '{"error": "invalid_request"}'
             except OSError:  # who must be asked cannot be
                 return 503, JSON_HEADERS, '{"error": "temporarily_unavailable"}'
@@ -162,7 +172,7 @@ class Authority:
         uris, name = doc.get("redirect_uris") or [], str(doc.get("client_name", "a program"))[:80]
         for uri in uris:
             url = parse_url(uri)
-            if url.scheme != "https" and not is_loopback(url.host):
+            if (url.scheme != "https" and not is_loopback(url.host)) or len(uri) > MAX_URI_CHARS:
                 raise Problem("invalid_redirect_uri")
         if not uris or len(uris) > 5:
             raise Problem("invalid_redirect_uri")
@@ -193,10 +203,9 @@ class Authority:
         """Show the page on which a person logs in and agrees."""
         asked = read_query(request.query)
         name, now = self.check_request(asked), time.time()
-        self.forms = {key: form for key, form in self.forms.items() if form[2] > now}
         secret, browser = secrets.token_urlsafe(32), self.browser(request)
         browser = browser or secrets.token_urlsafe(32)
-        self.forms[secret] = (asked, hashed(browser), now + 600)
+        remember(self.forms, secret, (asked, hashed(browser), now + 600))
         secure = "; Secure" if self.root.startswith("https:") else ""
         cookie = f"{self.cookie}={browser}; Path=/; HttpOnly; SameSite=Lax{secure}"
         wants = "".join(f"<li>{html.escape(SCOPES[s])}" for s in asked.get("scope", "").split())
@@ -224,7 +233,7 @@ class Authority:
         given = await asyncio.to_thread(stretched, form.get("password", ""), salt)
         if not compare_digest(given, known):
             raise Problem("access_denied", 403)
-        del self.wrong[name]
+        self.wrong.pop(name, None)
         return self.back(asked, name, secrets.token_hex(8))
 
     def browser(self, request):

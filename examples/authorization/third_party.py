@@ -26,7 +26,7 @@ import urllib.request
 from dataclasses import dataclass
 from urllib.parse import quote_plus, urlencode
 
-from server import PAGE_HEADERS, Authority, Problem, hashed
+from server import PAGE_HEADERS, Authority, Problem, hashed, remember
 
 from mcp_lite import code_challenge, read_query
 
@@ -108,11 +108,10 @@ class Delegating(Authority):
         if form.get("answer") != "yes":
             return self.back(asked)
         now = time.time()
-        self.away = {key: each for key, each in self.away.items() if each[3] > now}
         self.tidy(now)
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         browser = hashed(self.browser(request))
-        self.away[state] = (asked, verifier, browser, now + BROWSER_SECONDS)
+        remember(self.away, state, (asked, verifier, browser, now + BROWSER_SECONDS))
         where = self.third.authorize + "?" + urlencode({
             "response_type": "code", "client_id": self.third.client_id, "state": state,
             "redirect_uri": self.root + "/callback", "code_challenge": code_challenge(verifier),
