@@ -3165,22 +3165,23 @@ class Peer(Asker):
 
     def receive(self, data: Any, send: Send, caller: Caller = NOBODY) -> None:
         """Take one message, encoded or decoded, or a ProtocolError in its place, off the wire."""
+        encoded = isinstance(data, bytes)
         try:
             if isinstance(data, ProtocolError):
                 raise data
-            msg = decode(data) if isinstance(data, bytes) else data
+            msg = decode(data) if encoded else data
         except ProtocolError as exc:
             self.show("<", exc)
-            if not self.fail_request_in(data if isinstance(data, bytes) else exc.start, exc):
+            if not self.fail_request_in(data if encoded else exc.start, exc):
                 self.refuse(exc, send)
             return
         self.show("<", msg)
         # Where an earlier message waits, this one waits behind it.
         full = self.held or len(self.incoming) >= self.max_in_flight
         if full and may_wait(msg) and not self._depends_on_the_peer():
-            self._hold(data if isinstance(data, bytes) else encode(data), msg, send, caller)
+            self._hold(data if encoded else encode(data), msg, send, caller)
         else:  # what is not encoded is our own program's: there is no need to count it
-            self._take(msg, send, caller, len(data) if isinstance(data, bytes) else 0)
+            self._take(msg, send, caller, len(data) if encoded else 0)
 
     def _take(self, msg: JSON, send: Send, caller: Caller, size: int) -> None:
         """Do what a decoded message, or a batch, asks for."""
@@ -3465,14 +3466,9 @@ class Peer(Asker):
         self.attach(transport)
         send = self.traced(transport.write)
         try:
-            while True:
-                items = await transport.read()
-                if not items:
-                    break
-                for item in items:
-                    await self._until_room()
-                    self.receive(item, send, getattr(item, "caller", NOBODY))
-                del item, items  # they may be large, and the next ones may take hours to come
+            while items := await transport.read():
+                await self._receive_all(items, send)
+                del items  # they may be large, and the next ones may take hours to come
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
         finally:
@@ -3482,14 +3478,16 @@ class Peer(Asker):
         """Return whether too many answers wait for the peer to read them."""
         # Counted are the tasks that send and call back. Requests that are served have a bound of
         # their own. Each request of ours has a task at most, and needs its answer to be read.
-        busy = len(self.incoming) + len(self.outgoing.pending)
-        return len(self.tasks.running) - busy >= self.max_in_flight
+        count, most = len(self.tasks.running), self.max_in_flight
+        return count >= most and count - len(self.incoming) - len(self.outgoing.pending) >= most
 
-    async def _until_room(self) -> None:
-        """Wait while the peer does not read what it was sent."""
-        while self._crowded():
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
+    async def _receive_all(self, items: Iterable[Any], send: Send) -> None:
+        """Take messages, but wait while the peer does not read what it was sent."""
+        for item in items:
+            while self._crowded():
+                self._room = asyncio.get_running_loop().create_future()
+                await self._room
+            self.receive(item, send, getattr(item, "caller", NOBODY))
 
     def make_room(self) -> None:
         """Read on, and take on what waits, as far as there is room."""
@@ -7988,17 +7986,15 @@ class AccessLog:
         if style not in (None, False, True, "json"):
             raise ValueError(f'access_log={style!r}: give True, False, "json" or None')
         self.style = style
-        #: the log whose level decides whether a line is written; None for never
-        self.asked = access_logger if style else logger if style is None else None
+        #: tells whether a line is written: as the level of a log says, or never
+        self.shows: Callable[[int], Any] = nothing
+        if style is not False:
+            self.shows = (access_logger if style else logger).isEnabledFor
         if style:
             if access_logger.level == logging.NOTSET:
                 access_logger.setLevel(logging.INFO)
             if not access_logger.handlers:
                 access_logger.addHandler(LastResort(logging.INFO, "%(message)s"))
-
-    def wanted(self) -> bool:
-        """Return whether anybody would read a line now."""
-        return self.asked is not None and self.asked.isEnabledFor(logging.INFO)
 
     def write(self, record: Record) -> None:
         """Write a record."""
@@ -8017,7 +8013,7 @@ class Observers:
 
     def wanted(self) -> bool:
         """Return whether anybody observes."""
-        return bool(self.functions) or self.log.wanted()
+        return bool(self.functions or self.log.shows(logging.INFO))
 
     def tell(self, record: Record) -> None:
         """Give a record to all. What one of them raises goes to the log, and harms nobody."""
@@ -8026,7 +8022,7 @@ class Observers:
                 fn(record)
             except Exception:
                 logger.exception("the observer %s failed", getattr(fn, "__name__", fn))
-        if self.log.wanted():
+        if self.log.shows(logging.INFO):
             self.log.write(record)
 
 ###############################################################################
@@ -16099,7 +16095,7 @@ class Endpoint(Site):
         """Serve a request in the task of its connection, which may be gone by the end."""
         session, response = reply.session, reply.response
         peer, modern = session.conversation.peer, session.modern
-        if modern and response.lost:  # before it could be told
+        if modern and response.state is LOST:  # before it could be told
             self.waiting.discard(reply)
             return
         # Whoever is refused server/discover takes us for a server of the other era.
@@ -16134,7 +16130,7 @@ class Endpoint(Site):
                 self.modern.running.change(share, -1)
             if exchange.weight is not None:
                 exchange.weight.drop()
-            if reply.stream is not None or not response.started:
+            if reply.stream is not None or response.state is UNSENT:
                 await reply.drop()
             if self.on_quiet is not None:
                 settle_future(self.on_quiet, None, None)
