@@ -1509,8 +1509,8 @@ def is_modern(msg: Msg) -> bool:
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
-SMALL_BYTES = 16 * 1024  # a request that runs and is no longer is not counted: their number is
-PROGRESS_RATE = (50, 1.0)  # reports, seconds: faster than a screen is flooding
+SMALL_BYTES = 16 * 1024  # running requests up to this size are bounded in number, not in bytes
+PROGRESS_RATE = (50, 1.0)  # progress reports in so many seconds: more would flood a screen
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
 
@@ -2577,7 +2577,7 @@ __all__ += ["Transport", "memory_transports"]
 
 MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
-EARLY_SHARE = 0.01  # of both, for log lines and the like as long as the reader is not there
+EARLY_SHARE = 0.01  # of both: what log lines and the like get before the reader is there
 MAX_INBOX = 1000  # messages that have come and wait for their reader; a writer waits beyond that
 
 
@@ -12060,7 +12060,7 @@ EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as 
 TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
 #: HOST:PORT/PATH, or a URL that lacks a slash: both are a URL to whoever types it.
 ADDRESS = r"https?:|[\w.-]+:\d+(/|$)"
-RECENT_SECONDS = 10.0  # before its end, in which a child writes what that has to do with
+RECENT_SECONDS = 10.0  # before a child's end: older lines of its stderr do not explain the end
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
 WITHOUT_A_WORD = " without a word"
 LAST_WORDS = "; its last words: "
@@ -14705,7 +14705,7 @@ class Connection:
 MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
 MAX_CONNECTIONS_PER_HOST = 1_000  # from one address that is not this machine
 SPARE_DESCRIPTORS = 100  # not for connections: files, pipes and sockets of the server's own
-MADE_ROOM = 100  # at the bound a hundredth of it is closed at once: to find them takes 1 ms
+MADE_ROOM = 100  # at the bound, one in so many is closed at once: to look for them takes 1 ms
 BACKLOG = 1024  # connections that the kernel keeps until we accept them
 FULL_SECONDS = 60.0  # between two warnings that there are too many connections
 LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
@@ -21062,7 +21062,7 @@ class FarEnd(Client):
 
 __all__ += ["Forwarder", "ProxyServer"]
 
-MAX_FAR_ENDS = 100  # connections of one Forwarder, of which a client has a share; or processes
+MAX_FAR_ENDS = 100  # connections of one Forwarder, each perhaps a process; a client has a share
 ERA_SECONDS = 600.0  # a far server that was legacy is not asked for its era again for so long
 
 
@@ -24461,7 +24461,7 @@ RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 WARNING, NOTE = "warning", "note"  # besides ERROR (section 3); a note is nobody's fault
 PROFILES = ("claude", "openai", "gemini", "cursor", "vscode")
 
-MAX_INSTRUCTIONS_CHARS = 2048  # of which an application shows its model anything
+MAX_INSTRUCTIONS_CHARS = 2048  # of a server's instructions: applications cut off the rest
 MAX_DESCRIPTION_CHARS = 1024  # that a provider takes for a tool
 MAX_CURSOR_NAME_CHARS = 60  # of the server's name and the tool's together
 
