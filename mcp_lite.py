@@ -5001,8 +5001,9 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
 # Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together. check_kinds() uses the
-#           signatures of our own functions, to check what their callers give.
+#           parameters by who fills them; signature_of() puts all together; output_schema_of() says
+#           what comes back. check_kinds() uses the signatures of our own functions, to check what
+#           their callers give.
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -5257,6 +5258,44 @@ def signature_of(
         parameters, own if schema is None else schema, returns, description, converters, whole,
         not odd,
     )  # fmt: skip
+
+
+def output_schema_of(
+    annotation: Any, opaque: tuple[type, ...] = ()
+) -> tuple[Schema | None, bool]:
+    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
+
+    Only an object can stand there: anything else becomes {"result": value}. The schema is None
+    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside;
+    for bytes, which are content; and for a list of anything, which may be one of content.
+
+    >>> output_schema_of(int)[0]["properties"]
+    {'result': {'type': 'integer'}}
+    """
+    hint = _unwrap(annotation)[0]
+    says_nothing = hint in (EMPTY, Any, object, None, type(None)) or is_any_list(hint)
+    options = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else [hint]
+    says_nothing = says_nothing or not {bytes, bytearray}.isdisjoint(options)
+    if says_nothing or _mentions(annotation, opaque):
+        return None, False
+    schema = schema_of(annotation, output=True)
+    defs = schema.pop("$defs", {})
+    if "$ref" in schema:
+        schema = {**defs[schema.pop("$ref").rpartition("/")[2]], **schema}
+    wrapped = schema.get("type") != "object"
+    if wrapped:
+        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+    return ({**schema, "$defs": defs} if defs else schema), wrapped
+
+
+def is_any_list(hint: Any) -> bool:
+    """Return whether an annotation is that of a list, or a tuple, of anything.
+
+    >>> is_any_list(list), is_any_list(typing.List[Any]), is_any_list(typing.List[int])
+    (True, True, False)
+    """
+    is_list = hint in (list, tuple) or typing.get_origin(hint) in (list, tuple)
+    return is_list and {*typing.get_args(hint)} <= {Any, object, ...}
 
 
 def check_function(fn: Any, form: str) -> Any:
@@ -6939,9 +6978,9 @@ class LogHandler(logging.Handler):
 #           2. Everything that can be computed from a function is computed when it is registered:
 #              its schema, its validator, its converters, and how it is listed.
 #           3. Arguments are checked against the schema that was published, then converted.
-# Plan.     relax(), which helps arguments that are nearly right; output_schema_of(), the schema of
-#           a tool's result; Entry, and its kinds Tool, Prompt and ResourceEntry; Registry;
-#           Registrations, the half of a server that knows what it offers.
+# Plan.     relax(), which helps arguments that are nearly right; Entry, and its kinds Tool, Prompt
+#           and ResourceEntry; Registry; Registrations, the half of a server that knows what it
+#           offers.
 # Not here. The other half, which serves: section 23. The methods that list and call: section 24.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
@@ -6995,44 +7034,6 @@ def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
                 if value == value.strip() and not admitted_instead(name, read):
                     relaxed[name] = read
     return relaxed
-
-
-def output_schema_of(
-    annotation: Any, opaque: tuple[type, ...] = ()
-) -> tuple[Schema | None, bool]:
-    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
-
-    Only an object can stand there: anything else becomes {"result": value}. The schema is None
-    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside;
-    for bytes, which are content; and for a list of anything, which may be one of content.
-
-    >>> output_schema_of(int)[0]["properties"]
-    {'result': {'type': 'integer'}}
-    """
-    hint = _unwrap(annotation)[0]
-    says_nothing = hint in (EMPTY, Any, object, None, type(None)) or is_any_list(hint)
-    options = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else [hint]
-    says_nothing = says_nothing or not {bytes, bytearray}.isdisjoint(options)
-    if says_nothing or _mentions(annotation, opaque):
-        return None, False
-    schema = schema_of(annotation, output=True)
-    defs = schema.pop("$defs", {})
-    if "$ref" in schema:
-        schema = {**defs[schema.pop("$ref").rpartition("/")[2]], **schema}
-    wrapped = schema.get("type") != "object"
-    if wrapped:
-        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-    return ({**schema, "$defs": defs} if defs else schema), wrapped
-
-
-def is_any_list(hint: Any) -> bool:
-    """Return whether an annotation is that of a list, or a tuple, of anything.
-
-    >>> is_any_list(list), is_any_list(typing.List[Any]), is_any_list(typing.List[int])
-    (True, True, False)
-    """
-    is_list = hint in (list, tuple) or typing.get_origin(hint) in (list, tuple)
-    return is_list and {*typing.get_args(hint)} <= {Any, object, ...}
 
 
 class Entry:
