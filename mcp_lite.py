@@ -5219,6 +5219,21 @@ def _result_of(parameters: Parameters, names: Any, optional: Any) -> Any:
         return EMPTY
 
 
+def object_schema(schema: Schema) -> Schema:
+    """Return a schema of arguments as the wire has it: its type is "object".
+
+    Raises TypeError or ValueError for a schema of anything else.
+
+    >>> object_schema({"required": ["a"]})
+    {'type': 'object', 'required': ['a']}
+    """
+    check_kind("input_schema", schema, "Msg")
+    # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
+    if schema.get("type", "object") != "object":
+        raise ValueError(f"input_schema={schema!r:.100}: arguments have names, so give an object")
+    return schema if "type" in schema else {"type": "object", **schema}
+
+
 def signature_of(
     fn: Callable[..., Any], hidden: type | None = None, schema: Schema | None = None
 ) -> Signature:
@@ -5235,6 +5250,7 @@ def signature_of(
     ['a']
     """
     target, reader, whole = _layers(fn)[-1], AnnotationReader(), None
+    schema = None if schema is None else object_schema(schema)
     names = _names_around(target)
     try:
         parameters = parameters_of(fn, hidden)
@@ -5653,6 +5669,7 @@ class Resource(Content):
     ) -> None:
         if (text is None) == (data is None):
             raise ValueError("Resource: give either text or data=")
+        check_shape("annotations", annotations)
         usual = "text/plain" if data is None else "application/octet-stream"
         kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
         contents = without_none(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
@@ -5698,6 +5715,44 @@ def without_none(**fields: Any) -> Msg:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+#: The fields with something inside: Annotations, ToolAnnotations and Icon of schema.ts.
+SHAPES: dict[str, Msg] = {
+    "annotations": {"properties": {
+        "audience": {"type": "array", "items": {"enum": [*ROLES]}},
+        "priority": {"type": "number", "minimum": 0, "maximum": 1},
+        "lastModified": {"type": "string"}, "title": {"type": "string"},
+        **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"),
+                        {"type": "boolean"}),
+    }},
+    "icons": {"items": {"type": "object", "required": ["src"], "properties": {
+        "src": {"type": "string"}, "mimeType": {"type": "string"},
+        "sizes": {"type": "array", "items": {"type": "string"}},
+        "theme": {"enum": ["light", "dark"]},
+    }}},
+}  # fmt: skip
+
+
+@functools.lru_cache(None)
+def shape_of(name: str) -> Validator:
+    """Return the validator of one of SHAPES."""
+    return compile_schema(SHAPES[name])
+
+
+def check_shape(name: str, value: JSON) -> None:
+    """Raise ValueError for a field of SHAPES whose inside clients would not take, if it is given.
+
+    >>> check_shape("icons", [{"href": "x"}])
+    Traceback (most recent call last):
+        ...
+    ValueError: icons[0].src: is required
+    """
+    try:
+        if value is not None:
+            shape_of(name).check(value)
+    except SchemaError as exc:
+        raise ValueError(f"{join_path(name, exc.path)}: {exc.message}") from None
+
+
 def wire_fields(what: str, fields: Msg, known: Sequence[str], maker: Any) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
 
@@ -5710,6 +5765,8 @@ def wire_fields(what: str, fields: Msg, known: Sequence[str], maker: Any) -> Msg
             article = "an" if what[0] in "aeiou" else "a"
             raise TypeError(f"{article} {what} has no field {name!r}; it has {can}")
         check_kind(name, value, f"{FIELD_KINDS[name]} | None")
+        if name in SHAPES:
+            check_shape(name, value)
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -8585,6 +8642,7 @@ class Server(Registrations):
         access_log: bool | str | None = None,
     ) -> None:
         check_kinds(Server, vars(), ("threads", "max_in_flight", "page_size"))
+        check_shape("icons", icons)
         super().__init__(capabilities)
         self.name, self.instructions = name, instructions
         about = without_none(
@@ -9014,12 +9072,29 @@ def entries_for(ctx: Context) -> list[Any]:
 def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
     """Return a listed definition, and the objects in it, as `rev` knows them."""
     item = strip_unknown(kind, item, rev)
+    if "outputSchema" in item and not rev.modern:
+        # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
+        schema = item["outputSchema"]
+        if not isinstance(schema, dict) or schema.get("type") != "object":
+            item = without(item, "outputSchema")
     if "arguments" in item:
         arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
         item = {**item, "arguments": arguments}
     if "annotations" in item:
         item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
     return item
+
+
+def fit_output(answer: Msg, rev: Revision) -> Msg:
+    """Return a CallToolResult as `rev` knows it: in legacy ones, structured output is an object.
+
+    >>> fit_output({"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
+    {'content': []}
+    """
+    answer = strip_unknown("CallToolResult", answer, rev)
+    if rev.modern or isinstance(answer.get("structuredContent", {}), dict):
+        return answer
+    return without(answer, "structuredContent")
 
 
 #: From the `task=` of a tool to the function that runs it: section 25 has one for tasks. Any other
@@ -9059,7 +9134,7 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     except BaseException as exc:  # whatever a tool raises becomes a result
         return failure_of(tool, ctx, exc)
     try:
-        answer = strip_unknown("CallToolResult", tool.result(value), rev)
+        answer = fit_output(tool.result(value), rev)
     except SchemaError as exc:
         problem = f"tool {tool.name!r} broke its output schema: {exc}"
         raise RPCError(INTERNAL_ERROR, problem) from exc
@@ -20388,28 +20463,18 @@ def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
     items = answer.get(row.lists.key) if row is not None else None
     if row is not None and isinstance(items, list):
         if row.lists.kind:
-            items = [fit_definition(row.lists.kind, _fit_tool(x, rev), rev) for x in items]
+            # What one legacy revision says of tools as tasks is not passed on, since those are not.
+            items = [fit_definition(row.lists.kind, without(x, "execution"), rev) for x in items]
         elif row.name == "prompts/get" and not rev.rich_content:
             items = [fit_message(x, rev) for x in items]
         elif row.name == "resources/read":
             items = [strip_unknown("Contents", x, rev) for x in items]
         return {**answer, row.lists.key: items}
     if row is not None and row.name == "tools/call":
-        answer = strip_unknown("CallToolResult", answer, rev)
-        if not rev.modern and not isinstance(answer.get("structuredContent", {}), dict):
-            answer = without(answer, "structuredContent")
+        answer = fit_output(answer, rev)
         if isinstance(answer.get("content"), list):
             answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
     return answer
-
-
-def _fit_tool(tool: Msg, rev: Revision) -> Msg:
-    """Return a tool without what one legacy revision says of it as a task, which is not passed on;
-    and with an object as its output, as all legacy revisions want it."""
-    tool, schema = without(tool, "execution"), tool.get("outputSchema")
-    if rev.modern or not isinstance(schema, dict) or schema.get("type") == "object":
-        return tool
-    return without(tool, "outputSchema")
 
 
 def fit_question(method: str, params: Msg, rev: Revision) -> Msg:

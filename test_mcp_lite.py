@@ -28384,6 +28384,50 @@ class TestServerTools:
 
         run(main())
 
+    # Every keyword that must come out as it went in: the official suite looks for each.
+    WHOLE = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {
+            "street": {"type": "string"}, "city": {"type": "string"}}}},
+        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+                       "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+                       "phone": {"type": "string"}, "email": {"type": "string"}},
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]}, "else": {"required": ["email"]},
+        "additionalProperties": False,
+    }  # fmt: skip
+
+    def test_input_schema_keeps_every_keyword_and_is_that_of_an_object(self, link):
+        """spec 2025-11-25: schema#tool"""
+        app = m.Server()
+        app.add_tool(lambda args: args, name="whole", input_schema=self.WHOLE)
+        app.add_tool(lambda args: args, name="bare", input_schema={"required": ["a"]})
+
+        async def main():
+            async with link.connect(app) as c:
+                whole, bare = await c.list_tools()
+                assert whole["inputSchema"] == self.WHOLE
+                assert bare["inputSchema"] == {"type": "object", "required": ["a"]}
+
+        run(main())
+
+    def test_output_that_is_no_object_is_told_to_modern_clients_alone(self, link):
+        """spec 2025-11-25: schema#tool, schema#calltoolresult"""
+        app, schema = m.Server(), {"type": "array", "items": {"type": "integer"}}
+        app.add_tool(lambda: [1, 2], name="t", output_schema=schema)
+
+        async def main():
+            async with link.connect(app) as c:
+                (tool,) = await c.list_tools()
+                return tool, await c.call_tool("t")
+
+        tool, answer = run(main())
+        assert ("outputSchema" in tool) == ("structuredContent" in answer) == link.modern
+        assert answer["content"] == [{"type": "text", "text": "[1,2]"}]
+        if link.modern:
+            assert (tool["outputSchema"], answer["structuredContent"]) == (schema, [1, 2])
+
     def test_a_hint_that_cannot_be_resolved_is_an_error_with_a_remedy(self):
         with pytest.raises(TypeError, match=r"raw_unresolvable.*'args'.*Nowhere.*input_schema="):
             m.Server().add_tool(self.raw_unresolvable)
@@ -28404,6 +28448,17 @@ class TestServerTools:
             (lambda: app.tool(self.named, annotations="read"), "annotations='read': give dict"),
             (lambda: app.tool(self.named, scopes=[5]), "scopes= is a text, or several"),
             (lambda: app.add_resource("x://a", "x", size=-1), "size=-1: give 0 or more"),
+            (lambda: app.tool(self.named, annotations={"readOnlyHint": "no"}),
+             "annotations.readOnlyHint: expected boolean, got string"),
+            (lambda: app.add_resource("x://a", "x", annotations={"audience": ["model"]}),
+             r'annotations.audience\[0\]: expected "user" or "assistant", got "model"'),
+            (lambda: m.Image(b"", annotations={"priority": 1.1}), "annotations.priority: must be at most"),
+            (lambda: m.Resource("x://", "x", annotations={"title": 5}), "annotations.title: expected"),
+            (lambda: app.prompt(self.named, icons=[{"href": "x"}]), r"icons\[0\].src: is required"),
+            (lambda: m.Server(icons=[{"src": "x", "sizes": "48x48"}]),
+             r"icons\[0\].sizes: expected array, got string"),
+            (lambda: app.add_tool(self.named, input_schema=True), "input_schema=True: give dict"),
+            (lambda: app.add_tool(self.named, input_schema={"type": "array"}), "so give an object"),
             (lambda: app.add_resource(5, "x"), "uri=5: give str"),
             (lambda: app.complete("p", "a")(5), r"app.complete\('p', 'a'\)\(fn\) takes a function"),
             (lambda: app.middleware(5), r"app.middleware\(fn\) takes a function, not 5"),
@@ -28427,7 +28482,7 @@ class TestServerTools:
             (lambda: m.Message("x", "system"), '"user" or "assistant"'),
             (lambda: m.Message("user", "hi"), "Message\\(content, role\\): .*not 'hi'"),
             (lambda: app.run(port=8000), "there is run\\('http', ...\\)"),
-        ]:
+        ]:  # fmt: skip
             with pytest.raises((TypeError, ValueError), match=problem):
                 wrong()
         assert not app.tools and not app.resources and not app.templates
