@@ -11279,8 +11279,8 @@ class Outputs:
         """Know these tools, and no others."""
         self._checks = {tool["name"]: tool.get("outputSchema") for tool in tools}
 
-    def check(self, name: str, out: JSON) -> None:
-        """Raise ProtocolError for an output that breaks the schema of its tool."""
+    def check(self, name: str, answer: Msg) -> None:
+        """Raise ProtocolError for a result whose output breaks the schema of its tool, or lacks."""
         # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
         check = self._checks.get(name)
         try:
@@ -11291,8 +11291,10 @@ class Outputs:
             self._checks[name] = None
             return
         try:
+            if callable(check) and "structuredContent" not in answer:
+                raise SchemaError("", "there is no structuredContent")
             if callable(check):
-                check(out)
+                check(answer["structuredContent"])
         except SchemaError as exc:
             raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
@@ -11935,7 +11937,8 @@ class Client:
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
         tools = await self._whole("tools", self.tools)
-        self.outputs.learn(tools)
+        rev = self.peer.session.rev
+        self.outputs.learn(strip_unknown("Tool", tool, rev) for tool in tools)
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -11993,8 +11996,8 @@ class Client:
             answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
-        if "structuredContent" in answer and not answer.get("isError"):
-            self.outputs.check(name, answer["structuredContent"])
+        if not answer.get("isError"):
+            self.outputs.check(name, answer)
         return answer
 
     async def _list_again(self, patience: float) -> None:

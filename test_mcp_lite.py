@@ -7536,7 +7536,9 @@ class TestCalls:
 
         async def main():
             out = {"content": [], "structuredContent": {"n": "x"}}
-            fake = FakeServer({"tools/call": out, "tools/list": {"tools": tools}})
+            given = [out]
+            react = lambda msg: answering(given[0])(msg)  # noqa: E731
+            fake = FakeServer({"tools/call": react, "tools/list": {"tools": tools}})
             async with client_of_fake(fake) as c:
                 assert await c.call("good") == {"n": "x"}
                 assert "tools/list" not in fake.methods()  # nothing is hidden
@@ -7546,6 +7548,14 @@ class TestCalls:
                 for name in ("free", "odd", "odd", "none", "hidden"):
                     assert await c.call(name) == {"n": "x"}
                 assert caplog.text.count("the output of 'odd' is not checked") == 1
+                given[0] = {"content": []}
+                with pytest.raises(m.ProtocolError, match="schema: there is no structuredContent"):
+                    await c.call("good")
+                given[0] = {"content": [], "isError": True}
+                with pytest.raises(m.ToolError):
+                    await c.call("good")
+                for given[0] in ({"content": []}, out):
+                    await c.call("free")
                 fake.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
                 await c.ping()
                 assert await c.call("good") == {"n": "x"}
@@ -33027,6 +33037,26 @@ class TestRounds:
         prompt, resource = run(go())
         assert prompt["messages"][0]["content"]["text"] == "a Ann"
         assert resource["contents"][0]["text"] == "a Ann"
+
+    @each_door
+    def test_a_question_that_is_passed_on_is_not_to_be_kept_either(self, door):
+        """caching#cacheable-results: interim results "carry no caching hints"."""
+        asked = {"resultType": "input_required", "requestState": "s"}
+
+        def react(msg):
+            if "id" in msg:
+                asks = msg["method"] == "resources/read" and "requestState" not in msg["params"]
+                return [answer_to(msg, asked if asks else {})]
+
+        async def go():
+            async with door(m.ProxyServer(Script(react))) as way:
+                ask = stateless(1, "resources/read", ANYTHING, uri="note://a")
+                first = await way.ask(ask)
+                return first["result"], (await way.ask(again(ask, 2, first)))["result"]
+
+        first, second = run(go())
+        assert first["requestState"] == "s" and not {"ttlMs", "cacheScope"} & first.keys()
+        assert (second["ttlMs"], second["cacheScope"]) == (0, "private")
 
     @pytest.mark.parametrize("what", ["completion", "list", "custom"])
     def test_other_methods_cannot_ask(self, what, caplog):
