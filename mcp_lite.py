@@ -8575,21 +8575,26 @@ class Runner(Row):
     """A transport that Server.run() and start_in_thread() know by name."""
 
     #: serve(server, ready, options, signals): ready(URL or None) is called when it has begun; with
-    #: `signals`, SIGINT or SIGTERM ends it
+    #: `signals`, one that ends a program ends it
     serve: Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]
     makers: tuple[type, ...]  #: the classes that take the options
 
     def check(self, name: str, options: Msg) -> None:
         """Raise ValueError for a wrong value, TypeError for an option that it does not have."""
-        others = [f"run({name!r}, ...)" for name, each in RUNNERS.items()
-                  if options.keys() <= keywords_of(*each.makers).keys()]  # fmt: skip
-        hint = f"; there is {others[0]}" if others else ""
-        check_names(f"run({name!r})", keywords_of(*self.makers), options, hint)
+        known = keywords_of(*self.makers)
+        check_names(f"run({name!r})", known, options, runner_with(options))
         for maker in self.makers:
             check_kinds(maker, options)
 
 
 RUNNERS: dict[str, Runner] = {}
+
+
+def runner_with(options: Msg) -> str:
+    """Return a hint at the way to serve that has all these options; nothing if there is none."""
+    ways = [f"run({name!r}, ...)" for name, each in RUNNERS.items()
+            if options.keys() <= keywords_of(*each.makers).keys()]  # fmt: skip
+    return f"; there is {ways[0]}" if ways else ""
 #: Classes that Server.http(), Server.asgi and mount() make; they take the server and options.
 ENGINES: dict[str, Callable[..., Any]] = {}
 
@@ -8639,8 +8644,9 @@ class Server(Registrations):
         threads: int = TOOL_THREADS, capabilities: Msg | None = None,
         ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
         state_key: str | bytes | None = None, bus: Any = None, hide_forbidden: bool = False,
-        access_log: bool | str | None = None,
+        access_log: bool | str | None = None, **unknown: NoReturn,
     ) -> None:
+        check_names("Server()", keywords_of(Server), unknown, runner_with(unknown))
         check_kinds(Server, vars(), ("threads", "max_in_flight", "page_size"))
         check_shape("icons", icons)
         super().__init__(capabilities)

@@ -37470,6 +37470,8 @@ class TestOptions:
         ({"rate_limit": (5, float("nan"))}, "above 0"), ({"rate_limit": (5, float("inf"))}, "above 0"),
         ({"call_sync": 5}, "call_sync= is a function"), ({"strict": "no"}, "give bool"),
         ({"bus": 5}, "bus=5: give an async iterable with publish"), ({"bus": [1]}, "bus="),
+        ({"host": "::", "port": 80}, r"Server.. has no option 'host'; .*; there is run.'http', ...."),
+        ({"lifspan": None}, "Server.. has no option 'lifspan'; did you mean lifespan.$"),
     ])  # fmt: skip
     def test_options_of_a_server_that_nobody_can_mean_are_errors_at_once(self, options, problem):
         with pytest.raises((TypeError, ValueError), match=problem):
