@@ -532,6 +532,19 @@ def run(coro, *, seconds=60):
     return result
 
 
+# pytest looks for its hooks in this file, too, once it has imported it.
+pytest_plugins = [__name__]
+
+
+def pytest_pyfunc_call(pyfuncitem):
+    """Have a test that is `async` run by run()."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    run(pyfuncitem.obj(**given))
+    return True
+
+
 def check_nothing_left(before):
     """Fail if there are descriptors, children or threads that were not there before."""
     deadline = time.monotonic() + 10  # a reaped child and a joined thread take a moment to vanish
@@ -1793,20 +1806,17 @@ class TestTasks:
 
         run(main())
 
-    def test_close_from_inside_one_of_the_tasks_ends_the_others(self):
-        async def main():
-            tasks = m.Tasks()
-            other = tasks.spawn(asyncio.sleep(60))
+    async def test_close_from_inside_one_of_the_tasks_ends_the_others(self):
+        tasks = m.Tasks()
+        other = tasks.spawn(asyncio.sleep(60))
 
-            async def closer():
-                await asyncio.sleep(0)
-                await tasks.close()
-                return "went on"
+        async def closer():
+            await asyncio.sleep(0)
+            await tasks.close()
+            return "went on"
 
-            assert await tasks.spawn(closer()) == "went on"
-            assert other.cancelled()
-
-        run(main())
+        assert await tasks.spawn(closer()) == "went on"
+        assert other.cancelled()
 
     def test_task_that_ignores_its_cancellation_does_not_hold_up_close(self, monkeypatch, caplog):
         monkeypatch.setattr(m, "GRACE_SECONDS", 0.01)
@@ -1829,34 +1839,28 @@ class TestTasks:
 
         run(main())
 
-    def test_task_that_another_spawns_while_it_is_cancelled_is_cancelled_too(self):
-        async def main():
-            tasks, late = m.Tasks(), []
+    async def test_task_that_another_spawns_while_it_is_cancelled_is_cancelled_too(self):
+        tasks, late = m.Tasks(), []
 
-            async def job():
-                try:
-                    await asyncio.get_running_loop().create_future()
-                finally:
-                    late.append(tasks.spawn(asyncio.sleep(60)))
+        async def job():
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                late.append(tasks.spawn(asyncio.sleep(60)))
 
-            tasks.spawn(job())
-            await idle()
-            await tasks.close()
-            assert late[0].cancelled() and not tasks.running
-            assert await tasks.spawn(asyncio.sleep(0, "used again")) == "used again"
+        tasks.spawn(job())
+        await idle()
+        await tasks.close()
+        assert late[0].cancelled() and not tasks.running
+        assert await tasks.spawn(asyncio.sleep(0, "used again")) == "used again"
 
-        run(main())
-
-    def test_drain_waits_no_longer_than_it_was_told(self):
-        async def main():
-            tasks = m.Tasks()
-            task = tasks.spawn(asyncio.sleep(60))
-            await tasks.drain(0)
-            await tasks.drain(0.001)
-            assert not task.done()
-            await tasks.close()
-
-        run(main())
+    async def test_drain_waits_no_longer_than_it_was_told(self):
+        tasks = m.Tasks()
+        task = tasks.spawn(asyncio.sleep(60))
+        await tasks.drain(0)
+        await tasks.drain(0.001)
+        assert not task.done()
+        await tasks.close()
 
 
 class TestThreads:
@@ -1881,41 +1885,35 @@ class TestThreads:
 
         run(main())
 
-    def test_no_more_threads_than_the_limit_and_none_before_they_are_needed(self):
-        async def main():
-            threads = m.Threads(3)
-            assert threads.threads == 0
-            gate, started, lock, most = threading.Event(), [], threading.Lock(), []
+    async def test_no_more_threads_than_the_limit_and_none_before_they_are_needed(self):
+        threads = m.Threads(3)
+        assert threads.threads == 0
+        gate, started, lock, most = threading.Event(), [], threading.Lock(), []
 
-            def job(i):
-                with lock:
-                    started.append(i)
-                    most.append(len(started))
-                gate.wait(10)
-                with lock:
-                    started.remove(i)
-                return i
+        def job(i):
+            with lock:
+                started.append(i)
+                most.append(len(started))
+            gate.wait(10)
+            with lock:
+                started.remove(i)
+            return i
 
-            jobs = [asyncio.ensure_future(threads.run(job, i)) for i in range(3)]
-            await idle()
-            assert threads.threads == 3
-            jobs += [asyncio.ensure_future(threads.run(job, i)) for i in range(3, 20)]
-            await idle()
-            gate.set()
-            assert await asyncio.gather(*jobs) == list(range(20))
-            assert threads.threads == 3 and max(most) <= 3
-            threads.close()
+        jobs = [asyncio.ensure_future(threads.run(job, i)) for i in range(3)]
+        await idle()
+        assert threads.threads == 3
+        jobs += [asyncio.ensure_future(threads.run(job, i)) for i in range(3, 20)]
+        await idle()
+        gate.set()
+        assert await asyncio.gather(*jobs) == list(range(20))
+        assert threads.threads == 3 and max(most) <= 3
+        threads.close()
 
-        run(main())
-
-    def test_free_thread_is_used_again(self):
-        async def main():
-            threads = m.Threads(5)
-            used = {await threads.run(threading.get_ident) for _ in range(10)}
-            assert len(used) == 1 and threads.threads == 1
-            threads.close()
-
-        run(main())
+    async def test_free_thread_is_used_again(self):
+        threads = m.Threads(5)
+        used = {await threads.run(threading.get_ident) for _ in range(10)}
+        assert len(used) == 1 and threads.threads == 1
+        threads.close()
 
     @pytest.mark.parametrize(
         "raised, seen",
@@ -1949,41 +1947,35 @@ class TestThreads:
 
         run(main())
 
-    def test_cancelled_call_is_awaited_no_longer_and_its_thread_goes_on(self):
-        async def main():
-            threads, gate, done = m.Threads(1), threading.Event(), []
-            loop, running = asyncio.get_running_loop(), asyncio.Event()
+    async def test_cancelled_call_is_awaited_no_longer_and_its_thread_goes_on(self):
+        threads, gate, done = m.Threads(1), threading.Event(), []
+        loop, running = asyncio.get_running_loop(), asyncio.Event()
 
-            def work():
-                loop.call_soon_threadsafe(running.set)
-                gate.wait(10)
-                done.append(1)
+        def work():
+            loop.call_soon_threadsafe(running.set)
+            gate.wait(10)
+            done.append(1)
 
-            job = asyncio.ensure_future(threads.run(work))
-            await running.wait()
-            job.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await job
-            gate.set()
-            assert await threads.run(lambda: list(done)) == [1]
-            threads.close()
+        job = asyncio.ensure_future(threads.run(work))
+        await running.wait()
+        job.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await job
+        gate.set()
+        assert await threads.run(lambda: list(done)) == [1]
+        threads.close()
 
-        run(main())
-
-    def test_call_that_is_cancelled_before_its_turn_is_never_made(self):
-        async def main():
-            threads, gate, made = m.Threads(1), threading.Event(), []
-            first = asyncio.ensure_future(threads.run(gate.wait, 10))
-            second = asyncio.ensure_future(threads.run(made.append, "second"))
-            third = asyncio.ensure_future(threads.run(made.append, "third"))
-            await idle()
-            second.cancel()
-            gate.set()
-            await asyncio.gather(first, third)
-            assert made == ["third"]
-            threads.close()
-
-        run(main())
+    async def test_call_that_is_cancelled_before_its_turn_is_never_made(self):
+        threads, gate, made = m.Threads(1), threading.Event(), []
+        first = asyncio.ensure_future(threads.run(gate.wait, 10))
+        second = asyncio.ensure_future(threads.run(made.append, "second"))
+        third = asyncio.ensure_future(threads.run(made.append, "third"))
+        await idle()
+        second.cancel()
+        gate.set()
+        await asyncio.gather(first, third)
+        assert made == ["third"]
+        threads.close()
 
     def test_call_that_is_cancelled_before_its_turn_is_forgotten_at_once(self):
         class Argument:
@@ -2008,29 +2000,25 @@ class TestThreads:
 
         run(main())
 
-    def test_thread_that_waits_for_the_loop_makes_room_for_another(self):
+    async def test_thread_that_waits_for_the_loop_makes_room_for_another(self):
         """Twenty calls that each need a further thread, with one thread: no deadlock."""
+        threads, loop = m.Threads(1), asyncio.get_running_loop()
 
-        async def main():
-            threads, loop = m.Threads(1), asyncio.get_running_loop()
+        def inner():
+            return threading.get_ident()
 
-            def inner():
-                return threading.get_ident()
+        def outer():
+            with threads.blocked():
+                call = asyncio.run_coroutine_threadsafe(threads.run(inner), loop)
+                return call.result(10), threading.get_ident()
 
-            def outer():
-                with threads.blocked():
-                    call = asyncio.run_coroutine_threadsafe(threads.run(inner), loop)
-                    return call.result(10), threading.get_ident()
-
-            pairs = await asyncio.gather(*[threads.run(outer) for _ in range(20)])
-            assert all(one != other for one, other in pairs)
-            assert await threads.run(inner) and await threads.run(inner)
-            assert threads.threads == 1 and not threads.blocking and not threads.working
-            with threads.blocked():  # on the loop it means nothing
-                assert not threads.blocking
-            threads.close()
-
-        run(main())
+        pairs = await asyncio.gather(*[threads.run(outer) for _ in range(20)])
+        assert all(one != other for one, other in pairs)
+        assert await threads.run(inner) and await threads.run(inner)
+        assert threads.threads == 1 and not threads.blocking and not threads.working
+        with threads.blocked():  # on the loop it means nothing
+            assert not threads.blocking
+        threads.close()
 
     def test_no_more_than_so_many_threads_wait_for_the_loop(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_BLOCKED_THREADS", 2)
@@ -2054,49 +2042,43 @@ class TestThreads:
 
         run(main())
 
-    def test_one_owner_leaves_threads_for_the_others(self):
-        async def main():
-            threads, gate, began = m.Threads(4), threading.Event(), []
+    async def test_one_owner_leaves_threads_for_the_others(self):
+        threads, gate, began = m.Threads(4), threading.Event(), []
 
-            def job(owner):
-                began.append(owner)
-                gate.wait(10)
-                return owner
+        def job(owner):
+            began.append(owner)
+            gate.wait(10)
+            return owner
 
-            def start(owner, count):
-                return [asyncio.ensure_future(threads.run(job, owner, owner=owner))
-                        for _ in range(count)]  # fmt: skip
+        def start(owner, count):
+            return [asyncio.ensure_future(threads.run(job, owner, owner=owner))
+                    for _ in range(count)]  # fmt: skip
 
-            jobs = start("alice", 10)
-            await until(lambda: len(began) == 2)  # half of 4
-            jobs += start("bob", 10)
-            await until(lambda: len(began) == 3)  # half of what is left
-            jobs += start("carol", 10)
-            await until(lambda: len(began) == 4)
-            assert began == ["alice", "alice", "bob", "carol"]
-            gate.set()
-            assert sorted(await asyncio.gather(*jobs)) == sorted(["alice", "bob", "carol"] * 10)
-            assert threads.threads <= 4 and not threads.waiting and not threads.working
-            threads.close()
+        jobs = start("alice", 10)
+        await until(lambda: len(began) == 2)  # half of 4
+        jobs += start("bob", 10)
+        await until(lambda: len(began) == 3)  # half of what is left
+        jobs += start("carol", 10)
+        await until(lambda: len(began) == 4)
+        assert began == ["alice", "alice", "bob", "carol"]
+        gate.set()
+        assert sorted(await asyncio.gather(*jobs)) == sorted(["alice", "bob", "carol"] * 10)
+        assert threads.threads <= 4 and not threads.waiting and not threads.working
+        threads.close()
 
-        run(main())
+    async def test_calls_of_nobody_may_use_all_threads(self):
+        threads, gate, began = m.Threads(3), threading.Event(), []
 
-    def test_calls_of_nobody_may_use_all_threads(self):
-        async def main():
-            threads, gate, began = m.Threads(3), threading.Event(), []
+        def job():
+            began.append(1)
+            gate.wait(10)
 
-            def job():
-                began.append(1)
-                gate.wait(10)
-
-            jobs = [asyncio.ensure_future(threads.run(job)) for _ in range(5)]
-            await until(lambda: len(began) == 3)
-            assert len(threads.waiting[""]) == 2
-            gate.set()
-            await asyncio.gather(*jobs)
-            threads.close()
-
-        run(main())
+        jobs = [asyncio.ensure_future(threads.run(job)) for _ in range(5)]
+        await until(lambda: len(began) == 3)
+        assert len(threads.waiting[""]) == 2
+        gate.set()
+        await asyncio.gather(*jobs)
+        threads.close()
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -2114,34 +2096,31 @@ class TestThreads:
         assert asyncio.run(threads.run(lambda: 2)) == 2 and threads.threads == 1
         threads.close()
 
-    def test_drain_waits_for_what_runs_even_if_nobody_awaits_it(self):
-        async def main():
-            threads, gate, done = m.Threads(1), threading.Event(), []
-            assert await threads.drain(None), "nothing runs"
-            loop, running = asyncio.get_running_loop(), asyncio.Event()
+    async def test_drain_waits_for_what_runs_even_if_nobody_awaits_it(self):
+        threads, gate, done = m.Threads(1), threading.Event(), []
+        assert await threads.drain(None), "nothing runs"
+        loop, running = asyncio.get_running_loop(), asyncio.Event()
 
-            def work():
-                loop.call_soon_threadsafe(running.set)
-                gate.wait(10)
-                done.append(1)
+        def work():
+            loop.call_soon_threadsafe(running.set)
+            gate.wait(10)
+            done.append(1)
 
-            job = asyncio.ensure_future(threads.run(work))
-            await running.wait()
-            job.cancel()
-            assert not await threads.drain(0.001)
-            assert not threads.drains
-            gate.set()
-            assert await threads.drain(None) and done == [1]
-            gate.clear()
-            job = asyncio.ensure_future(threads.run(gate.wait, 10))
-            waiting = asyncio.ensure_future(threads.drain(None))
-            await idle()
-            threads.close()
-            await waiting
-            gate.set()
-            await job
-
-        run(main())
+        job = asyncio.ensure_future(threads.run(work))
+        await running.wait()
+        job.cancel()
+        assert not await threads.drain(0.001)
+        assert not threads.drains
+        gate.set()
+        assert await threads.drain(None) and done == [1]
+        gate.clear()
+        job = asyncio.ensure_future(threads.run(gate.wait, 10))
+        waiting = asyncio.ensure_future(threads.drain(None))
+        await idle()
+        threads.close()
+        await waiting
+        gate.set()
+        await job
 
     def test_a_thread_that_cannot_be_started_is_an_error_of_that_call(self, monkeypatch):
         def refuse(self):
@@ -2159,21 +2138,18 @@ class TestThreads:
 
         run(main())
 
-    def test_close_finishes_what_was_given_and_the_pool_can_be_used_again(self):
-        async def main():
-            threads, gate = m.Threads(2), threading.Event()
-            threads.close()
-            jobs = [asyncio.ensure_future(threads.run(gate.wait, 10)) for _ in range(5)]
-            await idle()
-            threads.close()
-            again = asyncio.ensure_future(threads.run(threading.get_ident))
-            assert await again and threads.threads == 1
-            gate.set()
-            assert await asyncio.gather(*jobs) == [True] * 5
-            threads.close()
-            threads.close()
-
-        run(main())
+    async def test_close_finishes_what_was_given_and_the_pool_can_be_used_again(self):
+        threads, gate = m.Threads(2), threading.Event()
+        threads.close()
+        jobs = [asyncio.ensure_future(threads.run(gate.wait, 10)) for _ in range(5)]
+        await idle()
+        threads.close()
+        again = asyncio.ensure_future(threads.run(threading.get_ident))
+        assert await again and threads.threads == 1
+        gate.set()
+        assert await asyncio.gather(*jobs) == [True] * 5
+        threads.close()
+        threads.close()
 
     def test_closed_pool_leaves_no_thread(self):
         async def main():
@@ -2341,35 +2317,28 @@ class TestAnswering:
     """Requests of the peer: each is answered once, with its own id."""
 
     @pytest.mark.parametrize("req_id", ["1", "0", "-7", '"1"', '""', '"\\"é"', "9" * 40])
-    def test_answer_has_the_id_of_its_request_with_its_type(self, req_id):
+    async def test_answer_has_the_id_of_its_request_with_its_type(self, req_id):
         """basic/index#responses -- "MUST include the same ID" """
+        async with Talk() as talk:
+            talk.put(f'{{"jsonrpc":"2.0","id":{req_id},"method":"a"}}')
+            assert await talk.take() == (
+                f'{{"jsonrpc":"2.0","id":{req_id},"result":{{"method":"a","params":{{}}}}}}'
+            )
 
-        async def main():
-            async with Talk() as talk:
-                talk.put(f'{{"jsonrpc":"2.0","id":{req_id},"method":"a"}}')
-                assert await talk.take() == (
-                    f'{{"jsonrpc":"2.0","id":{req_id},"result":{{"method":"a","params":{{}}}}}}'
-                )
+    async def test_requests_are_served_at_the_same_time_and_answered_when_ready(self):
+        gates = {"slow": asyncio.Event(), "fast": asyncio.Event()}
 
-        run(main())
+        async def serve(exchange):
+            await gates[exchange.method].wait()
+            return {"was": exchange.method}
 
-    def test_requests_are_served_at_the_same_time_and_answered_when_ready(self):
-        async def main():
-            gates = {"slow": asyncio.Event(), "fast": asyncio.Event()}
-
-            async def serve(exchange):
-                await gates[exchange.method].wait()
-                return {"was": exchange.method}
-
-            async with Talk(serve) as talk:
-                talk.put(request_line(1, "slow"), request_line("1", "fast"))
-                await idle()
-                gates["fast"].set()
-                assert await talk.take() == '{"jsonrpc":"2.0","id":"1","result":{"was":"fast"}}'
-                gates["slow"].set()
-                assert await talk.take() == '{"jsonrpc":"2.0","id":1,"result":{"was":"slow"}}'
-
-        run(main())
+        async with Talk(serve) as talk:
+            talk.put(request_line(1, "slow"), request_line("1", "fast"))
+            await idle()
+            gates["fast"].set()
+            assert await talk.take() == '{"jsonrpc":"2.0","id":"1","result":{"was":"fast"}}'
+            gates["slow"].set()
+            assert await talk.take() == '{"jsonrpc":"2.0","id":1,"result":{"was":"slow"}}'
 
     @pytest.mark.parametrize(
         "exc, error",
@@ -2633,85 +2602,71 @@ class TestAnswering:
 
         run(main())
 
-    def test_ids_of_many_clients_may_be_the_same_and_cancel_nothing(self):
-        async def main():
-            serve = Gate()
-            peer, sent = m.Peer("all", serve, print, many_clients=True), []
+    async def test_ids_of_many_clients_may_be_the_same_and_cancel_nothing(self):
+        serve = Gate()
+        peer, sent = m.Peer("all", serve, print, many_clients=True), []
 
-            async def send(msg):
-                sent.append(msg)
+        async def send(msg):
+            sent.append(msg)
 
-            first, second = (peer.accept(m.request(1, name), send) for name in "ab")
-            tasks = [asyncio.ensure_future(peer.reply(each)) for each in (first, second)]
+        first, second = (peer.accept(m.request(1, name), send) for name in "ab")
+        tasks = [asyncio.ensure_future(peer.reply(each)) for each in (first, second)]
+        await idle()
+        assert not peer.cancel(1) and set(peer.incoming.values()) == {first, second}
+        serve.open.set()
+        await asyncio.gather(*tasks)
+        assert sent == [m.result(1, {})] * 2
+        assert not peer.incoming
+
+    async def test_caller_goes_with_each_request_and_notification_of_a_message(self):
+        alice, told, served = m.Caller(principal="alice"), [], []
+
+        async def serve(exchange):
+            served.append((exchange.method, exchange.caller))
+            return {}
+
+        talk = Talk(serve, lambda msg, send, caller: told.append((msg["method"], caller)),
+                    revision="2025-03-26")  # fmt: skip
+        async with talk:
+            line = talk.line
+            talk.peer.receive(request_line(1, "a").encode(), line.write, alice)
+            talk.peer.receive(b'{"jsonrpc":"2.0","method":"b"}', line.write, alice)
+            batch = f'[{request_line(2, "c")},{{"jsonrpc":"2.0","method":"d"}}]'
+            talk.peer.receive(batch.encode(), line.write, alice)
+            talk.put(request_line(3, "e"), '{"jsonrpc":"2.0","method":"f"}')
             await idle()
-            assert not peer.cancel(1) and set(peer.incoming.values()) == {first, second}
-            serve.open.set()
-            await asyncio.gather(*tasks)
-            assert sent == [m.result(1, {})] * 2
-            assert not peer.incoming
+            assert served == [("a", alice), ("c", alice), ("e", m.NOBODY)]
+            assert told == [("b", alice), ("d", alice), ("f", m.NOBODY)]
 
-        run(main())
-
-    def test_caller_goes_with_each_request_and_notification_of_a_message(self):
-        async def main():
-            alice, told, served = m.Caller(principal="alice"), [], []
-
-            async def serve(exchange):
-                served.append((exchange.method, exchange.caller))
-                return {}
-
-            talk = Talk(serve, lambda msg, send, caller: told.append((msg["method"], caller)),
-                        revision="2025-03-26")  # fmt: skip
-            async with talk:
-                line = talk.line
-                talk.peer.receive(request_line(1, "a").encode(), line.write, alice)
-                talk.peer.receive(b'{"jsonrpc":"2.0","method":"b"}', line.write, alice)
-                batch = f'[{request_line(2, "c")},{{"jsonrpc":"2.0","method":"d"}}]'
-                talk.peer.receive(batch.encode(), line.write, alice)
-                talk.put(request_line(3, "e"), '{"jsonrpc":"2.0","method":"f"}')
-                await idle()
-                assert served == [("a", alice), ("c", alice), ("e", m.NOBODY)]
-                assert told == [("b", alice), ("d", alice), ("f", m.NOBODY)]
-
-        run(main())
-
-    def test_id_that_is_still_running_is_refused_and_the_first_is_served(self):
+    async def test_id_that_is_still_running_is_refused_and_the_first_is_served(self):
         """basic/index#requests: unique among the requests that are not answered; 1 is not "1"."""
+        gate = Gate()
+        async with Talk(gate) as talk:
+            talk.put(request_line(1), request_line("1"), request_line(1))
+            assert await talk.take() == (
+                '{"jsonrpc":"2.0","id":1,"error":'
+                '{"code":-32600,"message":"a request with id 1 is still running"}}'
+            )
+            gate.open.set()
+            answers = sorted([await talk.take(), await talk.take()])
+            assert answers == [
+                '{"jsonrpc":"2.0","id":"1","result":{}}',
+                '{"jsonrpc":"2.0","id":1,"result":{}}',
+            ]
+            talk.put(request_line(1))
+            assert await talk.take() == answers[1]
 
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                talk.put(request_line(1), request_line("1"), request_line(1))
-                assert await talk.take() == (
-                    '{"jsonrpc":"2.0","id":1,"error":'
-                    '{"code":-32600,"message":"a request with id 1 is still running"}}'
-                )
-                gate.open.set()
-                answers = sorted([await talk.take(), await talk.take()])
-                assert answers == [
-                    '{"jsonrpc":"2.0","id":"1","result":{}}',
-                    '{"jsonrpc":"2.0","id":1,"result":{}}',
-                ]
-                talk.put(request_line(1))
-                assert await talk.take() == answers[1]
-
-        run(main())
-
-    def test_notification_is_heard_and_never_answered(self):
+    async def test_notification_is_heard_and_never_answered(self):
         """basic/index#notifications -- "The receiver MUST NOT send a response" """
-
-        async def main():
-            async with Talk() as talk:
-                talk.put(
-                    '{"jsonrpc":"2.0","method":"notifications/x"}',
-                    '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}',
-                    '{"jsonrpc":"2.0","method":"notifications/y","params":[1]}',
-                    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":null}',
-                )
-                assert await talk.taken() == []
-                assert talk.heard == ["notifications/x", "tools/call"]
-
-        run(main())
+        async with Talk() as talk:
+            talk.put(
+                '{"jsonrpc":"2.0","method":"notifications/x"}',
+                '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}',
+                '{"jsonrpc":"2.0","method":"notifications/y","params":[1]}',
+                '{"jsonrpc":"2.0","method":"notifications/cancelled","params":null}',
+            )
+            assert await talk.taken() == []
+            assert talk.heard == ["notifications/x", "tools/call"]
 
     def test_hearing_that_fails_does_not_end_the_conversation(self, caplog):
         """CVE-2025-53366: no message may escape the per-message try."""
@@ -2758,22 +2713,18 @@ class TestRefusing:
         ("2024-11-05", '"id":null'), ("2025-03-26", '"id":null'), ("2025-06-18", '"id":null'),
         ("2025-11-25", ""), ("2026-07-28", ""),
     ])  # fmt: skip
-    def test_unreadable_message_is_answered_and_the_next_is_served(self, revision, id):
+    async def test_unreadable_message_is_answered_and_the_next_is_served(self, revision, id):
         """JSON-RPC 2.0 §5: id null; schema.ts since 2025-11-25: no id."""
-
-        async def main():
-            async with Talk(revision=revision) as talk:
-                for bad, code in self.BAD:
-                    talk.put(bad, request_line(7))
-                    refusal, answer = sorted(
-                        [await talk.take(), await talk.take()], key=lambda line: '"result"' in line
-                    )
-                    assert f'"error":{{"code":{code},"message":"' in refusal, bad
-                    assert ('"id"' in refusal) == bool(id) and id in refusal
-                    assert answer.startswith('{"jsonrpc":"2.0","id":7,"result":')
-                    assert len(refusal) < 500
-
-        run(main())
+        async with Talk(revision=revision) as talk:
+            for bad, code in self.BAD:
+                talk.put(bad, request_line(7))
+                refusal, answer = sorted(
+                    [await talk.take(), await talk.take()], key=lambda line: '"result"' in line
+                )
+                assert f'"error":{{"code":{code},"message":"' in refusal, bad
+                assert ('"id"' in refusal) == bool(id) and id in refusal
+                assert answer.startswith('{"jsonrpc":"2.0","id":7,"result":')
+                assert len(refusal) < 500
 
     @pytest.mark.parametrize(
         "line, code",
@@ -2784,15 +2735,12 @@ class TestRefusing:
             ('{"jsonrpc":"2.0","id":1,"method":"a","params":null}', -32602),
         ],
     )
-    def test_malformed_request_with_a_readable_id_is_answered_to_that_id(self, line, code):
-        async def main():
-            async with Talk(revision="2024-11-05") as talk:
-                talk.put(line)
-                assert (await talk.take()).startswith(
-                    f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},'
-                )
-
-        run(main())
+    async def test_malformed_request_with_a_readable_id_is_answered_to_that_id(self, line, code):
+        async with Talk(revision="2024-11-05") as talk:
+            talk.put(line)
+            assert (await talk.take()).startswith(
+                f'{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},'
+            )
 
     @pytest.mark.parametrize(
         "line",
@@ -2803,20 +2751,16 @@ class TestRefusing:
             '{"id":1,"result":{}}',
         ],
     )
-    def test_malformed_answer_fails_its_request_at_once_and_is_never_answered(self, line):
+    async def test_malformed_answer_fails_its_request_at_once_and_is_never_answered(self, line):
         """Two ends that answer each other's malformed answers would never stop."""
-
-        async def main():
-            async with Talk() as talk:
-                asked = talk.ask()
-                assert await talk.take() == ASKED
-                talk.put(line)
-                with pytest.raises(m.ProtocolError, match="it answered a with a malformed message"):
-                    await asked
-                talk.put(line, '{"jsonrpc":"2.0","id":null,"error":5}')
-                assert await talk.taken() == []
-
-        run(main())
+        async with Talk() as talk:
+            asked = talk.ask()
+            assert await talk.take() == ASKED
+            talk.put(line)
+            with pytest.raises(m.ProtocolError, match="it answered a with a malformed message"):
+                await asked
+            talk.put(line, '{"jsonrpc":"2.0","id":null,"error":5}')
+            assert await talk.taken() == []
 
     @pytest.mark.parametrize(
         "line, reason",
@@ -2836,54 +2780,45 @@ class TestRefusing:
         ],
         ids=range(12),
     )  # fmt: skip
-    def test_answer_that_cannot_be_decoded_fails_its_request_at_once(self, line, reason):
-        async def main():
-            async with Talk() as talk:
-                asked = talk.ask()
-                assert await talk.take() == ASKED
-                talk.put(line)
-                with pytest.raises(m.ProtocolError) as got:
-                    await asked
-                large = reason in ("deeper", "elements")
-                blamed = "more than we take: a message" if large else "a malformed message: "
-                assert str(got.value).startswith(f"it answered a with {blamed}")
-                assert reason in str(got.value) and isinstance(got.value, m.LimitExceeded) == large
-                assert await talk.taken() == [], "an answer is never answered"
+    async def test_answer_that_cannot_be_decoded_fails_its_request_at_once(self, line, reason):
+        async with Talk() as talk:
+            asked = talk.ask()
+            assert await talk.take() == ASKED
+            talk.put(line)
+            with pytest.raises(m.ProtocolError) as got:
+                await asked
+            large = reason in ("deeper", "elements")
+            blamed = "more than we take: a message" if large else "a malformed message: "
+            assert str(got.value).startswith(f"it answered a with {blamed}")
+            assert reason in str(got.value) and isinstance(got.value, m.LimitExceeded) == large
+            assert await talk.taken() == [], "an answer is never answered"
 
-        run(main())
+    async def test_answer_that_cannot_be_decoded_fails_none_but_its_request(self):
+        async with Talk() as talk:
+            first, second = talk.ask(), talk.ask()
+            await talk.take(), await talk.take()
+            # Neither of these says whose answer it is, and the last are no answers at all.
+            talk.put('{"x":1,"result":NaN}', "Listening on port 80", '{"result"', "",
+                     '{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":NaN}}')  # fmt: skip
+            await talk.taken()
+            assert not first.done() and not second.done()
+            talk.put('{"jsonrpc":"2.0","id":2,"result":{"x":NaN}}')
+            with pytest.raises(m.ProtocolError, match="malformed"):
+                await second
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+            assert await first == {}
 
-    def test_answer_that_cannot_be_decoded_fails_none_but_its_request(self):
-        async def main():
-            async with Talk() as talk:
-                first, second = talk.ask(), talk.ask()
-                await talk.take(), await talk.take()
-                # Neither of these says whose answer it is, and the last are no answers at all.
-                talk.put('{"x":1,"result":NaN}', "Listening on port 80", '{"result"', "",
-                         '{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":NaN}}')  # fmt: skip
-                await talk.taken()
-                assert not first.done() and not second.done()
-                talk.put('{"jsonrpc":"2.0","id":2,"result":{"x":NaN}}')
-                with pytest.raises(m.ProtocolError, match="malformed"):
-                    await second
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
-                assert await first == {}
-
-        run(main())
-
-    def test_answer_that_was_too_long_to_be_read_fails_its_request_by_its_beginning(self):
-        async def main():
-            async with Talk() as talk:
-                asked, other = talk.ask(), talk.ask()
-                too_long = m.LimitExceeded("a line is longer than 100 bytes")
-                too_long.start = b'{"jsonrpc":"2.0","id":1,"result":{"x":"xxxxxxxxxxxxxxx'
-                talk.put(too_long)
-                with pytest.raises(m.ProtocolError, match="a line is longer than 100 bytes"):
-                    await asked
-                assert not other.done()
-                other.cancel()
-                await talk.taken()
-
-        run(main())
+    async def test_answer_that_was_too_long_to_be_read_fails_its_request_by_its_beginning(self):
+        async with Talk() as talk:
+            asked, other = talk.ask(), talk.ask()
+            too_long = m.LimitExceeded("a line is longer than 100 bytes")
+            too_long.start = b'{"jsonrpc":"2.0","id":1,"result":{"x":"xxxxxxxxxxxxxxx'
+            talk.put(too_long)
+            with pytest.raises(m.ProtocolError, match="a line is longer than 100 bytes"):
+                await asked
+            assert not other.done()
+            other.cancel()
+            await talk.taken()
 
     def test_any_garbage_leaves_a_peer_that_answers(self):
         """Rule 4: nothing a peer sends ends the process. Random messages from a small grammar."""
@@ -2971,132 +2906,100 @@ class TestBatches:
             '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}]',
         ],
     )
-    def test_batch_without_requests_is_not_answered(self, line):
-        async def main():
-            async with Talk(revision="2025-03-26") as talk:
-                talk.put(line)
-                assert await talk.taken() == []
-
-        run(main())
+    async def test_batch_without_requests_is_not_answered(self, line):
+        async with Talk(revision="2025-03-26") as talk:
+            talk.put(line)
+            assert await talk.taken() == []
 
     @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"])
-    def test_batch_is_refused_where_the_revision_has_none(self, revision):
-        async def main():
-            async with Talk(revision=revision) as talk:
-                talk.put(f"[{request_line(1)},{request_line(2)}]", request_line(3))
-                first, second = sorted([await talk.take(), await talk.take()], key=len)
-                assert '"id":3' in first
-                assert '"code":-32600' in second and f"revision {revision} has no batches" in second
-                assert await talk.taken() == []
+    async def test_batch_is_refused_where_the_revision_has_none(self, revision):
+        async with Talk(revision=revision) as talk:
+            talk.put(f"[{request_line(1)},{request_line(2)}]", request_line(3))
+            first, second = sorted([await talk.take(), await talk.take()], key=len)
+            assert '"id":3' in first
+            assert '"code":-32600' in second and f"revision {revision} has no batches" in second
+            assert await talk.taken() == []
 
-        run(main())
+    async def test_empty_batch_is_an_error(self):
+        async with Talk(revision="2025-03-26") as talk:
+            talk.put("[]", "[ ]")
+            for _ in range(2):
+                assert await talk.take() == (
+                    '{"jsonrpc":"2.0","error":{"code":-32600,'
+                    '"message":"a batch must not be empty"},"id":null}'
+                )
 
-    def test_empty_batch_is_an_error(self):
-        async def main():
-            async with Talk(revision="2025-03-26") as talk:
-                talk.put("[]", "[ ]")
-                for _ in range(2):
-                    assert await talk.take() == (
-                        '{"jsonrpc":"2.0","error":{"code":-32600,'
-                        '"message":"a batch must not be empty"},"id":null}'
-                    )
-
-        run(main())
-
-    def test_initialize_must_not_be_in_a_batch(self):
+    async def test_initialize_must_not_be_in_a_batch(self):
         """spec 2025-03-26: basic/lifecycle#initialization"""
+        async with Talk(revision="2025-03-26") as talk:
+            talk.put(f"[{request_line(1, 'initialize', {})},{request_line(2)}]")
+            refusal, answer = m.decode((await talk.take()).encode())
+            assert (refusal["id"], refusal["error"]["code"]) == (1, -32600)
+            assert answer["id"] == 2 and "result" in answer
 
-        async def main():
-            async with Talk(revision="2025-03-26") as talk:
-                talk.put(f"[{request_line(1, 'initialize', {})},{request_line(2)}]")
-                refusal, answer = m.decode((await talk.take()).encode())
-                assert (refusal["id"], refusal["error"]["code"]) == (1, -32600)
-                assert answer["id"] == 2 and "result" in answer
+    async def test_batch_at_the_limit_is_served_and_one_more_is_not(self):
+        async with Talk(revision="2025-03-26") as talk:
+            for size in (m.MAX_BATCH, m.MAX_BATCH + 1):
+                talk.put("[" + ",".join(request_line(i) for i in range(size)) + "]")
+            assert '"code":-32600' in await talk.take()
+            answers = m.decode((await talk.take()).encode())
+            assert sorted(x["id"] for x in answers) == list(range(m.MAX_BATCH))
 
-        run(main())
+    async def test_more_requests_in_a_batch_than_may_run_are_refused_one_by_one(self):
+        gate = Gate()
+        async with Talk(gate, revision="2025-03-26", max_in_flight=2) as talk:
+            talk.put("[" + ",".join(request_line(i) for i in range(4)) + "]")
+            await idle()
+            gate.open.set()
+            answers = m.decode((await talk.take()).encode())
+            assert {x["id"]: x.get("error", {}).get("code") for x in answers} == {
+                0: None, 1: None, 2: 503, 3: 503
+            }  # fmt: skip
 
-    def test_batch_at_the_limit_is_served_and_one_more_is_not(self):
-        async def main():
-            async with Talk(revision="2025-03-26") as talk:
-                for size in (m.MAX_BATCH, m.MAX_BATCH + 1):
-                    talk.put("[" + ",".join(request_line(i) for i in range(size)) + "]")
-                assert '"code":-32600' in await talk.take()
-                answers = m.decode((await talk.take()).encode())
-                assert sorted(x["id"] for x in answers) == list(range(m.MAX_BATCH))
-
-        run(main())
-
-    def test_more_requests_in_a_batch_than_may_run_are_refused_one_by_one(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate, revision="2025-03-26", max_in_flight=2) as talk:
-                talk.put("[" + ",".join(request_line(i) for i in range(4)) + "]")
-                await idle()
-                gate.open.set()
-                answers = m.decode((await talk.take()).encode())
-                assert {x["id"]: x.get("error", {}).get("code") for x in answers} == {
-                    0: None, 1: None, 2: 503, 3: 503
-                }  # fmt: skip
-
-        run(main())
-
-    def test_cancelled_request_has_no_answer_in_the_batch(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate, revision="2025-03-26") as talk:
-                talk.put(f"[{request_line(1)},{request_line(2)}]", f"[{request_line(3)}]")
-                talk.put(cancel_line(1), cancel_line(3))
-                await idle()
-                gate.open.set()
-                assert await talk.taken() == ['[{"jsonrpc":"2.0","id":2,"result":{}}]']
-
-        run(main())
+    async def test_cancelled_request_has_no_answer_in_the_batch(self):
+        gate = Gate()
+        async with Talk(gate, revision="2025-03-26") as talk:
+            talk.put(f"[{request_line(1)},{request_line(2)}]", f"[{request_line(3)}]")
+            talk.put(cancel_line(1), cancel_line(3))
+            await idle()
+            gate.open.set()
+            assert await talk.taken() == ['[{"jsonrpc":"2.0","id":2,"result":{}}]']
 
 
 class TestCancelling:
     """basic/patterns/cancellation: the handler stops, and no answer is sent."""
 
-    def test_running_request_is_stopped_and_not_answered(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                talk.put(request_line(1), request_line("1"))
-                await idle()
-                talk.put(cancel_line(1))
-                await idle()
-                gate.open.set()
-                assert await talk.taken() == ['{"jsonrpc":"2.0","id":"1","result":{}}']
-                assert gate.log == ["1 began", "'1' began", "1 cancelled", "'1' done"]
+    async def test_running_request_is_stopped_and_not_answered(self):
+        gate = Gate()
+        async with Talk(gate) as talk:
+            talk.put(request_line(1), request_line("1"))
+            await idle()
+            talk.put(cancel_line(1))
+            await idle()
+            gate.open.set()
+            assert await talk.taken() == ['{"jsonrpc":"2.0","id":"1","result":{}}']
+            assert gate.log == ["1 began", "'1' began", "1 cancelled", "'1' done"]
 
-        run(main())
+    async def test_request_cancelled_in_the_read_that_brought_it_is_not_answered(self):
+        gate = Gate()
+        async with Talk(gate) as talk:
+            talk.put(request_line(1), cancel_line(1), request_line(1), request_line(2))
+            await idle()
+            gate.open.set()
+            answers = await talk.taken()
+            assert '{"jsonrpc":"2.0","id":2,"result":{}}' in answers
+            assert "1 done" not in gate.log
+            # The id may be refused as long as the cancelled request winds up.
+            assert not any('"id":1,"result"' in line for line in answers)
 
-    def test_request_cancelled_in_the_read_that_brought_it_is_not_answered(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                talk.put(request_line(1), cancel_line(1), request_line(1), request_line(2))
-                await idle()
-                gate.open.set()
-                answers = await talk.taken()
-                assert '{"jsonrpc":"2.0","id":2,"result":{}}' in answers
-                assert "1 done" not in gate.log
-                # The id may be refused as long as the cancelled request winds up.
-                assert not any('"id":1,"result"' in line for line in answers)
-
-        run(main())
-
-    def test_answer_and_cancellation_may_cross(self):
+    async def test_answer_and_cancellation_may_cross(self):
         """basic/patterns/cancellation#timing-considerations"""
-
-        async def main():
-            async with Talk() as talk:
-                talk.put(request_line(1))
-                assert '"result"' in await talk.take()
-                talk.put(cancel_line(1), cancel_line(1), request_line(1))
-                assert '"result"' in await talk.take()
-                assert await talk.taken() == []
-
-        run(main())
+        async with Talk() as talk:
+            talk.put(request_line(1))
+            assert '"result"' in await talk.take()
+            talk.put(cancel_line(1), cancel_line(1), request_line(1))
+            assert '"result"' in await talk.take()
+            assert await talk.taken() == []
 
     def test_reason_is_logged_escaped_and_cut(self, caplog):
         """An escape sequence or a second line of a log is not for the peer to write."""
@@ -3167,27 +3070,24 @@ class TestCancelling:
 
         run(main())
 
-    def test_second_cancellation_does_not_disturb_the_cleaning_up(self):
-        async def main():
-            tidy, log = asyncio.Event(), []
+    async def test_second_cancellation_does_not_disturb_the_cleaning_up(self):
+        tidy, log = asyncio.Event(), []
 
-            async def serve(exchange):
-                try:
-                    await asyncio.get_running_loop().create_future()
-                finally:
-                    await tidy.wait()
-                    log.append("tidy")
+        async def serve(exchange):
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                await tidy.wait()
+                log.append("tidy")
 
-            async with Talk(serve) as talk:
-                talk.put(request_line(1))
+        async with Talk(serve) as talk:
+            talk.put(request_line(1))
+            await idle()
+            for _ in range(3):
+                talk.put(cancel_line(1))
                 await idle()
-                for _ in range(3):
-                    talk.put(cancel_line(1))
-                    await idle()
-                tidy.set()
-                assert await talk.taken() == [] and log == ["tidy"]
-
-        run(main())
+            tidy.set()
+            assert await talk.taken() == [] and log == ["tidy"]
 
     @pytest.mark.parametrize(
         "params",
@@ -3197,109 +3097,92 @@ class TestCancelling:
             '{"requestId":"1_0"}', '{"requestId":" 1"}', "[1]", "1", "null",
         ],
     )  # fmt: skip
-    def test_unknown_or_malformed_cancellation_is_ignored(self, params):
+    async def test_unknown_or_malformed_cancellation_is_ignored(self, params):
         """basic/patterns/cancellation#error-handling; elsewhere "1_0" cancelled request 10."""
+        gate = Gate()
+        async with Talk(gate) as talk:
+            talk.put(
+                request_line(1), request_line(10),
+                f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}',
+                '{"jsonrpc":"2.0","method":"notifications/cancelled"}',
+            )  # fmt: skip
+            await idle()
+            gate.open.set()
+            assert sorted(await talk.taken()) == [
+                '{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":10,"result":{}}'
+            ]  # fmt: skip
 
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                talk.put(
-                    request_line(1), request_line(10),
-                    f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}',
-                    '{"jsonrpc":"2.0","method":"notifications/cancelled"}',
-                )  # fmt: skip
-                await idle()
-                gate.open.set()
-                assert sorted(await talk.taken()) == [
-                    '{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":10,"result":{}}'
-                ]  # fmt: skip
-
-        run(main())
-
-    def test_initialize_cannot_be_cancelled(self):
+    async def test_initialize_cannot_be_cancelled(self):
         """spec 2025-11-25: basic/utilities/cancellation#behavior-requirements"""
-
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                talk.put(request_line(1, "initialize"), cancel_line(1))
-                await idle()
-                gate.open.set()
-                assert await talk.taken() == ['{"jsonrpc":"2.0","id":1,"result":{}}']
-                asked = talk.ask("initialize", patience=0.01)
-                assert '"method":"initialize"' in await talk.take()
-                with pytest.raises(m.RequestTimeout):
-                    await asked
-                again = talk.ask("initialize")
-                await talk.take()
-                again.cancel()
-                assert await talk.taken() == []
-
-        run(main())
+        gate = Gate()
+        async with Talk(gate) as talk:
+            talk.put(request_line(1, "initialize"), cancel_line(1))
+            await idle()
+            gate.open.set()
+            assert await talk.taken() == ['{"jsonrpc":"2.0","id":1,"result":{}}']
+            asked = talk.ask("initialize", patience=0.01)
+            assert '"method":"initialize"' in await talk.take()
+            with pytest.raises(m.RequestTimeout):
+                await asked
+            again = talk.ask("initialize")
+            await talk.take()
+            again.cancel()
+            assert await talk.taken() == []
 
     @pytest.mark.parametrize("reason", ['"enough"', "5", "null", '["x"]'])
-    def test_reason_is_kept_if_it_is_a_text(self, reason):
-        async def main():
-            seen = []
+    async def test_reason_is_kept_if_it_is_a_text(self, reason):
+        seen = []
 
-            async def serve(exchange):
-                try:
-                    await asyncio.get_running_loop().create_future()
-                finally:
-                    seen.append((exchange.reason, exchange.state))
+        async def serve(exchange):
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                seen.append((exchange.reason, exchange.state))
 
-            async with Talk(serve) as talk:
-                talk.put(request_line(1))
-                await idle()
-                talk.put(
-                    '{"jsonrpc":"2.0","method":"notifications/cancelled",'
-                    f'"params":{{"requestId":1,"reason":{reason}}}}}'
-                )
-                await idle()
-                assert seen == [("enough" if reason == '"enough"' else None, "cancelled")]
+        async with Talk(serve) as talk:
+            talk.put(request_line(1))
+            await idle()
+            talk.put(
+                '{"jsonrpc":"2.0","method":"notifications/cancelled",'
+                f'"params":{{"requestId":1,"reason":{reason}}}}}'
+            )
+            await idle()
+            assert seen == [("enough" if reason == '"enough"' else None, "cancelled")]
 
-        run(main())
+    async def test_caller_that_is_cancelled_cancels_the_work_and_drops_the_late_answer(self):
+        async with Talk() as talk:
+            asked = talk.ask()
+            assert await talk.take() == ASKED
+            asked.cancel()
+            assert await talk.take() == (
+                '{"jsonrpc":"2.0","method":"notifications/cancelled",'
+                '"params":{"requestId":1,"reason":"the caller was cancelled"}}'
+            )
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{}}', request_line(5))
+            assert '"id":5' in await talk.take()
+            assert await talk.taken() == []
 
-    def test_caller_that_is_cancelled_cancels_the_work_and_drops_the_late_answer(self):
-        async def main():
-            async with Talk() as talk:
-                asked = talk.ask()
-                assert await talk.take() == ASKED
-                asked.cancel()
-                assert await talk.take() == (
-                    '{"jsonrpc":"2.0","method":"notifications/cancelled",'
-                    '"params":{"requestId":1,"reason":"the caller was cancelled"}}'
-                )
-                with pytest.raises(asyncio.CancelledError):
+
+    async def test_who_hangs_up_tells_of_all_that_is_not_answered(self):
+        closed = []
+
+        async def close():
+            closed.append(len(await talk.taken()))
+
+        async with Talk() as talk:
+            first, second = talk.ask(), talk.ask()
+            assert (await talk.take(), (await talk.take())[:24]) == (
+                ASKED, '{"jsonrpc":"2.0","id":2,'
+            )  # fmt: skip
+            await talk.peer.hang_up(talk.line.write, close)
+            assert closed == [2]  # notifications, before the end
+            for asked in (first, second):
+                with pytest.raises(m.ConnectionClosed, match="has closed"):
                     await asked
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}', request_line(5))
-                assert '"id":5' in await talk.take()
-                assert await talk.taken() == []
-
-        run(main())
-
-
-    def test_who_hangs_up_tells_of_all_that_is_not_answered(self):
-        async def main():
-            closed = []
-
-            async def close():
-                closed.append(len(await talk.taken()))
-
-            async with Talk() as talk:
-                first, second = talk.ask(), talk.ask()
-                assert (await talk.take(), (await talk.take())[:24]) == (
-                    ASKED, '{"jsonrpc":"2.0","id":2,'
-                )  # fmt: skip
-                await talk.peer.hang_up(talk.line.write, close)
-                assert closed == [2]  # notifications, before the end
-                for asked in (first, second):
-                    with pytest.raises(m.ConnectionClosed, match="has closed"):
-                        await asked
-                await talk.peer.hang_up(talk.line.write, close)
-                assert closed == [2, 0]  # nothing is open: nothing is said
-
-        run(main())
+            await talk.peer.hang_up(talk.line.write, close)
+            assert closed == [2, 0]  # nothing is open: nothing is said
 
     @pytest.mark.parametrize("seconds, expected", [
         (10, ["telling", "told", "closed"]), (0.01, ["telling", "closed"]),
@@ -3341,74 +3224,61 @@ class TestCancelling:
 class TestAsking:
     """Requests of ours: one answer each, or one exception that says why not."""
 
-    def test_result_and_error_reach_their_callers_in_any_order(self):
-        async def main():
-            async with Talk() as talk:
-                first, second = talk.ask("a", {"x": 1}), talk.ask("b")
-                assert await talk.take() == (
-                    '{"jsonrpc":"2.0","id":1,"method":"a",'
-                    '"params":{"x":1,"_meta":{"progressToken":1}}}'
-                )
-                assert '"id":2,"method":"b"' in await talk.take()
-                talk.put(
-                    '{"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"no","data":[1]}}',
-                    '{"jsonrpc":"2.0","id":1,"result":{"y":2}}',
-                )
-                assert await first == {"y": 2}
-                with pytest.raises(m.RemoteError) as caught:
-                    await second
-                assert (caught.value.code, caught.value.message, caught.value.data) == (
-                    -5,
-                    "no",
-                    [1],
-                )
+    async def test_result_and_error_reach_their_callers_in_any_order(self):
+        async with Talk() as talk:
+            first, second = talk.ask("a", {"x": 1}), talk.ask("b")
+            assert await talk.take() == (
+                '{"jsonrpc":"2.0","id":1,"method":"a",'
+                '"params":{"x":1,"_meta":{"progressToken":1}}}'
+            )
+            assert '"id":2,"method":"b"' in await talk.take()
+            talk.put(
+                '{"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"no","data":[1]}}',
+                '{"jsonrpc":"2.0","id":1,"result":{"y":2}}',
+            )
+            assert await first == {"y": 2}
+            with pytest.raises(m.RemoteError) as caught:
+                await second
+            assert (caught.value.code, caught.value.message, caught.value.data) == (
+                -5,
+                "no",
+                [1],
+            )
 
-        run(main())
+    async def test_meta_of_the_caller_is_kept_and_its_params_are_not_changed(self):
+        params = {"x": 1, "_meta": {"acme/a": 2, "progressToken": "mine"}}
+        before = json.dumps(params)
+        async with Talk() as talk:
+            asked = talk.ask("a", params)
+            assert '"_meta":{"acme/a":2,"progressToken":1}' in await talk.take()
+            assert json.dumps(params) == before
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+            await asked
 
-    def test_meta_of_the_caller_is_kept_and_its_params_are_not_changed(self):
-        async def main():
-            params = {"x": 1, "_meta": {"acme/a": 2, "progressToken": "mine"}}
-            before = json.dumps(params)
-            async with Talk() as talk:
-                asked = talk.ask("a", params)
-                assert '"_meta":{"acme/a":2,"progressToken":1}' in await talk.take()
-                assert json.dumps(params) == before
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
-                await asked
-
-        run(main())
-
-    def test_both_ends_ask_at_the_same_time_with_the_same_ids(self):
+    async def test_both_ends_ask_at_the_same_time_with_the_same_ids(self):
         """Rule 1 of the section: two tables, never one."""
+        gate = Gate()
+        async with Talk(gate) as talk:
+            asked = talk.ask()
+            assert await talk.take() == ASKED
+            talk.put(request_line(1), cancel_line(2))
+            await idle()
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{"ours":true}}')
+            assert await asked == {"ours": True}
+            gate.open.set()
+            assert await talk.take() == '{"jsonrpc":"2.0","id":1,"result":{}}'
 
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                asked = talk.ask()
-                assert await talk.take() == ASKED
-                talk.put(request_line(1), cancel_line(2))
-                await idle()
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{"ours":true}}')
-                assert await asked == {"ours": True}
-                gate.open.set()
-                assert await talk.take() == '{"jsonrpc":"2.0","id":1,"result":{}}'
+    async def test_handler_may_ask_before_it_answers(self):
+        async def serve(exchange):
+            return {"got": await talk.peer.ask("roots/list", None, exchange.send)}
 
-        run(main())
-
-    def test_handler_may_ask_before_it_answers(self):
-        async def main():
-            async def serve(exchange):
-                return {"got": await talk.peer.ask("roots/list", None, exchange.send)}
-
-            async with Talk(serve) as talk:
-                talk.put(request_line("x"))
-                assert '"id":1,"method":"roots/list"' in await talk.take()
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}')
-                assert (
-                    await talk.take() == '{"jsonrpc":"2.0","id":"x","result":{"got":{"roots":[]}}}'
-                )
-
-        run(main())
+        async with Talk(serve) as talk:
+            talk.put(request_line("x"))
+            assert '"id":1,"method":"roots/list"' in await talk.take()
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}')
+            assert (
+                await talk.take() == '{"jsonrpc":"2.0","id":"x","result":{"got":{"roots":[]}}}'
+            )
 
     @pytest.mark.parametrize(
         "line",
@@ -3421,153 +3291,129 @@ class TestAsking:
             '{"jsonrpc":"2.0","error":{"code":1,"message":"what?"}}',
         ],
     )
-    def test_answer_to_nothing_we_asked_changes_nothing(self, line):
+    async def test_answer_to_nothing_we_asked_changes_nothing(self, line):
         """Rule 5: route by connection and id; ids exact."""
+        async with Talk() as talk:
+            asked = talk.ask()
+            await talk.take()
+            talk.put(line, '{"jsonrpc":"2.0","id":1,"result":{"yes":1}}', line)
+            assert await asked == {"yes": 1}
 
-        async def main():
-            async with Talk() as talk:
-                asked = talk.ask()
-                await talk.take()
-                talk.put(line, '{"jsonrpc":"2.0","id":1,"result":{"yes":1}}', line)
-                assert await asked == {"yes": 1}
-
-        run(main())
-
-    def test_second_answer_is_dropped(self):
-        async def main():
-            async with Talk() as talk:
-                asked = talk.ask()
-                await talk.take()
-                talk.put(*[f'{{"jsonrpc":"2.0","id":1,"result":{{"n":{n}}}}}' for n in range(3)])
-                assert await asked == {"n": 0}
-                assert await talk.taken() == []
-
-        run(main())
+    async def test_second_answer_is_dropped(self):
+        async with Talk() as talk:
+            asked = talk.ask()
+            await talk.take()
+            talk.put(*[f'{{"jsonrpc":"2.0","id":1,"result":{{"n":{n}}}}}' for n in range(3)])
+            assert await asked == {"n": 0}
+            assert await talk.taken() == []
 
     @pytest.mark.parametrize(
         "params", [{"a": object()}, {"a": float("nan")}, {"a": b""}, {"_meta": 7}], ids=repr
     )
-    def test_params_that_json_cannot_say_are_the_caller_s_error(self, params):
-        async def main():
-            async with Talk() as talk:
-                with pytest.raises((TypeError, ValueError)):
-                    await talk.ask("a", params)
-                assert await talk.taken() == [] and not talk.peer.outgoing.pending
-
-        run(main())
+    async def test_params_that_json_cannot_say_are_the_caller_s_error(self, params):
+        async with Talk() as talk:
+            with pytest.raises((TypeError, ValueError)):
+                await talk.ask("a", params)
+            assert await talk.taken() == [] and not talk.peer.outgoing.pending
 
 
 class TestPatience:
     """Deadlines, and the progress that renews them."""
 
-    def test_request_that_is_not_answered_times_out_with_a_hint_and_is_cancelled(self):
+    async def test_request_that_is_not_answered_times_out_with_a_hint_and_is_cancelled(self):
         """spec 2025-11-25: basic/lifecycle#timeouts"""
-
-        async def main():
-            async with Talk() as talk:
-                asked = talk.ask(patience=0.01)
-                with pytest.raises(m.RequestTimeout) as caught:
-                    await asked
-                assert str(caught.value) == "it did not answer a within 0.01 seconds; is it awake?"
-                assert await talk.take() == ASKED
-                assert await talk.take() == (
-                    '{"jsonrpc":"2.0","method":"notifications/cancelled",'
-                    '"params":{"requestId":1,"reason":"timeout"}}'
-                )
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
-                assert await talk.taken() == []
-
-        run(main())
-
-    def test_peer_that_does_not_read_does_not_stretch_the_deadline(self):
-        """Every wait has a deadline: also the wait for the request to be taken."""
-
-        async def main():
-            async with Talk() as talk:
-                talk.line.reading.clear()
-                with pytest.raises(m.RequestTimeout):
-                    await talk.ask(patience=0.01)
-                asked = talk.ask()
-                await idle()
-                asked.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await asked
-                talk.line.reading.set()
-
-        run(main())
-
-    def test_progress_is_reported_in_order_before_the_answer(self):
-        async def main():
-            async with Talk() as talk:
-                seen = []
-
-                async def slowly(*report):
-                    await asyncio.sleep(0)
-                    seen.append(report)
-
-                asked = talk.ask(on_progress=slowly)
-                plain = talk.ask(on_progress=lambda *report: seen.append(report))
-                await talk.take()
-                token = (
-                    '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'
-                )
-                talk.put(
-                    token + '1,"progress":1}}',
-                    token + '1,"progress":2.5,"total":4,"message":"half"}}',
-                    token + '1,"progress":2.5}}',
-                    token + '1,"progress":2}}',
-                    token + '"1","progress":3}}',
-                    token + 'true,"progress":3}}',
-                    token + '1.0,"progress":3}}',
-                    token + '3,"progress":3}}',
-                    token + 'null,"progress":3}}',
-                    token + '1,"progress":true}}',
-                    token + '1,"progress":"3"}}',
-                    '{"jsonrpc":"2.0","method":"notifications/progress"}',
-                    '{"jsonrpc":"2.0","id":1,"result":{}}',
-                    token + '1,"progress":9}}',
-                    token + '2,"progress":-1}}',
-                    '{"jsonrpc":"2.0","id":2,"result":{}}',
-                )
+        async with Talk() as talk:
+            asked = talk.ask(patience=0.01)
+            with pytest.raises(m.RequestTimeout) as caught:
                 await asked
-                assert [s for s in seen if s[0] > 0] == [(1, None, None), (2.5, 4, "half")]
-                await plain
-                assert (-1, None, None) in seen and len(seen) == 3
-                assert talk.heard == []
+            assert str(caught.value) == "it did not answer a within 0.01 seconds; is it awake?"
+            assert await talk.take() == ASKED
+            assert await talk.take() == (
+                '{"jsonrpc":"2.0","method":"notifications/cancelled",'
+                '"params":{"requestId":1,"reason":"timeout"}}'
+            )
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+            assert await talk.taken() == []
 
-        run(main())
+    async def test_peer_that_does_not_read_does_not_stretch_the_deadline(self):
+        """Every wait has a deadline: also the wait for the request to be taken."""
+        async with Talk() as talk:
+            talk.line.reading.clear()
+            with pytest.raises(m.RequestTimeout):
+                await talk.ask(patience=0.01)
+            asked = talk.ask()
+            await idle()
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            talk.line.reading.set()
 
-    def test_progress_callbacks_that_are_done_are_forgotten_and_slow_ones_bounded(self):
-        async def main():
-            async with Talk() as talk:
-                gate, seen = asyncio.Event(), []
+    async def test_progress_is_reported_in_order_before_the_answer(self):
+        async with Talk() as talk:
+            seen = []
 
-                async def slowly(progress, total, message):
-                    seen.append(progress)
-                    if progress > 200:
-                        await gate.wait()
+            async def slowly(*report):
+                await asyncio.sleep(0)
+                seen.append(report)
 
-                def report(*numbers):
-                    method = '"method":"notifications/progress"'
-                    talk.put(*[f'{{"jsonrpc":"2.0",{method},"params":'
-                               f'{{"progressToken":1,"progress":{n}}}}}' for n in numbers])  # fmt: skip
+            asked = talk.ask(on_progress=slowly)
+            plain = talk.ask(on_progress=lambda *report: seen.append(report))
+            await talk.take()
+            token = (
+                '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'
+            )
+            talk.put(
+                token + '1,"progress":1}}',
+                token + '1,"progress":2.5,"total":4,"message":"half"}}',
+                token + '1,"progress":2.5}}',
+                token + '1,"progress":2}}',
+                token + '"1","progress":3}}',
+                token + 'true,"progress":3}}',
+                token + '1.0,"progress":3}}',
+                token + '3,"progress":3}}',
+                token + 'null,"progress":3}}',
+                token + '1,"progress":true}}',
+                token + '1,"progress":"3"}}',
+                '{"jsonrpc":"2.0","method":"notifications/progress"}',
+                '{"jsonrpc":"2.0","id":1,"result":{}}',
+                token + '1,"progress":9}}',
+                token + '2,"progress":-1}}',
+                '{"jsonrpc":"2.0","id":2,"result":{}}',
+            )
+            await asked
+            assert [s for s in seen if s[0] > 0] == [(1, None, None), (2.5, 4, "half")]
+            await plain
+            assert (-1, None, None) in seen and len(seen) == 3
+            assert talk.heard == []
 
-                asked = talk.ask(on_progress=slowly)
+    async def test_progress_callbacks_that_are_done_are_forgotten_and_slow_ones_bounded(self):
+        async with Talk() as talk:
+            gate, seen = asyncio.Event(), []
+
+            async def slowly(progress, total, message):
+                seen.append(progress)
+                if progress > 200:
+                    await gate.wait()
+
+            def report(*numbers):
+                method = '"method":"notifications/progress"'
+                talk.put(*[f'{{"jsonrpc":"2.0",{method},"params":'
+                           f'{{"progressToken":1,"progress":{n}}}}}' for n in numbers])  # fmt: skip
+
+            asked = talk.ask(on_progress=slowly)
+            await idle()
+            [pending] = talk.peer.outgoing.pending.values()
+            for n in range(1, 201):
+                report(n)
                 await idle()
-                [pending] = talk.peer.outgoing.pending.values()
-                for n in range(1, 201):
-                    report(n)
-                    await idle()
-                assert len(seen) == 200 and not pending.reports
-                report(*range(201, 202 + m.MAX_REPORTS))
-                await until(lambda: pending.progress == 201 + m.MAX_REPORTS)
-                await idle()
-                assert len(pending.reports) == m.MAX_REPORTS == len(seen) - 200
-                gate.set()
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
-                assert await asked == {}
-
-        run(main())
+            assert len(seen) == 200 and not pending.reports
+            report(*range(201, 202 + m.MAX_REPORTS))
+            await until(lambda: pending.progress == 201 + m.MAX_REPORTS)
+            await idle()
+            assert len(pending.reports) == m.MAX_REPORTS == len(seen) - 200
+            gate.set()
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+            assert await asked == {}
 
     def test_progress_callback_that_fails_harms_nobody(self, caplog):
         async def later(*report):
@@ -3591,66 +3437,59 @@ class TestPatience:
         run(main())
         assert "later" in caplog.text and "now" in caplog.text
 
-    def test_progress_renews_the_deadline_but_not_for_ever(self):
+    async def test_progress_renews_the_deadline_but_not_for_ever(self):
         """The maximum holds "regardless of progress notifications"."""
+        async with Talk() as talk:
+            loop, leap, seen = asyncio.get_running_loop(), time_machine(), []
 
-        async def main():
-            async with Talk() as talk:
-                loop, leap, seen = asyncio.get_running_loop(), time_machine(), []
+            def again(progress, total=None, message=None):
+                seen.append(progress)
+                leap(4)
+                talk.put(
+                    '{"jsonrpc":"2.0","method":"notifications/progress",'
+                    f'"params":{{"progressToken":1,"progress":{progress + 1}}}}}'
+                )
 
-                def again(progress, total=None, message=None):
-                    seen.append(progress)
-                    leap(4)
-                    talk.put(
-                        '{"jsonrpc":"2.0","method":"notifications/progress",'
-                        f'"params":{{"progressToken":1,"progress":{progress + 1}}}}}'
-                    )
-
-                began = loop.time()
-                asked = talk.ask(patience=10, longest=25, on_progress=again)
-                await talk.take()
-                again(0)
-                with pytest.raises(m.RequestTimeout):
-                    await asked
-                assert 25 <= loop.time() - began and len(seen) > 4
-
-        run(main())
+            began = loop.time()
+            asked = talk.ask(patience=10, longest=25, on_progress=again)
+            await talk.take()
+            again(0)
+            with pytest.raises(m.RequestTimeout):
+                await asked
+            assert 25 <= loop.time() - began and len(seen) > 4
 
 
 class TestCrowding:
     """Rule 4 of the section: what runs and what waits to be sent is bounded."""
 
     @pytest.mark.parametrize("batched", [False, True])
-    def test_a_full_server_hears_cancellations_pings_and_answers(self, batched):
-        async def main():
-            gate = Gate()
+    async def test_a_full_server_hears_cancellations_pings_and_answers(self, batched):
+        gate = Gate()
 
-            async def serve(exchange):
-                return {} if exchange.method == "ping" else await gate(exchange)
+        async def serve(exchange):
+            return {} if exchange.method == "ping" else await gate(exchange)
 
-            async with Talk(serve, max_in_flight=2, revision="2025-03-26") as talk:
-                asked = talk.ask()
-                assert await talk.take() == ASKED
-                talk.put(*[request_line(i) for i in range(4)])
-                talk.put(f"[{request_line(4)}]" if batched else request_line(4))
-                await idle()
-                assert gate.log == ["0 began", "1 began"] and len(talk.peer.held) == 3
-                talk.put('{"jsonrpc":"2.0","id":"p","method":"ping"}')
-                assert await talk.take() == '{"jsonrpc":"2.0","id":"p","result":{}}'
-                talk.put(cancel_line(0), cancel_line(3))
-                await idle()
-                assert gate.log == ["0 began", "1 began", "0 cancelled", "2 began"]
-                talk.put('{"jsonrpc":"2.0","id":1,"result":{"heard":1}}')
-                assert await asked == {"heard": 1}
-                gate.open.set()
-                last = '{"jsonrpc":"2.0","id":4,"result":{}}'
-                assert sorted([await talk.take() for _ in range(3)]) == sorted(
-                    ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":2,"result":{}}',
-                     f"[{last}]" if batched else last]
-                )  # fmt: skip
-                assert not talk.peer.held and not talk.peer.loads
-
-        run(main())
+        async with Talk(serve, max_in_flight=2, revision="2025-03-26") as talk:
+            asked = talk.ask()
+            assert await talk.take() == ASKED
+            talk.put(*[request_line(i) for i in range(4)])
+            talk.put(f"[{request_line(4)}]" if batched else request_line(4))
+            await idle()
+            assert gate.log == ["0 began", "1 began"] and len(talk.peer.held) == 3
+            talk.put('{"jsonrpc":"2.0","id":"p","method":"ping"}')
+            assert await talk.take() == '{"jsonrpc":"2.0","id":"p","result":{}}'
+            talk.put(cancel_line(0), cancel_line(3))
+            await idle()
+            assert gate.log == ["0 began", "1 began", "0 cancelled", "2 began"]
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{"heard":1}}')
+            assert await asked == {"heard": 1}
+            gate.open.set()
+            last = '{"jsonrpc":"2.0","id":4,"result":{}}'
+            assert sorted([await talk.take() for _ in range(3)]) == sorted(
+                ['{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","id":2,"result":{}}',
+                 f"[{last}]" if batched else last]
+            )  # fmt: skip
+            assert not talk.peer.held and not talk.peer.loads
 
     def test_requests_that_wait_are_bounded_in_bytes_and_refused_beyond(self, monkeypatch):
         line = request_line(2)
@@ -3700,206 +3539,167 @@ class TestCrowding:
 
         run(main())
 
-    def test_a_small_request_is_not_counted_and_a_large_one_is(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                frame = len(request_line(1, "a", {"x": ""}))
-                for req_id, size in ((1, m.SMALL_BYTES), (2, m.SMALL_BYTES + 1)):
-                    talk.put(request_line(req_id, "a", {"x": "x" * (size - frame)}))
-                await idle()
-                assert talk.peer.loads == {"": m.SMALL_BYTES + 1}
-                talk.put(cancel_line(2))
-                await idle()
-                assert not talk.peer.loads
+    async def test_a_small_request_is_not_counted_and_a_large_one_is(self):
+        gate = Gate()
+        async with Talk(gate) as talk:
+            frame = len(request_line(1, "a", {"x": ""}))
+            for req_id, size in ((1, m.SMALL_BYTES), (2, m.SMALL_BYTES + 1)):
+                talk.put(request_line(req_id, "a", {"x": "x" * (size - frame)}))
+            await idle()
+            assert talk.peer.loads == {"": m.SMALL_BYTES + 1}
+            talk.put(cancel_line(2))
+            await idle()
+            assert not talk.peer.loads
 
-        run(main())
-
-    def test_many_that_waited_and_end_at_once_are_all_served(self):
+    async def test_many_that_waited_and_end_at_once_are_all_served(self):
         """... in a loop: each of them would call the next, and the stack is not that deep."""
+        gate = Gate()
+        async with Talk(gate, max_in_flight=1) as talk:
+            talk.put(*[request_line(i) for i in range(3000)])
+            await until(lambda: len(talk.peer.held) == 2999)
+            gate.open.set()
+            ids = [json.loads(await talk.take())["id"] for _ in range(3000)]
+            assert sorted(ids) == [*range(3000)]
 
-        async def main():
-            gate = Gate()
-            async with Talk(gate, max_in_flight=1) as talk:
-                talk.put(*[request_line(i) for i in range(3000)])
-                await until(lambda: len(talk.peer.held) == 2999)
-                gate.open.set()
-                ids = [json.loads(await talk.take())["id"] for _ in range(3000)]
-                assert sorted(ids) == [*range(3000)]
+    async def test_requests_that_wait_when_the_channel_ends_have_their_turn_too(self):
+        gate = Gate()
+        async with Talk(gate, max_in_flight=1, grace=None) as talk:
+            talk.put(*[request_line(i) for i in range(3)])
+            await idle()
+            talk.put()  # the end
+            await until(lambda: talk.peer.lost)
+            gate.open.set()
+            assert sorted([json.loads(await talk.take())["id"] for _ in range(3)]) == [0, 1, 2]
 
-        run(main())
+    async def test_reading_pauses_at_the_limit_and_goes_on_when_there_is_room(self):
+        gate = Gate()
+        async with Talk(gate, max_in_flight=3) as talk:
+            talk.put(*[request_line(i) for i in range(8)])
+            await idle()
+            assert gate.log == ["0 began", "1 began", "2 began"]
+            gate.open.set()
+            answers = [await talk.take() for _ in range(8)]
+            assert sorted(answers) == [
+                f'{{"jsonrpc":"2.0","id":{i},"result":{{}}}}' for i in range(8)
+            ]
 
-    def test_requests_that_wait_when_the_channel_ends_have_their_turn_too(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate, max_in_flight=1, grace=None) as talk:
-                talk.put(*[request_line(i) for i in range(3)])
-                await idle()
-                talk.put()  # the end
-                await until(lambda: talk.peer.lost)
-                gate.open.set()
-                assert sorted([json.loads(await talk.take())["id"] for _ in range(3)]) == [0, 1, 2]
+    async def test_default_limit_holds_at_the_limit_and_one_past_it(self):
+        gate = Gate()
+        async with Talk(gate) as talk:
+            talk.put(*[request_line(i) for i in range(m.MAX_IN_FLIGHT + 1)])
+            await idle()
+            assert len(talk.peer.incoming) == m.MAX_IN_FLIGHT == len(gate.log)
+            with pytest.raises(m.RPCError) as caught:
+                talk.peer.accept(m.request("more", "a"), talk.line.write)
+            assert caught.value.code == m.TOO_BUSY
+            gate.open.set()
+            for _ in range(m.MAX_IN_FLIGHT + 1):
+                await talk.take()
 
-        run(main())
+    async def test_handler_that_waits_for_the_peer_keeps_reading_alive_and_the_excess_is_refused(self):
+        go = asyncio.Event()
 
-    def test_reading_pauses_at_the_limit_and_goes_on_when_there_is_room(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate, max_in_flight=3) as talk:
-                talk.put(*[request_line(i) for i in range(8)])
-                await idle()
-                assert gate.log == ["0 began", "1 began", "2 began"]
-                gate.open.set()
-                answers = [await talk.take() for _ in range(8)]
-                assert sorted(answers) == [
-                    f'{{"jsonrpc":"2.0","id":{i},"result":{{}}}}' for i in range(8)
-                ]
+        async def serve(exchange):
+            await go.wait()
+            return await talk.peer.ask("q", None, exchange.send)
 
-        run(main())
-
-    def test_default_limit_holds_at_the_limit_and_one_past_it(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                talk.put(*[request_line(i) for i in range(m.MAX_IN_FLIGHT + 1)])
-                await idle()
-                assert len(talk.peer.incoming) == m.MAX_IN_FLIGHT == len(gate.log)
-                with pytest.raises(m.RPCError) as caught:
-                    talk.peer.accept(m.request("more", "a"), talk.line.write)
-                assert caught.value.code == m.TOO_BUSY
-                gate.open.set()
-                for _ in range(m.MAX_IN_FLIGHT + 1):
-                    await talk.take()
-
-        run(main())
-
-    def test_handler_that_waits_for_the_peer_keeps_reading_alive_and_the_excess_is_refused(self):
-        async def main():
-            go = asyncio.Event()
-
-            async def serve(exchange):
-                await go.wait()
-                return await talk.peer.ask("q", None, exchange.send)
-
-            async with Talk(serve, max_in_flight=2) as talk:
-                talk.put(request_line("a"), request_line("b"), request_line("c"), request_line("d"))
-                assert await talk.taken() == []  # reading pauses: nobody waits for the peer yet
-                go.set()
-                lines = [await talk.take() for _ in range(4)]
-                assert sum('"method":"q"' in line for line in lines) == 2
-                refused = [line for line in lines if BUSY in line]
-                assert ['"id":"c"' in line or '"id":"d"' in line for line in refused] == [True] * 2
-                talk.put(*[f'{{"jsonrpc":"2.0","id":{n},"result":{{}}}}' for n in (1, 2)])
-                assert sorted([await talk.take(), await talk.take()]) == [
-                    '{"jsonrpc":"2.0","id":"a","result":{}}',
-                    '{"jsonrpc":"2.0","id":"b","result":{}}',
-                ]  # fmt: skip
-
-        run(main())
+        async with Talk(serve, max_in_flight=2) as talk:
+            talk.put(request_line("a"), request_line("b"), request_line("c"), request_line("d"))
+            assert await talk.taken() == []  # reading pauses: nobody waits for the peer yet
+            go.set()
+            lines = [await talk.take() for _ in range(4)]
+            assert sum('"method":"q"' in line for line in lines) == 2
+            refused = [line for line in lines if BUSY in line]
+            assert ['"id":"c"' in line or '"id":"d"' in line for line in refused] == [True] * 2
+            talk.put(*[f'{{"jsonrpc":"2.0","id":{n},"result":{{}}}}' for n in (1, 2)])
+            assert sorted([await talk.take(), await talk.take()]) == [
+                '{"jsonrpc":"2.0","id":"a","result":{}}',
+                '{"jsonrpc":"2.0","id":"b","result":{}}',
+            ]  # fmt: skip
 
     @pytest.mark.parametrize("line", [request_line(1), "garbage", f"[{request_line(1)}]"])
-    def test_peer_that_does_not_read_its_answers_is_not_read_either(self, line):
+    async def test_peer_that_does_not_read_its_answers_is_not_read_either(self, line):
         """Rule 3: everything bounded; a flood whose answers are not taken must not fill memory."""
+        async with Talk(max_in_flight=10, revision="2025-03-26") as talk:
+            talk.line.reading.clear()
+            for _ in range(300):
+                talk.put(line)
+            await idle()
+            assert len(talk.peer.tasks.running) <= 10
+            assert talk.line.inbox.qsize() > 200
+            talk.line.reading.set()
+            for _ in range(300):
+                await talk.take()
 
-        async def main():
-            async with Talk(max_in_flight=10, revision="2025-03-26") as talk:
-                talk.line.reading.clear()
-                for _ in range(300):
-                    talk.put(line)
-                await idle()
-                assert len(talk.peer.tasks.running) <= 10
-                assert talk.line.inbox.qsize() > 200
-                talk.line.reading.set()
-                for _ in range(300):
-                    await talk.take()
-
-        run(main())
-
-    def test_own_requests_that_are_not_taken_do_not_stop_the_reading(self):
-        async def main():
-            async with Talk(max_in_flight=2) as talk:
-                talk.line.reading.clear()
-                asked = [talk.ask() for _ in range(10)]
-                await idle()
-                talk.put('{"jsonrpc":"2.0","method":"x"}')
-                await idle()
-                assert talk.heard == ["x"]
-                talk.line.reading.set()
-                for n in range(1, 11):
-                    await talk.take()
-                    talk.put(f'{{"jsonrpc":"2.0","id":{n},"result":{{}}}}')
-                await asyncio.gather(*asked)
-
-        run(main())
+    async def test_own_requests_that_are_not_taken_do_not_stop_the_reading(self):
+        async with Talk(max_in_flight=2) as talk:
+            talk.line.reading.clear()
+            asked = [talk.ask() for _ in range(10)]
+            await idle()
+            talk.put('{"jsonrpc":"2.0","method":"x"}')
+            await idle()
+            assert talk.heard == ["x"]
+            talk.line.reading.set()
+            for n in range(1, 11):
+                await talk.take()
+                talk.put(f'{{"jsonrpc":"2.0","id":{n},"result":{{}}}}')
+            await asyncio.gather(*asked)
 
 
 class TestEnding:
     """Ends that vanish: every waiter is told at once, and nothing is left behind."""
 
-    def test_peer_that_vanishes_fails_what_we_asked_and_cancels_what_we_serve(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate) as talk:
-                asked = [talk.ask() for _ in range(3)]
-                talk.put(request_line(1), request_line(2, "initialize"))
-                await idle()
-                await talk.line.close()
-                for ask in asked:
-                    with pytest.raises(m.ConnectionClosed, match="^it hung up$"):
-                        await ask
-                await talk.running
-                assert sorted(gate.log) == ["1 began", "1 cancelled", "2 began", "2 cancelled"]
-                for _ in range(2):
-                    with pytest.raises(m.ConnectionClosed, match="^it hung up$"):
-                        await talk.ask()
-                assert [ASKED in line for line in await talk.taken()].count(True) == 1
+    async def test_peer_that_vanishes_fails_what_we_asked_and_cancels_what_we_serve(self):
+        gate = Gate()
+        async with Talk(gate) as talk:
+            asked = [talk.ask() for _ in range(3)]
+            talk.put(request_line(1), request_line(2, "initialize"))
+            await idle()
+            await talk.line.close()
+            for ask in asked:
+                with pytest.raises(m.ConnectionClosed, match="^it hung up$"):
+                    await ask
+            await talk.running
+            assert sorted(gate.log) == ["1 began", "1 cancelled", "2 began", "2 cancelled"]
+            for _ in range(2):
+                with pytest.raises(m.ConnectionClosed, match="^it hung up$"):
+                    await talk.ask()
+            assert [ASKED in line for line in await talk.taken()].count(True) == 1
 
-        run(main())
-
-    def test_requests_get_their_grace_to_finish_and_are_answered(self):
+    async def test_requests_get_their_grace_to_finish_and_are_answered(self):
         """`python server.py < requests.jsonl > answers.jsonl`"""
+        gate = Gate()
+        async with Talk(gate, grace=None) as talk:
+            talk.put(request_line(1))
+            await talk.line.close()
+            await idle()
+            assert not talk.running.done() and talk.peer.lost
+            gate.open.set()
+            await talk.running
+            assert await talk.taken() == ['{"jsonrpc":"2.0","id":1,"result":{}}']
 
-        async def main():
-            gate = Gate()
-            async with Talk(gate, grace=None) as talk:
-                talk.put(request_line(1))
-                await talk.line.close()
-                await idle()
-                assert not talk.running.done() and talk.peer.lost
-                gate.open.set()
-                await talk.running
-                assert await talk.taken() == ['{"jsonrpc":"2.0","id":1,"result":{}}']
+    async def test_handler_that_waits_for_a_vanished_peer_ends_in_its_grace(self):
+        async def serve(exchange):
+            with pytest.raises(m.ConnectionClosed):
+                await talk.peer.ask("q", None, exchange.send)
+            return {"left": "alone"}
 
-        run(main())
+        async with Talk(serve, grace=None) as talk:
+            talk.put(request_line("x"))
+            await talk.take()
+            await talk.line.close()
+            await talk.running
+            assert await talk.taken() == [
+                '{"jsonrpc":"2.0","id":"x","result":{"left":"alone"}}'
+            ]
 
-    def test_handler_that_waits_for_a_vanished_peer_ends_in_its_grace(self):
-        async def main():
-            async def serve(exchange):
-                with pytest.raises(m.ConnectionClosed):
-                    await talk.peer.ask("q", None, exchange.send)
-                return {"left": "alone"}
-
-            async with Talk(serve, grace=None) as talk:
-                talk.put(request_line("x"))
-                await talk.take()
-                await talk.line.close()
-                await talk.running
-                assert await talk.taken() == [
-                    '{"jsonrpc":"2.0","id":"x","result":{"left":"alone"}}'
-                ]
-
-        run(main())
-
-    def test_grace_ends(self):
-        async def main():
-            gate = Gate()
-            async with Talk(gate, grace=0.01) as talk:
-                talk.put(request_line(1))
-                await talk.line.close()
-                await talk.running
-                assert gate.log == ["1 began", "1 cancelled"]
-
-        run(main())
+    async def test_grace_ends(self):
+        gate = Gate()
+        async with Talk(gate, grace=0.01) as talk:
+            talk.put(request_line(1))
+            await talk.line.close()
+            await talk.running
+            assert gate.log == ["1 began", "1 cancelled"]
 
     def test_writes_that_fail_end_nothing_but_their_own_request(self, caplog):
         """CVE-2025-53365: a closed stream must not crash the other end."""
@@ -3923,31 +3723,28 @@ class TestEnding:
         run(main())
         assert "Traceback" not in caplog.text
 
-    def test_close_works_twice_at_once_and_from_inside_handler_and_callbacks(self):
-        async def main():
-            async def serve(exchange):
-                await talk.peer.close()
-                return {}
+    async def test_close_works_twice_at_once_and_from_inside_handler_and_callbacks(self):
+        async def serve(exchange):
+            await talk.peer.close()
+            return {}
 
-            async def progressed(*report):
-                await talk.peer.close()
+        async def progressed(*report):
+            await talk.peer.close()
 
-            talk = Talk(serve)
-            async with talk:
-                asked = talk.ask(on_progress=progressed)
-                await talk.take()
-                talk.put(
-                    '{"jsonrpc":"2.0","method":"notifications/progress",'
-                    '"params":{"progressToken":1,"progress":1}}'
-                )
-                with pytest.raises(m.ConnectionClosed, match="is closed"):
-                    await asked
-                talk.put(request_line(1), request_line(2))
-                await idle()
-                await asyncio.gather(talk.peer.close(), talk.peer.close())
-                await talk.peer.close()
-
-        run(main())
+        talk = Talk(serve)
+        async with talk:
+            asked = talk.ask(on_progress=progressed)
+            await talk.take()
+            talk.put(
+                '{"jsonrpc":"2.0","method":"notifications/progress",'
+                '"params":{"progressToken":1,"progress":1}}'
+            )
+            with pytest.raises(m.ConnectionClosed, match="is closed"):
+                await asked
+            talk.put(request_line(1), request_line(2))
+            await idle()
+            await asyncio.gather(talk.peer.close(), talk.peer.close())
+            await talk.peer.close()
 
     def test_reader_that_fails_leaves_nothing_behind(self):
         class Burst(Line):
@@ -3971,85 +3768,70 @@ class TestEnding:
 
         run(main())
 
-    def test_run_that_is_cancelled_leaves_nothing_behind(self):
-        async def main():
-            gate = Gate()
-            talk = Talk(gate)
-            await talk.__aenter__()
-            asked = talk.ask()
-            talk.put(request_line(1))
-            await idle()
-            talk.running.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await talk.running
-            with pytest.raises(m.ConnectionClosed):
-                await asked
-            assert gate.log == ["1 began", "1 cancelled"]
-
-        run(main())
+    async def test_run_that_is_cancelled_leaves_nothing_behind(self):
+        gate = Gate()
+        talk = Talk(gate)
+        await talk.__aenter__()
+        asked = talk.ask()
+        talk.put(request_line(1))
+        await idle()
+        talk.running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await talk.running
+        with pytest.raises(m.ConnectionClosed):
+            await asked
+        assert gate.log == ["1 began", "1 cancelled"]
 
 
 class TestMemory:
     """The channel in memory: as on any wire, through the codec."""
 
-    def test_messages_pass_through_encoding(self):
-        async def main():
-            ours, theirs = m.memory_transports()
-            msg = m.notification("a", {"t": (1, 2), "s": "x\ud800"})
-            await ours.write(msg)
-            await ours.write([msg, msg])
-            one, batch = await theirs.read()
-            assert one == b'{"jsonrpc":"2.0","method":"a","params":{"t":[1,2],"s":"x?"}}'
-            assert len(m.decode(batch)) == 2
-            with pytest.raises(TypeError):
-                await ours.write({"a": object()})
-            await ours.close()
+    async def test_messages_pass_through_encoding(self):
+        ours, theirs = m.memory_transports()
+        msg = m.notification("a", {"t": (1, 2), "s": "x\ud800"})
+        await ours.write(msg)
+        await ours.write([msg, msg])
+        one, batch = await theirs.read()
+        assert one == b'{"jsonrpc":"2.0","method":"a","params":{"t":[1,2],"s":"x?"}}'
+        assert len(m.decode(batch)) == 2
+        with pytest.raises(TypeError):
+            await ours.write({"a": object()})
+        await ours.close()
 
-        run(main())
+    async def test_writer_waits_at_the_limit_of_the_inbox(self):
+        ours, theirs = m.memory_transports()
+        for i in range(m.MAX_INBOX):
+            await ours.write({"n": i})
+        late = asyncio.ensure_future(ours.write({"n": m.MAX_INBOX}))
+        await idle()
+        assert not late.done()
+        assert len(await theirs.read()) == m.MAX_INBOX
+        await late
+        assert await theirs.read() == [b'{"n":%d}' % m.MAX_INBOX]
+        await theirs.close()
 
-    def test_writer_waits_at_the_limit_of_the_inbox(self):
-        async def main():
-            ours, theirs = m.memory_transports()
-            for i in range(m.MAX_INBOX):
-                await ours.write({"n": i})
-            late = asyncio.ensure_future(ours.write({"n": m.MAX_INBOX}))
-            await idle()
-            assert not late.done()
-            assert len(await theirs.read()) == m.MAX_INBOX
-            await late
-            assert await theirs.read() == [b'{"n":%d}' % m.MAX_INBOX]
-            await theirs.close()
-
-        run(main())
-
-    def test_what_was_written_before_the_end_is_read_and_then_the_end(self):
-        async def main():
-            ours, theirs = m.memory_transports()
-            await ours.write({})
-            waiting = asyncio.ensure_future(ours.read())
-            await idle()
-            await ours.close()
-            await theirs.close()
-            assert await waiting == [] == await ours.read()
-            assert await theirs.read() == [b"{}"] and await theirs.read() == []
-            for end in (ours, theirs):
-                with pytest.raises(m.ConnectionClosed):
-                    await end.write({})
-
-        run(main())
-
-    def test_end_wakes_a_writer_that_waits(self):
-        async def main():
-            ours, theirs = m.memory_transports()
-            for _ in range(m.MAX_INBOX):
-                await ours.write({})
-            late = asyncio.ensure_future(ours.write({}))
-            await idle()
-            await theirs.close()
+    async def test_what_was_written_before_the_end_is_read_and_then_the_end(self):
+        ours, theirs = m.memory_transports()
+        await ours.write({})
+        waiting = asyncio.ensure_future(ours.read())
+        await idle()
+        await ours.close()
+        await theirs.close()
+        assert await waiting == [] == await ours.read()
+        assert await theirs.read() == [b"{}"] and await theirs.read() == []
+        for end in (ours, theirs):
             with pytest.raises(m.ConnectionClosed):
-                await late
+                await end.write({})
 
-        run(main())
+    async def test_end_wakes_a_writer_that_waits(self):
+        ours, theirs = m.memory_transports()
+        for _ in range(m.MAX_INBOX):
+            await ours.write({})
+        late = asyncio.ensure_future(ours.write({}))
+        await idle()
+        await theirs.close()
+        with pytest.raises(m.ConnectionClosed):
+            await late
 
     def test_two_peers_in_one_loop_ask_each_other_hundreds_of_times(self):
         async def serve(exchange):
@@ -6381,50 +6163,43 @@ class TestPipes:
 
         run_both_ways(main)
 
-    def test_what_is_written_in_one_turn_leaves_in_one_piece(self):
-        async def main():
-            theirs, ours = os.pipe()
-            writer = await m.write_lines(ours)
-            for i in range(10):
-                await writer.write(b"%d" % i)
-            os.set_blocking(theirs, False)
-            with pytest.raises(BlockingIOError):
-                os.read(theirs, 100)
-            await asyncio.sleep(0)
-            assert os.read(theirs, 100) == b"0123456789"
-            await writer.close()
-            os.close(theirs)
+    async def test_what_is_written_in_one_turn_leaves_in_one_piece(self):
+        theirs, ours = os.pipe()
+        writer = await m.write_lines(ours)
+        for i in range(10):
+            await writer.write(b"%d" % i)
+        os.set_blocking(theirs, False)
+        with pytest.raises(BlockingIOError):
+            os.read(theirs, 100)
+        await asyncio.sleep(0)
+        assert os.read(theirs, 100) == b"0123456789"
+        await writer.close()
+        os.close(theirs)
 
-        run(main())
-
-    def test_a_slow_reader_makes_writers_wait(self):
+    async def test_a_slow_reader_makes_writers_wait(self):
         """MAX_UNSENT_BYTES may be unsent; with one byte more, the next writer waits."""
-
-        async def main():
-            theirs, ours = os.pipe()
-            with contextlib.suppress(BlockingIOError):
-                os.set_blocking(ours, False)
-                while True:
-                    os.write(ours, b"x" * 4095 + b"\n")
-            writer = await m.write_lines(ours)
-            await writer.write(b"y" * (m.MAX_UNSENT_BYTES - 1) + b"\n")
-            await writer.write(b"z")
-            await idle()
-            waiting = [asyncio.ensure_future(writer.write(b"\n%d\n" % i)) for i in range(3)]
-            await idle()
-            assert writer.unsent() == m.MAX_UNSENT_BYTES + 1
-            assert not any(each.done() for each in waiting)
-            reader = await m.read_lines(theirs, 2 * m.MAX_UNSENT_BYTES)
-            lines = []
-            while b"2" not in lines:
-                lines += await reader.read()
-            assert lines[-4:] == [b"z", b"0", b"1", b"2"]
-            await asyncio.gather(*waiting)
-            await writer.close()
-            assert await reader.read() == []
-            reader.close()
-
-        run(main())
+        theirs, ours = os.pipe()
+        with contextlib.suppress(BlockingIOError):
+            os.set_blocking(ours, False)
+            while True:
+                os.write(ours, b"x" * 4095 + b"\n")
+        writer = await m.write_lines(ours)
+        await writer.write(b"y" * (m.MAX_UNSENT_BYTES - 1) + b"\n")
+        await writer.write(b"z")
+        await idle()
+        waiting = [asyncio.ensure_future(writer.write(b"\n%d\n" % i)) for i in range(3)]
+        await idle()
+        assert writer.unsent() == m.MAX_UNSENT_BYTES + 1
+        assert not any(each.done() for each in waiting)
+        reader = await m.read_lines(theirs, 2 * m.MAX_UNSENT_BYTES)
+        lines = []
+        while b"2" not in lines:
+            lines += await reader.read()
+        assert lines[-4:] == [b"z", b"0", b"1", b"2"]
+        await asyncio.gather(*waiting)
+        await writer.close()
+        assert await reader.read() == []
+        reader.close()
 
     def test_many_writers_together_leave_no_more_unsent_than_one(self):
         async def main():
@@ -6562,34 +6337,28 @@ class TestPipes:
 
         run_both_ways(main)
 
-    def test_files_are_read_and_written_by_threads(self, tmp_path):
-        async def main():
-            path = tmp_path / "lines"
-            flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
-            writer = await m.write_lines(os.open(path, flags))
-            for i in range(1000):
-                await writer.write(b"%d\n" % i)
-            await writer.close()
-            reader, lines = await m.read_lines(os.open(path, os.O_RDONLY), 100), []
-            while not lines or lines[-1] != b"999":
-                lines += await reader.read()
-            assert lines == [b"%d" % i for i in range(1000)]
-            assert await reader.read() == []
-            reader.close()
-
-        run(main())
+    async def test_files_are_read_and_written_by_threads(self, tmp_path):
+        path = tmp_path / "lines"
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        writer = await m.write_lines(os.open(path, flags))
+        for i in range(1000):
+            await writer.write(b"%d\n" % i)
+        await writer.close()
+        reader, lines = await m.read_lines(os.open(path, os.O_RDONLY), 100), []
+        while not lines or lines[-1] != b"999":
+            lines += await reader.read()
+        assert lines == [b"%d" % i for i in range(1000)]
+        assert await reader.read() == []
+        reader.close()
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-    def test_a_full_disk_is_a_broken_pipe(self):
-        async def main():
-            writer = await m.write_lines(os.open("/dev/full", os.O_WRONLY))
-            with pytest.raises(BrokenPipeError):
-                while True:
-                    await writer.write(b"x")
-                    await asyncio.sleep(0)
-            await writer.close()
-
-        run(main())
+    async def test_a_full_disk_is_a_broken_pipe(self):
+        writer = await m.write_lines(os.open("/dev/full", os.O_WRONLY))
+        with pytest.raises(BrokenPipeError):
+            while True:
+                await writer.write(b"x")
+                await asyncio.sleep(0)
+        await writer.close()
 
     def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
         def refuse(self):
@@ -7120,14 +6889,11 @@ class TestConnecting:
     """spec 2025-11-25: basic/lifecycle"""
 
     @pytest.mark.parametrize("name", ["1999-01-01", "2024-11-05", 5, None, ["2025-11-25"], {}])
-    def test_a_server_that_speaks_another_revision_is_left(self, name):
-        async def main():
-            fake = FakeServer({"initialize": {**NEWEST_HELLO, "protocolVersion": name}})
-            with pytest.raises(m.ProtocolError, match="speaks revision .*we speak 2025-11-25"):
-                await client_of_fake(fake).connect()
-            assert fake.ended and fake.methods() == ["initialize"]
-
-        run(main())
+    async def test_a_server_that_speaks_another_revision_is_left(self, name):
+        fake = FakeServer({"initialize": {**NEWEST_HELLO, "protocolVersion": name}})
+        with pytest.raises(m.ProtocolError, match="speaks revision .*we speak 2025-11-25"):
+            await client_of_fake(fake).connect()
+        assert fake.ended and fake.methods() == ["initialize"]
 
     @pytest.mark.parametrize(
         "answer",
@@ -7138,21 +6904,15 @@ class TestConnecting:
             {},
         ],
     )
-    def test_a_malformed_handshake_is_a_protocol_error(self, answer):
-        async def main():
-            with pytest.raises(m.ProtocolError):
-                await client_of_fake(FakeServer({"initialize": answer})).connect()
+    async def test_a_malformed_handshake_is_a_protocol_error(self, answer):
+        with pytest.raises(m.ProtocolError):
+            await client_of_fake(FakeServer({"initialize": answer})).connect()
 
-        run(main())
-
-    def test_a_refused_handshake_is_the_servers_error(self):
-        async def main():
-            fake = FakeServer({"initialize": failing(-32000, "not for you")})
-            with pytest.raises(m.RemoteError, match=r"not for you \(-32000\)"):
-                await client_of_fake(fake).connect()
-            assert fake.ended
-
-        run(main())
+    async def test_a_refused_handshake_is_the_servers_error(self):
+        fake = FakeServer({"initialize": failing(-32000, "not for you")})
+        with pytest.raises(m.RemoteError, match=r"not for you \(-32000\)"):
+            await client_of_fake(fake).connect()
+        assert fake.ended
 
     def test_a_silent_server_is_given_up(self):
         class Silent(FakeServer):
@@ -7193,17 +6953,14 @@ class TestConnecting:
 
         run(main())
 
-    def test_a_connection_that_is_given_up_leaves_nothing(self):
-        async def main():
-            fake = FakeServer({"initialize": lambda msg: []})
-            task = asyncio.ensure_future(client_of_fake(fake).connect())
-            await eventually(lambda: fake.sent)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert fake.ended
-
-        run(main())
+    async def test_a_connection_that_is_given_up_leaves_nothing(self):
+        fake = FakeServer({"initialize": lambda msg: []})
+        task = asyncio.ensure_future(client_of_fake(fake).connect())
+        await eventually(lambda: fake.sent)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert fake.ended
 
     def test_what_a_server_needs_of_its_client_is_named_as_the_option_that_gives_it(self):
         app = m.Server()
@@ -7254,60 +7011,51 @@ class TestConnecting:
 
         run(main())
 
-    def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
-        async def main():
-            for target, option, kind in [
-                (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
-                ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
-            ]:  # fmt: skip
-                with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
-                    m.Client(target, **{option: None})
-                with pytest.raises(TypeError, match="'sampling_callback'; it can have .*, sample,"):
-                    m.Client(target, sampling_callback=None)
-            for wrong, near in (("elcit", "elicit"), ("timout", "timeout"), ("evn", "env")):
-                with pytest.raises(TypeError, match=f"has no option '{wrong}'; did you mean {near}\\?"):
-                    m.Client("server.py", **{wrong: None})
-            m.Client("server.py", cwd="/", env_replace=True)
-            m.Client("http://localhost/mcp", token="x", headers={})
-            with pytest.raises(TypeError, match="has no option 'tokn'; did you mean token"):
-                m.Client("http://localhost/mcp", tokn="x")
+    async def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
+        for target, option, kind in [
+            (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
+            ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
+        ]:  # fmt: skip
+            with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
+                m.Client(target, **{option: None})
+            with pytest.raises(TypeError, match="'sampling_callback'; it can have .*, sample,"):
+                m.Client(target, sampling_callback=None)
+        for wrong, near in (("elcit", "elicit"), ("timout", "timeout"), ("evn", "env")):
+            with pytest.raises(TypeError, match=f"has no option '{wrong}'; did you mean {near}\\?"):
+                m.Client("server.py", **{wrong: None})
+        m.Client("server.py", cwd="/", env_replace=True)
+        m.Client("http://localhost/mcp", token="x", headers={})
+        with pytest.raises(TypeError, match="has no option 'tokn'; did you mean token"):
+            m.Client("http://localhost/mcp", tokn="x")
 
-        run(main())
-
-    def test_mistakes_in_a_call_are_told_with_what_to_write(self):
-        async def main():
-            fake = FakeServer({"tools/call": {"content": []}})
-            async with client_of_fake(fake) as c:
-                sent = len(fake.sent)
-                with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
-                    await c.call("search", text="n")
-                with pytest.raises(TypeError, match="no option 'timout'; did you mean timeout?"):
-                    await c.call("search", {"n": 1}, timout=3)
-                with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
-                    await c.call("search", "n")
-                with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
-                    c.listen(resources=["order://1"])
-                with pytest.raises(TypeError, match="is a list: .'order://1'"):
-                    c.listen(uris="order://1")
-                assert len(fake.sent) == sent
-            with pytest.raises(TypeError, match="async with"):
-                with c:
-                    pass
-
-        run(main())
-
-    def test_a_client_that_the_program_has_closed_says_so_and_nothing_of_the_server(self):
-        async def main():
-            fake = FakeServer({})
-            fake.explain = lambda: "was closed; its last words: an old traceback"
-            async with client_of_fake(fake) as c:
+    async def test_mistakes_in_a_call_are_told_with_what_to_write(self):
+        fake = FakeServer({"tools/call": {"content": []}})
+        async with client_of_fake(fake) as c:
+            sent = len(fake.sent)
+            with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
+                await c.call("search", text="n")
+            with pytest.raises(TypeError, match="no option 'timout'; did you mean timeout?"):
+                await c.call("search", {"n": 1}, timout=3)
+            with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
+                await c.call("search", "n")
+            with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
+                c.listen(resources=["order://1"])
+            with pytest.raises(TypeError, match="is a list: .'order://1'"):
+                c.listen(uris="order://1")
+            assert len(fake.sent) == sent
+        with pytest.raises(TypeError, match="async with"):
+            with c:
                 pass
-            for use in (c.call("x"), c.notify("x"), c.request("acme/x")):
-                with pytest.raises(m.ConnectionClosed) as caught:
-                    await use
-                assert str(caught.value) == f"this program has closed the connection to {fake.name}"
 
-        run(main())
+    async def test_a_client_that_the_program_has_closed_says_so_and_nothing_of_the_server(self):
+        fake = FakeServer({})
+        fake.explain = lambda: "was closed; its last words: an old traceback"
+        async with client_of_fake(fake) as c:
+            pass
+        for use in (c.call("x"), c.notify("x"), c.request("acme/x")):
+            with pytest.raises(m.ConnectionClosed) as caught:
+                await use
+            assert str(caught.value) == f"this program has closed the connection to {fake.name}"
 
     def test_roots_are_asked_for_and_answered_before_anything_else_is_sent(self):
         """The first call must not overtake them."""
@@ -7357,18 +7105,15 @@ class TestConnecting:
         run(main())
         assert "will be heard" not in caplog.text
 
-    def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
-        async def main():
-            for closed in (True, False):
-                caplog.clear()
-                fake = FakeServer(TestSubscriptions.ANSWERS)
-                async with client_of_fake(fake) as c:
-                    updates = await c.subscribe("x://a")
-                    await (c.close() if closed else fake.close())
-                    assert [update async for update in updates] == []
-                assert ("will be heard any more" in caplog.text) is not closed
-
-        run(main())
+    async def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
+        for closed in (True, False):
+            caplog.clear()
+            fake = FakeServer(TestSubscriptions.ANSWERS)
+            async with client_of_fake(fake) as c:
+                updates = await c.subscribe("x://a")
+                await (c.close() if closed else fake.close())
+                assert [update async for update in updates] == []
+            assert ("will be heard any more" in caplog.text) is not closed
 
     def test_a_server_that_fails_is_one_exception_with_the_cause(self, caplog):
         class Broken(m.Server):
@@ -7386,23 +7131,20 @@ class TestConnecting:
 class TestLists:
     """spec 2025-11-25: server/utilities/pagination"""
 
-    def test_a_server_that_goes_round_in_circles_is_caught(self):
-        async def main():
-            for cursors in (["a"], ["a", "b"]):
-                turn = itertools.cycle(cursors)
-                fake = FakeServer(
-                    {
-                        "tools/list": lambda msg, turn=turn: answering(
-                            {"tools": [], "nextCursor": next(turn)}
-                        )(msg)
-                    }
-                )
-                async with client_of_fake(fake) as c:
-                    with pytest.raises(m.ProtocolError, match="gave the cursor 'a' twice"):
-                        await c.list_tools()
-                    assert fake.methods().count("tools/list") == len(cursors) + 1
-
-        run(main())
+    async def test_a_server_that_goes_round_in_circles_is_caught(self):
+        for cursors in (["a"], ["a", "b"]):
+            turn = itertools.cycle(cursors)
+            fake = FakeServer(
+                {
+                    "tools/list": lambda msg, turn=turn: answering(
+                        {"tools": [], "nextCursor": next(turn)}
+                    )(msg)
+                }
+            )
+            async with client_of_fake(fake) as c:
+                with pytest.raises(m.ProtocolError, match="gave the cursor 'a' twice"):
+                    await c.list_tools()
+                assert fake.methods().count("tools/list") == len(cursors) + 1
 
     @pytest.mark.parametrize("pages, fine", [(3, True), (4, False)])
     def test_pages_without_end_are_cut(self, monkeypatch, pages, fine):
@@ -7447,21 +7189,15 @@ class TestLists:
             {"tools": [], "nextCursor": {}},
         ],
     )
-    def test_what_is_no_list_is_a_protocol_error(self, answer):
-        async def main():
-            async with client_of_fake(FakeServer({"tools/list": answer})) as c:
-                with pytest.raises(m.ProtocolError, match="malformed|sent|should be"):
-                    await c.list_tools()
+    async def test_what_is_no_list_is_a_protocol_error(self, answer):
+        async with client_of_fake(FakeServer({"tools/list": answer})) as c:
+            with pytest.raises(m.ProtocolError, match="malformed|sent|should be"):
+                await c.list_tools()
 
-        run(main())
-
-    def test_null_is_no_cursor(self):
-        async def main():
-            page = {"tools": [{"name": "t"}], "nextCursor": None}
-            async with client_of_fake(FakeServer({"tools/list": page})) as c:
-                assert await c.list_tools() == [{"name": "t"}]
-
-        run(main())
+    async def test_null_is_no_cursor(self):
+        page = {"tools": [{"name": "t"}], "nextCursor": None}
+        async with client_of_fake(FakeServer({"tools/list": page})) as c:
+            assert await c.list_tools() == [{"name": "t"}]
 
 
 class TestCalls:
@@ -7497,14 +7233,11 @@ class TestCalls:
             ({"content": [], "structuredContent": {}}, {}),
         ],
     )
-    def test_the_value_is_the_most_telling_part(self, answer, value):
-        async def main():
-            fake = FakeServer({"tools/call": answer, "tools/list": {"tools": []}})
-            async with client_of_fake(fake) as c:
-                assert await c.call("t") == value
-                assert await c.call_tool("t") == answer
-
-        run(main())
+    async def test_the_value_is_the_most_telling_part(self, answer, value):
+        fake = FakeServer({"tools/call": answer, "tools/list": {"tools": []}})
+        async with client_of_fake(fake) as c:
+            assert await c.call("t") == value
+            assert await c.call_tool("t") == answer
 
     @pytest.mark.parametrize(
         "content, text",
@@ -7514,15 +7247,12 @@ class TestCalls:
             ([{"type": "text", "text": 5}], "the tool failed without a message"),
         ],
     )
-    def test_a_failure_is_raised_with_its_text_and_result(self, content, text):
-        async def main():
-            answer = {"content": content, "isError": True, "structuredContent": {"x": 1}}
-            async with client_of_fake(FakeServer({"tools/call": answer})) as c:
-                with pytest.raises(m.ToolError) as caught:
-                    await c.call("t")
-                assert (str(caught.value), caught.value.result) == (text, answer)
-
-        run(main())
+    async def test_a_failure_is_raised_with_its_text_and_result(self, content, text):
+        answer = {"content": content, "isError": True, "structuredContent": {"x": 1}}
+        async with client_of_fake(FakeServer({"tools/call": answer})) as c:
+            with pytest.raises(m.ToolError) as caught:
+                await c.call("t")
+            assert (str(caught.value), caught.value.result) == (text, answer)
 
     def test_output_is_checked_against_the_schema_of_a_tool_that_was_listed(self, caplog):
         """spec 2025-11-25: server/tools#output-schema"""
@@ -7563,47 +7293,37 @@ class TestCalls:
 
         run(main())
 
-    def test_a_cancelled_call_is_cancelled_at_the_server(self):
-        async def main():
-            fake = FakeServer({"tools/call": lambda msg: []})
-            async with client_of_fake(fake) as c:
-                task = asyncio.ensure_future(c.call("t"))
-                await eventually(lambda: "tools/call" in fake.methods())
-                task.cancel()
-                await asyncio.wait({task})
-                await eventually(lambda: fake.methods()[-1] == "notifications/cancelled")
-                assert fake.sent[-1]["params"]["requestId"] == fake.sent[-2]["id"]
-                late = {"jsonrpc": "2.0", "id": fake.sent[-2]["id"], "result": {}}
-                fake.say(late)  # changes nothing
-                await c.ping()
+    async def test_a_cancelled_call_is_cancelled_at_the_server(self):
+        fake = FakeServer({"tools/call": lambda msg: []})
+        async with client_of_fake(fake) as c:
+            task = asyncio.ensure_future(c.call("t"))
+            await eventually(lambda: "tools/call" in fake.methods())
+            task.cancel()
+            await asyncio.wait({task})
+            await eventually(lambda: fake.methods()[-1] == "notifications/cancelled")
+            assert fake.sent[-1]["params"]["requestId"] == fake.sent[-2]["id"]
+            late = {"jsonrpc": "2.0", "id": fake.sent[-2]["id"], "result": {}}
+            fake.say(late)  # changes nothing
+            await c.ping()
 
-        run(main())
-
-    def test_max_timeout_is_the_longest_that_a_request_takes(self):
+    async def test_max_timeout_is_the_longest_that_a_request_takes(self):
         """With timeout, unless that is given for the one call"""
+        fake = FakeServer({"tools/call": lambda msg: []})
+        async with client_of_fake(fake, timeout=30, max_timeout=10) as c:
+            leap = time_machine()
+            for options, seconds in (({}, 10), ({"timeout": 15}, 15)):
+                asked = asyncio.ensure_future(c.call("t", **options))
+                await idle()
+                leap(seconds)
+                with pytest.raises(m.RequestTimeout, match=f"within {seconds} seconds"):
+                    await asked
 
-        async def main():
-            fake = FakeServer({"tools/call": lambda msg: []})
-            async with client_of_fake(fake, timeout=30, max_timeout=10) as c:
-                leap = time_machine()
-                for options, seconds in (({}, 10), ({"timeout": 15}, 15)):
-                    asked = asyncio.ensure_future(c.call("t", **options))
-                    await idle()
-                    leap(seconds)
-                    with pytest.raises(m.RequestTimeout, match=f"within {seconds} seconds"):
-                        await asked
-
-        run(main())
-
-    def test_meta_travels_beside_the_progress_token(self):
-        async def main():
-            fake = FakeServer({"tools/call": {"content": []}})
-            async with client_of_fake(fake) as c:
-                await c.call("t", meta={"traceparent": "00-1"})
-                meta = fake.sent[-1]["params"]["_meta"]
-                assert meta["traceparent"] == "00-1" and "progressToken" in meta
-
-        run(main())
+    async def test_meta_travels_beside_the_progress_token(self):
+        fake = FakeServer({"tools/call": {"content": []}})
+        async with client_of_fake(fake) as c:
+            await c.call("t", meta={"traceparent": "00-1"})
+            meta = fake.sent[-1]["params"]["_meta"]
+            assert meta["traceparent"] == "00-1" and "progressToken" in meta
 
 
 GARBAGE = [None, True, 5, -1.5, 10**400, "x", "", [], [5], [None], [[]], [{}], {}, {"a": 1}]
@@ -7644,27 +7364,24 @@ class TestHostileServers:
             return exc
 
     @pytest.mark.parametrize("method", MEMBERS)
-    def test_results_with_wrong_types_everywhere(self, method):
-        async def main():
-            fake = FakeServer({"tools/list": {"tools": []}})
-            async with client_of_fake(fake) as c:
-                for key in self.MEMBERS[method]:
-                    for value in GARBAGE:
-                        for held in (value, [{"name": value, "uri": value, "text": value}], [value]):
-                            fake.answers[method] = {key: held}
-                            await self.survives(self.CALLS[method](c))
+    async def test_results_with_wrong_types_everywhere(self, method):
+        fake = FakeServer({"tools/list": {"tools": []}})
+        async with client_of_fake(fake) as c:
+            for key in self.MEMBERS[method]:
                 for value in GARBAGE:
-                    for inner in ("values", "total", "blob", "text", "content", "role", "type"):
-                        fake.answers[method] = {
-                            "completion": {inner: value},
-                            "contents": [{inner: value}],
-                            "messages": [{inner: value}],
-                            "content": [{inner: value}],
-                        }
+                    for held in (value, [{"name": value, "uri": value, "text": value}], [value]):
+                        fake.answers[method] = {key: held}
                         await self.survives(self.CALLS[method](c))
-                assert await c.ping() < 10
-
-        run(main())
+            for value in GARBAGE:
+                for inner in ("values", "total", "blob", "text", "content", "role", "type"):
+                    fake.answers[method] = {
+                        "completion": {inner: value},
+                        "contents": [{inner: value}],
+                        "messages": [{inner: value}],
+                        "content": [{inner: value}],
+                    }
+                    await self.survives(self.CALLS[method](c))
+            assert await c.ping() < 10
 
     @pytest.mark.parametrize("method", CALLS)
     def test_answers_that_are_no_answers(self, method):
@@ -7756,15 +7473,12 @@ class TestHostileServers:
             b'[{"jsonrpc":"2.0","method":"x"}]',
         ],
     )
-    def test_garbage_between_messages_does_no_harm(self, line):
-        async def main():
-            fake = FakeServer({"tools/call": {"content": []}})
-            async with client_of_fake(fake) as c:
-                fake.say(line)
-                assert await c.call("t") is None
-                assert await c.ping() < 10
-
-        run(main())
+    async def test_garbage_between_messages_does_no_harm(self, line):
+        fake = FakeServer({"tools/call": {"content": []}})
+        async with client_of_fake(fake) as c:
+            fake.say(line)
+            assert await c.call("t") is None
+            assert await c.ping() < 10
 
     @pytest.mark.parametrize(
         "method",
@@ -7803,27 +7517,24 @@ class TestHostileServers:
 
         run(main())
 
-    def test_a_blob_that_is_no_base64_is_a_protocol_error(self):
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake) as c:
-                for contents, value in [
-                    ([{"uri": "x://", "blob": "AA=="}], b"\0"),
-                    ([{"uri": "x://", "text": "a"}, {"uri": "x://", "blob": ""}], ["a", b""]),
-                    ([], []),
-                    ([{"uri": "x://", "blob": "A"}], None),
-                    ([{"uri": "x://", "blob": "é"}], None),
-                    ([{"uri": "x://", "blob": "A*A="}], None),
-                    ([{"uri": "x://"}], None),
-                ]:
-                    fake.answers["resources/read"] = {"contents": contents}
-                    if value is None:
-                        with pytest.raises(m.ProtocolError):
-                            await c.read("x://")
-                    else:
-                        assert await c.read("x://") == value
-
-        run(main())
+    async def test_a_blob_that_is_no_base64_is_a_protocol_error(self):
+        fake = FakeServer()
+        async with client_of_fake(fake) as c:
+            for contents, value in [
+                ([{"uri": "x://", "blob": "AA=="}], b"\0"),
+                ([{"uri": "x://", "text": "a"}, {"uri": "x://", "blob": ""}], ["a", b""]),
+                ([], []),
+                ([{"uri": "x://", "blob": "A"}], None),
+                ([{"uri": "x://", "blob": "é"}], None),
+                ([{"uri": "x://", "blob": "A*A="}], None),
+                ([{"uri": "x://"}], None),
+            ]:
+                fake.answers["resources/read"] = {"contents": contents}
+                if value is None:
+                    with pytest.raises(m.ProtocolError):
+                        await c.read("x://")
+                else:
+                    assert await c.read("x://") == value
 
 
     EVIL = {"pattern": "^(a+)+$"}
@@ -7949,63 +7660,54 @@ class TestSubscriptions:
         params = {"uri": uri}
         return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}
 
-    def test_updates_can_be_iterated_over_until_the_end(self):
-        async def main():
-            fake = FakeServer(self.ANSWERS)
-            async with client_of_fake(fake) as c:
-                seen = []
+    async def test_updates_can_be_iterated_over_until_the_end(self):
+        fake = FakeServer(self.ANSWERS)
+        async with client_of_fake(fake) as c:
+            seen = []
 
-                async def follow(uri):
-                    async for update in c.subscribe(uri):
-                        seen.append(update["uri"])
+            async def follow(uri):
+                async for update in c.subscribe(uri):
+                    seen.append(update["uri"])
 
-                following = asyncio.ensure_future(follow("x://a"))
-                await eventually(lambda: "resources/subscribe" in fake.methods())
-                fake.say(self.update("x://a"), self.update("x://a/part"), self.update("x://ab"))
-                fake.say(self.update("x://other"), self.update("x://a"))
-                await eventually(lambda: len(seen) == 3)
-                assert seen == ["x://a", "x://a/part", "x://a"]
-                await c.unsubscribe("x://a")
-                await following
-                following = asyncio.ensure_future(follow("x://b"))
-                await eventually(lambda: fake.methods()[-1] == "resources/subscribe")
-            await following  # ended with the connection
+            following = asyncio.ensure_future(follow("x://a"))
+            await eventually(lambda: "resources/subscribe" in fake.methods())
+            fake.say(self.update("x://a"), self.update("x://a/part"), self.update("x://ab"))
+            fake.say(self.update("x://other"), self.update("x://a"))
+            await eventually(lambda: len(seen) == 3)
+            assert seen == ["x://a", "x://a/part", "x://a"]
+            await c.unsubscribe("x://a")
+            await following
+            following = asyncio.ensure_future(follow("x://b"))
+            await eventually(lambda: fake.methods()[-1] == "resources/subscribe")
+        await following  # ended with the connection
 
-        run(main())
+    async def test_two_who_want_the_same_are_one_subscription(self):
+        fake = FakeServer(self.ANSWERS)
+        async with client_of_fake(fake) as c:
+            heard = []
 
-    def test_two_who_want_the_same_are_one_subscription(self):
-        async def main():
-            fake = FakeServer(self.ANSWERS)
-            async with client_of_fake(fake) as c:
-                heard = []
+            async def hear(params):
+                heard.append(params["uri"])
 
-                async def hear(params):
-                    heard.append(params["uri"])
+            async with c.subscribe("x://a") as first:
+                second = await c.subscribe("x://a", hear)
+                fake.say(self.update("x://a"))
+                assert await first.__anext__() == {"uri": "x://a"}
+                await eventually(lambda: heard == ["x://a"])
+            assert fake.methods().count("resources/subscribe") == 1
+            assert "resources/unsubscribe" not in fake.methods()
+            await second.close()
+            await second.close()
+            assert fake.methods().count("resources/unsubscribe") == 1
 
-                async with c.subscribe("x://a") as first:
-                    second = await c.subscribe("x://a", hear)
-                    fake.say(self.update("x://a"))
-                    assert await first.__anext__() == {"uri": "x://a"}
-                    await eventually(lambda: heard == ["x://a"])
-                assert fake.methods().count("resources/subscribe") == 1
-                assert "resources/unsubscribe" not in fake.methods()
-                await second.close()
-                await second.close()
-                assert fake.methods().count("resources/unsubscribe") == 1
-
-        run(main())
-
-    def test_a_refused_subscription_is_forgotten(self):
-        async def main():
-            fake = FakeServer({"resources/subscribe": failing(-32002, "no such thing")})
-            async with client_of_fake(fake) as c:
-                for _ in range(2):
-                    with pytest.raises(m.RemoteError, match="no such thing"):
-                        await c.subscribe("x://a")
-                assert fake.methods().count("resources/subscribe") == 2
-                assert not c.subscriptions
-
-        run(main())
+    async def test_a_refused_subscription_is_forgotten(self):
+        fake = FakeServer({"resources/subscribe": failing(-32002, "no such thing")})
+        async with client_of_fake(fake) as c:
+            for _ in range(2):
+                with pytest.raises(m.RemoteError, match="no such thing"):
+                    await c.subscribe("x://a")
+            assert fake.methods().count("resources/subscribe") == 2
+            assert not c.subscriptions
 
     def test_a_slow_reader_loses_the_oldest_updates_not_memory(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_INBOX", 3)
@@ -8088,27 +7790,21 @@ class TestChild:
         thread.join(20)
         assert outcome == [0]
 
-    def test_ten_megabytes_go_through(self):
-        async def main():
-            transport = child(ECHO)
-            await transport.open()
-            msg = {"text": "x" * 10_000_000}
-            writer = asyncio.ensure_future(transport.write(msg))
-            assert [m.decode(line) for line in await transport.read()] == [msg]
-            await writer
-            await transport.close()
+    async def test_ten_megabytes_go_through(self):
+        transport = child(ECHO)
+        await transport.open()
+        msg = {"text": "x" * 10_000_000}
+        writer = asyncio.ensure_future(transport.write(msg))
+        assert [m.decode(line) for line in await transport.read()] == [msg]
+        await writer
+        await transport.close()
 
-        run(main())
-
-    def test_a_line_over_the_limit_is_reported_in_its_place(self):
-        async def main():
-            messages, _ = await explanation(
-                'print(\'{"a":12}\\n{"a":123}\\n{"a":1}\')', max_message_bytes=8
-            )
-            assert messages[::2] == [b'{"a":12}', b'{"a":1}']
-            assert type(messages[1]) is m.LimitExceeded
-
-        run(main())
+    async def test_a_line_over_the_limit_is_reported_in_its_place(self):
+        messages, _ = await explanation(
+            'print(\'{"a":12}\\n{"a":123}\\n{"a":1}\')', max_message_bytes=8
+        )
+        assert messages[::2] == [b'{"a":12}', b'{"a":1}']
+        assert type(messages[1]) is m.LimitExceeded
 
     @pytest.mark.parametrize(
         "code, text",
@@ -8207,20 +7903,17 @@ class TestChild:
         assert messages == [b'{"id":1}', b'{"id"']
         assert text.startswith("was killed by SIGKILL" if os.name != "nt" else "")
 
-    def test_writing_to_a_dead_child_says_what_happened(self):
-        async def main():
-            transport = child("import sys; sys.stdin.close(); exit('out of memory')", stderr="null")
-            await transport.open()
-            with pytest.raises(m.ConnectionClosed) as caught:
-                while True:
-                    await transport.write({"text": "x" * 1000})
-                    await asyncio.sleep(0)
-            assert str(caught.value).endswith(
-                'exited with status 1; its last words: "out of memory"'
-            )
-            await transport.close()
-
-        run(main())
+    async def test_writing_to_a_dead_child_says_what_happened(self):
+        transport = child("import sys; sys.stdin.close(); exit('out of memory')", stderr="null")
+        await transport.open()
+        with pytest.raises(m.ConnectionClosed) as caught:
+            while True:
+                await transport.write({"text": "x" * 1000})
+                await asyncio.sleep(0)
+        assert str(caught.value).endswith(
+            'exited with status 1; its last words: "out of memory"'
+        )
+        await transport.close()
 
     @posix
     def test_a_child_that_dies_is_noticed_although_its_own_child_holds_the_pipes(self):
@@ -8388,27 +8081,21 @@ class TestChildEnds:
 
         run_both_ways(main)
 
-    def test_close_without_open_does_nothing(self):
-        async def main():
-            transport = child(ECHO)
-            await transport.close()
-            assert transport.explain() == "was closed"
+    async def test_close_without_open_does_nothing(self):
+        transport = child(ECHO)
+        await transport.close()
+        assert transport.explain() == "was closed"
 
-        run(main())
-
-    def test_close_is_finished_although_its_caller_is_cancelled(self):
-        async def main():
-            transport = child(ECHO)
-            await transport.open()
-            closing = asyncio.ensure_future(transport.close())
-            await asyncio.sleep(0)
-            closing.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await closing
-            await transport.close()
-            assert transport.process.returncode == 0
-
-        run(main())
+    async def test_close_is_finished_although_its_caller_is_cancelled(self):
+        transport = child(ECHO)
+        await transport.open()
+        closing = asyncio.ensure_future(transport.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await transport.close()
+        assert transport.process.returncode == 0
 
     def test_when_everything_is_cancelled_the_child_is_killed(self):
         found = []
@@ -8556,16 +8243,13 @@ class TestCommandLine:
         assert made == [str(tmp_path / "python3"), "server.py"]
 
     @pytest.mark.parametrize("command", [["missing.py"], "missing.py --x", [sys.executable, "missing.py"]])
-    def test_a_script_that_is_missing_is_told_before_anything_is_started(self, tmp_path, command):
-        async def main():
-            transport = m.StdioTransport(command, cwd=tmp_path)
-            with pytest.raises(m.ConnectionClosed, match="cannot start .*: there is no file ") as caught:
-                await transport.open()
-            assert str(caught.value).endswith(repr(str(tmp_path / "missing.py")))
-            assert transport.process is None
-            await transport.close()
-
-        run(main())
+    async def test_a_script_that_is_missing_is_told_before_anything_is_started(self, tmp_path, command):
+        transport = m.StdioTransport(command, cwd=tmp_path)
+        with pytest.raises(m.ConnectionClosed, match="cannot start .*: there is no file ") as caught:
+            await transport.open()
+        assert str(caught.value).endswith(repr(str(tmp_path / "missing.py")))
+        assert transport.process is None
+        await transport.close()
 
     def test_a_script_that_serves_nothing_is_told_what_it_lacks(self, tmp_path):
         (tmp_path / "norun.py").write_text("x = 1\n")
@@ -8614,14 +8298,11 @@ class TestCommandLine:
         for number in range(3):
             run(main(number))
 
-    def test_what_cannot_be_started_is_told(self, tmp_path):
-        async def main():
-            transport = m.StdioTransport([str(tmp_path / "nothing")])
-            with pytest.raises(m.ConnectionClosed, match="cannot start .*nothing.*No such file"):
-                await transport.open()
-            await transport.close()
-
-        run(main())
+    async def test_what_cannot_be_started_is_told(self, tmp_path):
+        transport = m.StdioTransport([str(tmp_path / "nothing")])
+        with pytest.raises(m.ConnectionClosed, match="cannot start .*nothing.*No such file"):
+            await transport.open()
+        await transport.close()
 
     @pytest.mark.parametrize(
         "command, name",
@@ -8673,41 +8354,32 @@ class TestConversation:
         run_both_ways(main)
 
     @posix
-    def test_a_server_that_is_killed_fails_what_is_pending_at_once(self):
-        async def main():
-            heard = asyncio.Event()
-            async with self.client(stderr=lambda line: heard.set()) as c:
-                calls = [asyncio.ensure_future(c.call(name)) for name in ("forever", "sleep")]
-                await heard.wait()
-                os.killpg(c.transport.process.pid, 9)
-                for pending in calls:
-                    with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
-                        await pending
+    async def test_a_server_that_is_killed_fails_what_is_pending_at_once(self):
+        heard = asyncio.Event()
+        async with self.client(stderr=lambda line: heard.set()) as c:
+            calls = [asyncio.ensure_future(c.call(name)) for name in ("forever", "sleep")]
+            await heard.wait()
+            os.killpg(c.transport.process.pid, 9)
+            for pending in calls:
                 with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
-                    await c.call("add", {"a": 1})
+                    await pending
+            with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
+                await c.call("add", {"a": 1})
 
-        run(main())
+    async def test_a_server_that_fails_at_the_start_is_quoted(self):
+        with pytest.raises(m.ConnectionClosed) as caught:
+            await self.client("import no_such_module").connect()
+        assert str(caught.value).endswith("No module named 'no_such_module'\"")
+        assert 'exited with status 1; its last words: "Traceback' in str(caught.value)
 
-    def test_a_server_that_fails_at_the_start_is_quoted(self):
-        async def main():
-            with pytest.raises(m.ConnectionClosed) as caught:
-                await self.client("import no_such_module").connect()
-            assert str(caught.value).endswith("No module named 'no_such_module'\"")
-            assert 'exited with status 1; its last words: "Traceback' in str(caught.value)
-
-        run(main())
-
-    def test_what_it_printed_is_quoted_if_it_never_answers(self):
-        async def main():
-            code = "import sys; print('welcome!', flush=True); sys.stdin.read()"
-            client, leap = self.client(code, revision="2025-11-25", timeout=20), time_machine()
-            connecting = asyncio.ensure_future(client.connect())
-            await eventually(lambda: client.transport and client.transport.hint())
-            leap(20)
-            with pytest.raises(m.RequestTimeout, match='printed to stdout: "welcome!"'):
-                await connecting
-
-        run(main())
+    async def test_what_it_printed_is_quoted_if_it_never_answers(self):
+        code = "import sys; print('welcome!', flush=True); sys.stdin.read()"
+        client, leap = self.client(code, revision="2025-11-25", timeout=20), time_machine()
+        connecting = asyncio.ensure_future(client.connect())
+        await eventually(lambda: client.transport and client.transport.hint())
+        leap(20)
+        with pytest.raises(m.RequestTimeout, match='printed to stdout: "welcome!"'):
+            await connecting
 
     def test_a_client_may_be_cancelled_at_any_moment(self):
         """... and leaves no process, task or descriptor, which run() checks."""
@@ -10540,84 +10212,65 @@ class TestServing:
 
         run(main())
 
-    def test_requests_follow_each_other_on_one_connection(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                for number in range(3):
-                    body = b"x" * number
-                    wire.send(b"POST /%d HTTP/1.1\r\nHost: x\r\n" % number)
-                    wire.send(b"Content-Length: %d\r\n\r\n" % number + body)
-                    status, headers, got = await wire.answer()
-                    assert (status, got) == (200, b"POST /%d? " % number + body)
-                    assert "connection" not in headers
-                assert len(listener.connections) == 1
+    async def test_requests_follow_each_other_on_one_connection(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            for number in range(3):
+                body = b"x" * number
+                wire.send(b"POST /%d HTTP/1.1\r\nHost: x\r\n" % number)
+                wire.send(b"Content-Length: %d\r\n\r\n" % number + body)
+                status, headers, got = await wire.answer()
+                assert (status, got) == (200, b"POST /%d? " % number + body)
+                assert "connection" not in headers
+            assert len(listener.connections) == 1
 
-        run(main())
+    async def test_a_request_that_comes_byte_by_byte(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            for byte in b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok":
+                wire.send(bytes([byte]))
+                await asyncio.sleep(0)
+            assert (await wire.answer())[2] == b"POST /? ok"
 
-    def test_a_request_that_comes_byte_by_byte(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                for byte in b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok":
-                    wire.send(bytes([byte]))
-                    await asyncio.sleep(0)
-                assert (await wire.answer())[2] == b"POST /? ok"
+    async def test_a_thousand_pipelined_requests_are_answered_in_order(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"".join(GET.replace(b"/a", b"/%d" % n) for n in range(1000)))
+            for number in range(1000):
+                assert (await wire.answer("GET"))[2] == b"GET /%d?b=c " % number
 
-        run(main())
-
-    def test_a_thousand_pipelined_requests_are_answered_in_order(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"".join(GET.replace(b"/a", b"/%d" % n) for n in range(1000)))
-                for number in range(1000):
-                    assert (await wire.answer("GET"))[2] == b"GET /%d?b=c " % number
-
-        run(main())
-
-    def test_pipelined_input_is_bounded_while_a_request_is_served(self):
+    async def test_pipelined_input_is_bounded_while_a_request_is_served(self):
         """The rest waits in the client's own buffers."""
+        gate = asyncio.get_running_loop().create_future()
 
-        async def main():
-            gate = asyncio.get_running_loop().create_future()
+        async def slow(request, response):
+            await gate
+            await response.send(200, {}, b"done")
 
-            async def slow(request, response):
-                await gate
-                await response.send(200, {}, b"done")
+        async with listening(slow) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            await until(lambda: listener.connections)
+            [connection] = listener.connections
+            await until(lambda: connection.response)
+            wire.send(GET * 100_000)
+            await until(lambda: not connection.transport.is_reading())
+            gate.set_result(None)
+            for _ in range(2500):
+                assert (await wire.answer("GET"))[2] == b"done"
 
-            async with listening(slow) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await until(lambda: listener.connections)
-                [connection] = listener.connections
-                await until(lambda: connection.response)
-                wire.send(GET * 100_000)
-                await until(lambda: not connection.transport.is_reading())
-                gate.set_result(None)
-                for _ in range(2500):
-                    assert (await wire.answer("GET"))[2] == b"done"
-
-        run(main())
-
-    def test_connection_close_is_obeyed_and_said(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" + GET)
-                status, headers, _ = await wire.answer("GET")
-                assert (status, headers["connection"]) == (200, "close")
-                assert await wire.everything() == b"" and len(listener.seen) == 1
-
-        run(main())
+    async def test_connection_close_is_obeyed_and_said(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" + GET)
+            status, headers, _ = await wire.answer("GET")
+            assert (status, headers["connection"]) == (200, "close")
+            assert await wire.everything() == b"" and len(listener.seen) == 1
 
     @pytest.mark.parametrize("keep", [False, True])
-    def test_http_1_0(self, keep):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"GET /old HTTP/1.0\r\n" + keep * b"Connection: keep-alive\r\n" + b"\r\n")
-                if keep:
-                    wire.send(b"GET /old HTTP/1.0\r\n\r\n")
-                    assert (await wire.answer("GET"))[2] == b"GET /old? "
+    async def test_http_1_0(self, keep):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"GET /old HTTP/1.0\r\n" + keep * b"Connection: keep-alive\r\n" + b"\r\n")
+            if keep:
+                wire.send(b"GET /old HTTP/1.0\r\n\r\n")
                 assert (await wire.answer("GET"))[2] == b"GET /old? "
-                assert await wire.everything() == b""
-
-        run(main())
+            assert (await wire.answer("GET"))[2] == b"GET /old? "
+            assert await wire.everything() == b""
 
     def test_a_stream_is_chunked_or_ended_by_the_connection(self):
         """RFC 9112 §6.1: no chunks for HTTP/1.0."""
@@ -10646,17 +10299,13 @@ class TestServing:
 
         run(main())
 
-    def test_head_has_the_length_and_not_the_body(self):
+    async def test_head_has_the_length_and_not_the_body(self):
         """RFC 9110 §9.3.2"""
-
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
-                status, headers, body = await wire.answer("HEAD")
-                assert (status, headers["content-length"], body) == (200, "9", b"")
-                assert (await wire.answer("GET"))[2] == b"GET /a?b=c "
-
-        run(main())
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
+            status, headers, body = await wire.answer("HEAD")
+            assert (status, headers["content-length"], body) == (200, "9", b"")
+            assert (await wire.answer("GET"))[2] == b"GET /a?b=c "
 
     def test_who_waits_for_100_continue_gets_it(self):
         """RFC 9110 §10.1.1"""
@@ -10687,20 +10336,16 @@ class TestServing:
         Wire.everything_until = everything_until
         run(main())
 
-    def test_every_answer_has_a_date(self):
+    async def test_every_answer_has_a_date(self):
         """RFC 9110 §6.6.1"""
-
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                date = (await wire.answer("GET"))[1]["date"]
-                wire.send(b"nonsense\r\n\r\n")
-                assert (await wire.answer())[1]["date"]
-            form = "%a, %d %b %Y %H:%M:%S GMT"
-            then = datetime.datetime.strptime(date, form).replace(tzinfo=datetime.timezone.utc)
-            assert abs((datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()) < 60
-
-        run(main())
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            date = (await wire.answer("GET"))[1]["date"]
+            wire.send(b"nonsense\r\n\r\n")
+            assert (await wire.answer())[1]["date"]
+        form = "%a, %d %b %Y %H:%M:%S GMT"
+        then = datetime.datetime.strptime(date, form).replace(tzinfo=datetime.timezone.utc)
+        assert abs((datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()) < 60
 
     def test_each_request_is_a_line_of_the_log_at_debug(self, caplog):
         async def main():
@@ -10756,46 +10401,40 @@ class TestServing:
         run(main())
         assert seen == ["nobody", "alice"] * 2
 
-    def test_a_request_costs_no_task_besides_its_connections(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await wire.answer("GET")
-                before = asyncio.all_tasks()
-                tasks = []
-
-                async def note(request, response):
-                    tasks.extend(asyncio.all_tasks() - before)
-                    await response.send(200, {}, b"")
-
-                listener.handle = note
-                wire.send(GET)
-                await wire.answer("GET")
-                assert tasks == []
-
-        run(main())
-
-    def test_pipelined_requests_let_others_have_their_turn(self):
-        async def main():
-            order = []
+    async def test_a_request_costs_no_task_besides_its_connections(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            await wire.answer("GET")
+            before = asyncio.all_tasks()
+            tasks = []
 
             async def note(request, response):
-                order.append(request.path)
+                tasks.extend(asyncio.all_tasks() - before)
                 await response.send(200, {}, b"")
 
-            async with listening(note) as listener:
-                async with await Wire.open(listener.root) as one, await Wire.open(
-                    listener.root
-                ) as two:
-                    await until(lambda: len(listener.connections) == 2)
-                    one.send(GET * 500)
-                    two.send(GET.replace(b"/a", b"/b"))
-                    await two.answer("GET")
-                    for _ in range(500):
-                        await one.answer("GET")
-            assert order.index("/b") < 100
+            listener.handle = note
+            wire.send(GET)
+            await wire.answer("GET")
+            assert tasks == []
 
-        run(main())
+    async def test_pipelined_requests_let_others_have_their_turn(self):
+        order = []
+
+        async def note(request, response):
+            order.append(request.path)
+            await response.send(200, {}, b"")
+
+        async with listening(note) as listener:
+            async with await Wire.open(listener.root) as one, await Wire.open(
+                listener.root
+            ) as two:
+                await until(lambda: len(listener.connections) == 2)
+                one.send(GET * 500)
+                two.send(GET.replace(b"/a", b"/b"))
+                await two.answer("GET")
+                for _ in range(500):
+                    await one.answer("GET")
+        assert order.index("/b") < 100
 
     def test_what_cannot_be_sent_gives_500(self, caplog):
         async def split(request, response):
@@ -10882,15 +10521,12 @@ class TestRefusingRequests:
 
         run(main())
 
-    def test_what_came_before_the_broken_request_is_served(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET + b"GET / HTTP/1.1\nHost: x\n\n" + GET)
-                data = await wire.everything()
-                assert re.findall(rb"HTTP/1.1 ([0-9]+)", data) == [b"200", b"400"]
-                assert len(listener.seen) == 1
-
-        run(main())
+    async def test_what_came_before_the_broken_request_is_served(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET + b"GET / HTTP/1.1\nHost: x\n\n" + GET)
+            data = await wire.everything()
+            assert re.findall(rb"HTTP/1.1 ([0-9]+)", data) == [b"200", b"400"]
+            assert len(listener.seen) == 1
 
     def test_a_body_is_refused_at_its_limit_and_the_client_hears_it(self, monkeypatch):
         """The rest of the body is read for a moment: closing on unread input would reset."""
@@ -10912,18 +10548,15 @@ class TestRefusingRequests:
 
         run(main())
 
-    def test_who_goes_on_sending_after_a_refusal_is_cut_off(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"nonsense\r\n\r\n")
-                assert (await wire.answer())[0] == 400
-                [connection] = listener.connections
-                assert connection.deadline - listener.loop.time() <= m.LINGER_SECONDS
-                connection.discard_left = 10
-                wire.send(b"x" * 11)
-                await until(lambda: not listener.connections)
-
-        run(main())
+    async def test_who_goes_on_sending_after_a_refusal_is_cut_off(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"nonsense\r\n\r\n")
+            assert (await wire.answer())[0] == 400
+            [connection] = listener.connections
+            assert connection.deadline - listener.loop.time() <= m.LINGER_SECONDS
+            connection.discard_left = 10
+            wire.send(b"x" * 11)
+            await until(lambda: not listener.connections)
 
     def test_who_sends_40_megabytes_too_many_still_hears_413(self, monkeypatch):
         monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
@@ -10980,17 +10613,14 @@ class TestRefusingRequests:
             bodies.change(share, -size)
         assert not bodies
 
-    def test_lingering_ends(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"nonsense\r\n\r\n")
-                await wire.answer()
-                [connection] = listener.connections
-                connection.deadline = 0
-                listener._sweep()
-                await until(lambda: not listener.connections)
-
-        run(main())
+    async def test_lingering_ends(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"nonsense\r\n\r\n")
+            await wire.answer()
+            [connection] = listener.connections
+            connection.deadline = 0
+            listener._sweep()
+            await until(lambda: not listener.connections)
 
 
 class TestWhatConnectionsKeep:
@@ -11001,39 +10631,33 @@ class TestWhatConnectionsKeep:
     CHUNKS = CHUNKED + b"f4240\r\n" + BIG + b"\r\n0\r\n\r\n"
 
     @pytest.mark.parametrize("data", [SIZED, CHUNKS], ids=["sized", "chunked"])
-    def test_an_idle_connection_has_let_go_of_the_last_body(self, data):
-        async def main():
-            async def measure(request, response):
-                during.append(len(request.body) and traced_bytes())
-                await response.send(200, {})
+    async def test_an_idle_connection_has_let_go_of_the_last_body(self, data):
+        async def measure(request, response):
+            during.append(len(request.body) and traced_bytes())
+            await response.send(200, {})
 
-            def is_idle():
-                return all(each.waiting_for == "request" for each in listener.connections)
+        def is_idle():
+            return all(each.waiting_for == "request" for each in listener.connections)
 
-            during = []
-            async with listening(measure, max_body=2_000_000) as listener:
-                async with await Wire.open(listener.root) as wire:
-                    with tracing_bytes():
-                        wire.send(data)
-                        assert (await wire.answer())[0] == 200
-                        await until(is_idle)
-                        assert during[0] > 1_000_000 and traced_bytes() < 500_000
-
-        run(main())
-
-    def test_a_closed_connection_leaves_no_body_to_the_garbage_collector(self):
-        async def main():
-            async with listening(max_body=2_000_000) as listener:
-                wire = await Wire.open(listener.root)
+        during = []
+        async with listening(measure, max_body=2_000_000) as listener:
+            async with await Wire.open(listener.root) as wire:
                 with tracing_bytes():
-                    wire.send(self.SIZED[:-10])
-                    await until(lambda: sum(listener.bodies.values()) > 999_000)
-                    assert traced_bytes() > 900_000
-                    wire.drop()
-                    await until(lambda: not listener.connections)
-                    assert traced_bytes() < 500_000
+                    wire.send(data)
+                    assert (await wire.answer())[0] == 200
+                    await until(is_idle)
+                    assert during[0] > 1_000_000 and traced_bytes() < 500_000
 
-        run(main())
+    async def test_a_closed_connection_leaves_no_body_to_the_garbage_collector(self):
+        async with listening(max_body=2_000_000) as listener:
+            wire = await Wire.open(listener.root)
+            with tracing_bytes():
+                wire.send(self.SIZED[:-10])
+                await until(lambda: sum(listener.bodies.values()) > 999_000)
+                assert traced_bytes() > 900_000
+                wire.drop()
+                await until(lambda: not listener.connections)
+                assert traced_bytes() < 500_000
 
 
 class TestDeadlines:
@@ -11061,98 +10685,83 @@ class TestDeadlines:
             (GET + b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n", m.BODY_SECONDS),
         ],
     )
-    def test_a_slow_sender_gets_408(self, data, seconds):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(data)
-                if data.startswith(GET):
-                    await wire.answer("GET")
-                await until(lambda: listener.connections)
-                [connection] = listener.connections
-                await until(lambda: connection.waiting_for in ("head", "body"))
-                left = connection.deadline - listener.loop.time()
-                assert seconds - 5 < left <= seconds
-                self.expire(listener)
-                data_back = await wire.everything()
-                assert data_back.startswith(b"HTTP/1.1 408 ") and data_back.count(b"HTTP/1.1") == 1
+    async def test_a_slow_sender_gets_408(self, data, seconds):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(data)
+            if data.startswith(GET):
+                await wire.answer("GET")
+            await until(lambda: listener.connections)
+            [connection] = listener.connections
+            await until(lambda: connection.waiting_for in ("head", "body"))
+            left = connection.deadline - listener.loop.time()
+            assert seconds - 5 < left <= seconds
+            self.expire(listener)
+            data_back = await wire.everything()
+            assert data_back.startswith(b"HTTP/1.1 408 ") and data_back.count(b"HTTP/1.1") == 1
 
-        run(main())
+    async def test_a_byte_now_and_then_wins_no_time(self):
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"GET / HTTP/1.1\r\n")
+            await until(lambda: listener.connections)
+            [connection] = listener.connections
+            await until(lambda: connection.waiting_for == "head")
+            deadline = connection.deadline
+            for size in range(1, 10):
+                wire.send(b"X")
+                await until(lambda: len(connection.decoder.buffer) == 16 + size)  # noqa: B023
+            assert connection.deadline == deadline
 
-    def test_a_byte_now_and_then_wins_no_time(self):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"GET / HTTP/1.1\r\n")
-                await until(lambda: listener.connections)
-                [connection] = listener.connections
-                await until(lambda: connection.waiting_for == "head")
-                deadline = connection.deadline
-                for size in range(1, 10):
-                    wire.send(b"X")
-                    await until(lambda: len(connection.decoder.buffer) == 16 + size)  # noqa: B023
-                assert connection.deadline == deadline
+    async def test_an_idle_connection_is_closed_without_a_word(self):
+        async with listening() as listener:
+            for data in (b"", GET):
+                async with await Wire.open(listener.root) as wire:
+                    wire.send(data)
+                    if data:
+                        await wire.answer("GET")
+                    await until(lambda: listener.connections)
+                    [connection] = listener.connections
+                    left = connection.deadline - listener.loop.time()
+                    assert m.IDLE_SECONDS - 5 < left <= m.IDLE_SECONDS
+                    self.expire(listener)
+                    assert await wire.everything() == b""
+                await until(lambda: not listener.connections)
 
-        run(main())
+    async def test_a_request_that_is_served_has_no_deadline(self):
+        gate = asyncio.get_running_loop().create_future()
 
-    def test_an_idle_connection_is_closed_without_a_word(self):
-        async def main():
-            async with listening() as listener:
-                for data in (b"", GET):
-                    async with await Wire.open(listener.root) as wire:
-                        wire.send(data)
-                        if data:
-                            await wire.answer("GET")
-                        await until(lambda: listener.connections)
-                        [connection] = listener.connections
-                        left = connection.deadline - listener.loop.time()
-                        assert m.IDLE_SECONDS - 5 < left <= m.IDLE_SECONDS
-                        self.expire(listener)
-                        assert await wire.everything() == b""
-                    await until(lambda: not listener.connections)
+        async def wait(request, response):
+            await gate
+            await response.send(200, {}, b"")
 
-        run(main())
+        async with listening(wait) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            await until(lambda: serving(listener))
+            [connection] = listener.connections
+            assert connection.deadline == float("inf")
+            gate.set_result(None)
+            assert (await wire.answer("GET"))[0] == 200
 
-    def test_a_request_that_is_served_has_no_deadline(self):
-        async def main():
-            gate = asyncio.get_running_loop().create_future()
+    async def test_who_does_not_read_is_cut_off_unless_a_little_is_read(self):
+        lost = []
 
-            async def wait(request, response):
-                await gate
-                await response.send(200, {}, b"")
+        async def flood(request, response):
+            response.on_lost = lambda: lost.append("heard")
+            await response.start(200, {})
+            while not response.lost:
+                await response.write(b"x" * 100_000)
 
-            async with listening(wait) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await until(lambda: serving(listener))
-                [connection] = listener.connections
-                assert connection.deadline == float("inf")
-                gate.set_result(None)
-                assert (await wire.answer("GET"))[0] == 200
-
-        run(main())
-
-    def test_who_does_not_read_is_cut_off_unless_a_little_is_read(self):
-        async def main():
-            lost = []
-
-            async def flood(request, response):
-                response.on_lost = lambda: lost.append("heard")
-                await response.start(200, {})
-                while not response.lost:
-                    await response.write(b"x" * 100_000)
-
-            async with listening(flood) as listener, await Wire.open(listener.root) as wire:
-                wire.writer.transport.pause_reading()
-                wire.send(GET)
-                await until(lambda: [c for c in listener.connections if c.turn.locked()])
-                [connection] = listener.connections
-                assert 0 < connection.deadline - listener.loop.time() <= m.STALL_SECONDS
-                connection.unsent += 1  # as if there had been more
-                self.expire(listener)
-                assert connection.deadline > listener.loop.time() and not lost
-                self.expire(listener)
-                await until(lambda: lost)
-            assert lost == ["heard"]
-
-        run(main())
+        async with listening(flood) as listener, await Wire.open(listener.root) as wire:
+            wire.writer.transport.pause_reading()
+            wire.send(GET)
+            await until(lambda: [c for c in listener.connections if c.turn.locked()])
+            [connection] = listener.connections
+            assert 0 < connection.deadline - listener.loop.time() <= m.STALL_SECONDS
+            connection.unsent += 1  # as if there had been more
+            self.expire(listener)
+            assert connection.deadline > listener.loop.time() and not lost
+            self.expire(listener)
+            await until(lambda: lost)
+        assert lost == ["heard"]
 
     def test_a_client_that_reads_its_last_answer_slowly_gets_it(self, monkeypatch):
         """Little is left unsent, so that nobody ever waited for the client."""
@@ -11182,87 +10791,75 @@ class TestDeadlines:
 
         run(main())
 
-    def test_a_slow_reader_makes_the_writer_wait_and_gets_everything(self):
-        async def main():
-            async def flood(request, response):
-                await response.start(200, {})
-                for _ in range(50):
-                    await response.write(b"x" * 100_000)
-                    [connection] = listener.connections
-                    sizes.append(connection.transport.get_write_buffer_size())
-                await response.end()
+    async def test_a_slow_reader_makes_the_writer_wait_and_gets_everything(self):
+        async def flood(request, response):
+            await response.start(200, {})
+            for _ in range(50):
+                await response.write(b"x" * 100_000)
+                [connection] = listener.connections
+                sizes.append(connection.transport.get_write_buffer_size())
+            await response.end()
 
-            sizes = []
-            async with listening(flood) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                assert len((await wire.answer("GET"))[2]) == 5_000_000
-            assert max(sizes) < 200_000
-
-        run(main())
+        sizes = []
+        async with listening(flood) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            assert len((await wire.answer("GET"))[2]) == 5_000_000
+        assert max(sizes) < 200_000
 
 
 class TestLosing:
     """Clients go away at any moment; some only stop sending."""
 
-    def test_half_closing_after_a_request_still_gets_the_answer(self):
-        async def main():
-            gate = asyncio.get_running_loop().create_future()
+    async def test_half_closing_after_a_request_still_gets_the_answer(self):
+        gate = asyncio.get_running_loop().create_future()
 
-            async def wait(request, response):
-                await gate
-                assert not response.lost
-                await response.send(200, {}, b"late")
+        async def wait(request, response):
+            await gate
+            assert not response.lost
+            await response.send(200, {}, b"late")
 
-            async with listening(wait) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET + GET)
-                wire.writer.write_eof()
-                await until(lambda: [c for c in listener.connections if c.ended])
-                gate.set_result(None)
-                assert (await wire.answer("GET"))[2] == b"late"
-                assert (await wire.answer("GET"))[2] == b"late"
-                assert await wire.everything() == b""
-
-        run(main())
+        async with listening(wait) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET + GET)
+            wire.writer.write_eof()
+            await until(lambda: [c for c in listener.connections if c.ended])
+            gate.set_result(None)
+            assert (await wire.answer("GET"))[2] == b"late"
+            assert (await wire.answer("GET"))[2] == b"late"
+            assert await wire.everything() == b""
 
     @pytest.mark.parametrize("way", ["half-close", "close", "reset"])
-    def test_the_end_of_a_streams_reader_is_heard(self, way):
-        async def main():
-            heard = asyncio.get_running_loop().create_future()
+    async def test_the_end_of_a_streams_reader_is_heard(self, way):
+        heard = asyncio.get_running_loop().create_future()
 
-            async def stream(request, response):
-                response.on_lost = lambda: heard.set_result(None)
-                await response.start(200, {}, b"x")
+        async def stream(request, response):
+            response.on_lost = lambda: heard.set_result(None)
+            await response.start(200, {}, b"x")
 
-            async with listening(stream) as listener, await Wire.open(listener.root) as wire:
+        async with listening(stream) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            await wire.head("GET")
+            if way == "half-close":
+                wire.writer.write_eof()
+            elif way == "close":
+                wire.writer.close()
+            else:
+                wire.reset()
+            await heard
+            await until(lambda: not listener.connections)
+
+    async def test_who_can_cancel_by_closing_is_heard_before_the_answer(self):
+        heard = asyncio.get_running_loop().create_future()
+
+        async def wait(request, response):
+            response.on_lost = lambda: heard.set_result(None)
+            await heard
+            await response.send(200, {}, b"to nobody")
+
+        async with listening(wait) as listener:
+            async with await Wire.open(listener.root) as wire:
                 wire.send(GET)
-                await wire.head("GET")
-                if way == "half-close":
-                    wire.writer.write_eof()
-                elif way == "close":
-                    wire.writer.close()
-                else:
-                    wire.reset()
-                await heard
-                await until(lambda: not listener.connections)
-
-        run(main())
-
-    def test_who_can_cancel_by_closing_is_heard_before_the_answer(self):
-        async def main():
-            heard = asyncio.get_running_loop().create_future()
-
-            async def wait(request, response):
-                response.on_lost = lambda: heard.set_result(None)
-                await heard
-                await response.send(200, {}, b"to nobody")
-
-            async with listening(wait) as listener:
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(GET)
-                    await until(lambda: serving(listener))
-                await heard
-
-        run(main())
+                await until(lambda: serving(listener))
+            await heard
 
     def test_clients_that_vanish_at_any_byte_leave_nothing(self):
         request = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
@@ -11292,32 +10889,29 @@ class TestLosing:
 
         run(main())
 
-    def test_writing_to_a_lost_client_is_harmless(self):
-        async def main():
-            gate = asyncio.get_running_loop().create_future()
-            ended = []
+    async def test_writing_to_a_lost_client_is_harmless(self):
+        gate = asyncio.get_running_loop().create_future()
+        ended = []
 
-            async def late(request, response):
-                await gate
-                await response.start(200, {}, b"x")
-                for _ in range(20):
-                    await response.write(b"x")
-                await response.end()
-                await response.send(200, {}, b"")
-                ended.append(response.lost)
+        async def late(request, response):
+            await gate
+            await response.start(200, {}, b"x")
+            for _ in range(20):
+                await response.write(b"x")
+            await response.end()
+            await response.send(200, {}, b"")
+            ended.append(response.lost)
 
-            async with listening(late) as listener:
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(GET)
-                    await until(lambda: serving(listener))
-                    [connection] = listener.connections
-                    wire.reset()
-                    await until(lambda: connection.ended)
-                gate.set_result(None)
-                await until(lambda: ended)
-            assert ended == [True]
-
-        run(main())
+        async with listening(late) as listener:
+            async with await Wire.open(listener.root) as wire:
+                wire.send(GET)
+                await until(lambda: serving(listener))
+                [connection] = listener.connections
+                wire.reset()
+                await until(lambda: connection.ended)
+            gate.set_result(None)
+            await until(lambda: ended)
+        assert ended == [True]
 
 
 class TestListeners:
@@ -11379,18 +10973,14 @@ class TestListeners:
 
         run(main())
 
-    def test_no_piece_of_an_answer_waits_for_the_one_before_it_to_arrive(self):
+    async def test_no_piece_of_an_answer_waits_for_the_one_before_it_to_arrive(self):
         """RFC 896 -- unless TCP_NODELAY is set, it does."""
-
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await wire.answer("GET")
-                [connection] = listener.connections
-                sock = connection.transport.get_extra_info("socket")
-                assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-        run(main())
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            await wire.answer("GET")
+            [connection] = listener.connections
+            sock = connection.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     def test_the_bound_of_connections_is_below_that_of_open_files(self, monkeypatch):
         resource = pytest.importorskip("resource")
@@ -11477,12 +11067,9 @@ class TestListeners:
 
         run(main())
 
-    def test_a_file_of_a_certificate_that_is_missing_is_named(self, tmp_path):
-        async def main():
-            with pytest.raises(m.CannotServe, match="nope.pem"):
-                await m.Server("x").http(port=0, ssl=("nope.pem", "key.pem")).__aenter__()
-
-        run(main())
+    async def test_a_file_of_a_certificate_that_is_missing_is_named(self, tmp_path):
+        with pytest.raises(m.CannotServe, match="nope.pem"):
+            await m.Server("x").http(port=0, ssl=("nope.pem", "key.pem")).__aenter__()
 
     def test_a_stale_socket_is_replaced_and_nothing_else(self, tmp_path):
         path = tmp_path / "s"
@@ -11499,64 +11086,55 @@ class TestListeners:
         run(main())
         assert path.read_text() == "precious"
 
-    def test_a_port_that_is_taken_is_an_error(self):
-        async def main():
-            async with listening() as listener:
-                port = m.parse_url(listener.root).port
-                hint = f"port {port} of 127.0.0.1: .*in use.*; port=0 finds a free one"
-                with pytest.raises(OSError, match=hint):
-                    await m.Listener(None).start("127.0.0.1", port)
+    async def test_a_port_that_is_taken_is_an_error(self):
+        async with listening() as listener:
+            port = m.parse_url(listener.root).port
+            hint = f"port {port} of 127.0.0.1: .*in use.*; port=0 finds a free one"
+            with pytest.raises(OSError, match=hint):
+                await m.Listener(None).start("127.0.0.1", port)
 
-        run(main())
+    async def test_stopping_lets_running_requests_finish(self):
+        gate = asyncio.get_running_loop().create_future()
 
-    def test_stopping_lets_running_requests_finish(self):
-        async def main():
-            gate = asyncio.get_running_loop().create_future()
+        async def wait(request, response):
+            await gate
+            await response.send(200, {}, b"x" * 1_000_000)
 
-            async def wait(request, response):
-                await gate
-                await response.send(200, {}, b"x" * 1_000_000)
+        async with listening(wait) as listener:
+            busy, idle = await Wire.open(listener.root), await Wire.open(listener.root)
+            half = await Wire.open(listener.root)
+            half.send(b"GET /")
+            busy.send(GET)
+            await until(lambda: serving(listener) and len(listener.connections) == 3)
+            stopping = asyncio.ensure_future(listener.stop(60))
+            assert await idle.everything() == b"" and await half.everything() == b""
+            with pytest.raises(OSError):
+                await Wire.open(listener.root)
+            assert not stopping.done()
+            gate.set_result(None)
+            status, headers, body = await busy.answer("GET")
+            assert (status, headers["connection"]) == (200, "close")
+            assert len(body) == 1_000_000 and await busy.everything() == b""
+            await stopping
+            for wire in (busy, idle, half):
+                wire.drop()
 
-            async with listening(wait) as listener:
-                busy, idle = await Wire.open(listener.root), await Wire.open(listener.root)
-                half = await Wire.open(listener.root)
-                half.send(b"GET /")
-                busy.send(GET)
-                await until(lambda: serving(listener) and len(listener.connections) == 3)
-                stopping = asyncio.ensure_future(listener.stop(60))
-                assert await idle.everything() == b"" and await half.everything() == b""
-                with pytest.raises(OSError):
-                    await Wire.open(listener.root)
-                assert not stopping.done()
-                gate.set_result(None)
-                status, headers, body = await busy.answer("GET")
-                assert (status, headers["connection"]) == (200, "close")
-                assert len(body) == 1_000_000 and await busy.everything() == b""
-                await stopping
-                for wire in (busy, idle, half):
-                    wire.drop()
+    async def test_stopping_cancels_what_is_late(self):
+        cancelled = []
 
-        run(main())
+        async def never(request, response):
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                cancelled.append(True)
+                raise
 
-    def test_stopping_cancels_what_is_late(self):
-        async def main():
-            cancelled = []
-
-            async def never(request, response):
-                try:
-                    await asyncio.get_running_loop().create_future()
-                except asyncio.CancelledError:
-                    cancelled.append(True)
-                    raise
-
-            async with listening(never) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await until(lambda: serving(listener))
-                await listener.stop(0.05)
-                assert cancelled == [True]
-                assert await wire.everything() == b""
-
-        run(main())
+        async with listening(never) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            await until(lambda: serving(listener))
+            await listener.stop(0.05)
+            assert cancelled == [True]
+            assert await wire.everything() == b""
 
 
 ###############################################################################
@@ -11599,36 +11177,30 @@ async def client_of(url, **options):
 class TestTLS:
     """Both ends, with `ssl=`."""
 
-    def test_both_ends_speak_tls(self, certificate):
-        async def main():
-            async with listening(ssl=certificate) as listener:
-                assert listener.root.startswith("https://127.0.0.1:")
-                async with client_of(listener.root, ssl=certificate[0]) as client:
-                    for _ in range(3):
-                        assert await fetch(client, "/tls") == (200, b"GET /tls? ")
-                    assert len(client.idle) == 1 and len(listener.connections) == 1
-                    big = b"x" * 1000
-                    assert await fetch(client, "/", "POST", big) == (200, b"POST /? " + big)
+    async def test_both_ends_speak_tls(self, certificate):
+        async with listening(ssl=certificate) as listener:
+            assert listener.root.startswith("https://127.0.0.1:")
+            async with client_of(listener.root, ssl=certificate[0]) as client:
+                for _ in range(3):
+                    assert await fetch(client, "/tls") == (200, b"GET /tls? ")
+                assert len(client.idle) == 1 and len(listener.connections) == 1
+                big = b"x" * 1000
+                assert await fetch(client, "/", "POST", big) == (200, b"POST /? " + big)
 
-        run(main())
-
-    def test_a_certificate_that_is_not_trusted_is_refused_by_name(self, certificate):
-        async def main():
-            # in debug mode asyncio tells of every handshake that fails
-            asyncio.get_running_loop().set_exception_handler(lambda *args: None)
-            async with listening(ssl=certificate) as listener:
-                async with client_of(listener.root) as client:
-                    remedy = r"SSL_CERT_FILE or ssl= names a file of certificates to trust"
-                    with pytest.raises(m.ConnectionClosed, match=f"certificate verify failed.*{remedy}"):
-                        await fetch(client)
-                if sys.platform == "linux":  # where all of 127/8 is this machine
-                    async with listening(ssl=certificate, host="127.0.0.2") as listener:
-                        async with client_of(listener.root, ssl=certificate[0]) as client:
-                            with pytest.raises(m.ConnectionClosed, match="verify failed") as caught:
-                                await fetch(client)
-                            assert "SSL_CERT_FILE" not in str(caught.value)
-
-        run(main())
+    async def test_a_certificate_that_is_not_trusted_is_refused_by_name(self, certificate):
+        # in debug mode asyncio tells of every handshake that fails
+        asyncio.get_running_loop().set_exception_handler(lambda *args: None)
+        async with listening(ssl=certificate) as listener:
+            async with client_of(listener.root) as client:
+                remedy = r"SSL_CERT_FILE or ssl= names a file of certificates to trust"
+                with pytest.raises(m.ConnectionClosed, match=f"certificate verify failed.*{remedy}"):
+                    await fetch(client)
+            if sys.platform == "linux":  # where all of 127/8 is this machine
+                async with listening(ssl=certificate, host="127.0.0.2") as listener:
+                    async with client_of(listener.root, ssl=certificate[0]) as client:
+                        with pytest.raises(m.ConnectionClosed, match="verify failed") as caught:
+                            await fetch(client)
+                        assert "SSL_CERT_FILE" not in str(caught.value)
 
     def test_contexts_are_taken_as_they_are(self, certificate):
         import ssl
@@ -11645,15 +11217,12 @@ class TestTLS:
         run(main())
         assert m.server_ssl(certificate).minimum_version >= ssl.TLSVersion.TLSv1_2
 
-    def test_garbage_instead_of_a_handshake_is_dropped(self, certificate):
-        async def main():
-            asyncio.get_running_loop().set_exception_handler(lambda *args: None)
-            async with listening(ssl=certificate) as listener:
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(GET)
-                    assert b"HTTP" not in await wire.everything()
-
-        run(main())
+    async def test_garbage_instead_of_a_handshake_is_dropped(self, certificate):
+        asyncio.get_running_loop().set_exception_handler(lambda *args: None)
+        async with listening(ssl=certificate) as listener:
+            async with await Wire.open(listener.root) as wire:
+                wire.send(GET)
+                assert b"HTTP" not in await wire.everything()
 
     def test_a_connection_counts_before_its_handshake_is_over(self, monkeypatch, certificate):
         monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
@@ -11672,27 +11241,24 @@ class TestTLS:
 
         run(main())
 
-    def test_a_refused_request_and_a_lost_stream_over_tls(self, certificate):
-        async def main():
-            heard = asyncio.get_running_loop().create_future()
+    async def test_a_refused_request_and_a_lost_stream_over_tls(self, certificate):
+        heard = asyncio.get_running_loop().create_future()
 
-            async def stream(request, response):
-                response.on_lost = lambda: heard.set_result(None)
-                await response.start(200, {}, b"x")
+        async def stream(request, response):
+            response.on_lost = lambda: heard.set_result(None)
+            await response.start(200, {}, b"x")
 
-            async with listening(stream, ssl=certificate) as listener:
-                context = m.client_ssl(certificate[0])
-                wire = await Wire.open(listener.root, ssl=context)
-                wire.send(b"nonsense\r\n\r\n")
-                assert (await wire.answer())[0] == 400
-                wire.drop()
-                async with client_of(listener.root, ssl=certificate[0]) as client:
-                    answer = await client.send("GET", "/", {})
-                    assert await answer.piece() == b"x"
-                    answer.close()
-                    await heard
-
-        run(main())
+        async with listening(stream, ssl=certificate) as listener:
+            context = m.client_ssl(certificate[0])
+            wire = await Wire.open(listener.root, ssl=context)
+            wire.send(b"nonsense\r\n\r\n")
+            assert (await wire.answer())[0] == 400
+            wire.drop()
+            async with client_of(listener.root, ssl=certificate[0]) as client:
+                answer = await client.send("GET", "/", {})
+                assert await answer.piece() == b"x"
+                answer.close()
+                await heard
 
     def test_a_client_that_leaves_over_tls_is_forgotten_without_a_word(self, certificate, caplog):
         async def main():
@@ -11710,16 +11276,13 @@ class TestTLS:
 class TestClientConnections:
     """The pool: kept alive, used again, never trusted too long."""
 
-    def test_a_connection_is_used_again(self):
-        async def main():
-            async with listening() as listener, client_of(listener.root) as client:
-                for number in range(5):
-                    assert (await fetch(client, f"/{number}"))[0] == 200
-                assert len(listener.connections) == 1 == len(client.idle)
-                await asyncio.gather(*(fetch(client) for _ in range(5)))
-                assert len(listener.connections) == 5 == len(client.idle)
-
-        run(main())
+    async def test_a_connection_is_used_again(self):
+        async with listening() as listener, client_of(listener.root) as client:
+            for number in range(5):
+                assert (await fetch(client, f"/{number}"))[0] == 200
+            assert len(listener.connections) == 1 == len(client.idle)
+            await asyncio.gather(*(fetch(client) for _ in range(5)))
+            assert len(listener.connections) == 5 == len(client.idle)
 
     def test_idle_connections_are_bounded(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_IDLE_CONNECTIONS", 2)
@@ -11731,39 +11294,32 @@ class TestClientConnections:
 
         run(main())
 
-    def test_a_server_that_vanishes_in_silence_is_found_out_by_the_kernel(self):
+    async def test_a_server_that_vanishes_in_silence_is_found_out_by_the_kernel(self):
         """A laptop sleeps, a network changes: a stream of events would stand for ever."""
-
-        async def main():
-            async with listening() as listener, client_of(listener.root) as client:
-                await fetch(client)
-                sock = client.idle[0].stream[1].get_extra_info("socket")
-                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-                for name, value in m.KEEPALIVE.items():
-                    assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
-
-        run(main())
+        async with listening() as listener, client_of(listener.root) as client:
+            await fetch(client)
+            sock = client.idle[0].stream[1].get_extra_info("socket")
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            for name, value in m.KEEPALIVE.items():
+                assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
 
     @pytest.mark.parametrize("how", ["closed by the server", "too old", "the machine slept"])
-    def test_an_idle_connection_that_is_gone_or_old_is_not_used(self, how):
-        async def main():
-            async with listening() as listener, client_of(listener.root) as client:
-                await fetch(client)
-                [connection] = listener.connections
-                idle = client.idle[0]
-                if how == "too old":
-                    client.idle[0] = idle.replace(until=idle.until - m.REUSE_SECONDS - 1)
-                elif how == "the machine slept":  # and the loop's clock did not go on
-                    client.idle[0] = idle.replace(wall_until=idle.wall_until - m.REUSE_SECONDS - 1)
-                else:
-                    client.idle[0] = idle.replace(since=idle.since - 2)  # long enough to be looked at again
-                    connection.transport.abort()
-                    await until(lambda: not m.is_quiet(idle.stream[0]))
-                assert (await fetch(client, "/", "POST", b"once"))[0] == 200
-                assert [request.body for request in listener.seen] == [b"", b"once"]
-                assert connection not in listener.connections or how != "closed by the server"
-
-        run(main())
+    async def test_an_idle_connection_that_is_gone_or_old_is_not_used(self, how):
+        async with listening() as listener, client_of(listener.root) as client:
+            await fetch(client)
+            [connection] = listener.connections
+            idle = client.idle[0]
+            if how == "too old":
+                client.idle[0] = idle.replace(until=idle.until - m.REUSE_SECONDS - 1)
+            elif how == "the machine slept":  # and the loop's clock did not go on
+                client.idle[0] = idle.replace(wall_until=idle.wall_until - m.REUSE_SECONDS - 1)
+            else:
+                client.idle[0] = idle.replace(since=idle.since - 2)  # long enough to be looked at again
+                connection.transport.abort()
+                await until(lambda: not m.is_quiet(idle.stream[0]))
+            assert (await fetch(client, "/", "POST", b"once"))[0] == 200
+            assert [request.body for request in listener.seen] == [b"", b"once"]
+            assert connection not in listener.connections or how != "closed by the server"
 
     def test_a_request_that_got_no_answer_is_not_sent_again(self):
         """It may have been served."""
@@ -11889,25 +11445,19 @@ class TestClientConnections:
         run(main())
 
     @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", f"http://{'a' * 70}.invalid/x"])
-    def test_a_server_that_cannot_be_reached_is_named(self, url):
-        async def main():
-            async with client_of(url) as client:
-                with pytest.raises(m.ConnectionClosed, match=f"cannot reach {url}: "):
-                    await fetch(client)
+    async def test_a_server_that_cannot_be_reached_is_named(self, url):
+        async with client_of(url) as client:
+            with pytest.raises(m.ConnectionClosed, match=f"cannot reach {url}: "):
+                await fetch(client)
 
-        run(main())
-
-    def test_what_cannot_be_sent_is_an_error_before_anything_is(self):
-        async def main():
-            async with listening() as listener, client_of(listener.root) as client:
-                for headers in ({"x": "a\r\nb: c"}, {"x\r\n": "a"}, {"content-length": "1"}):
-                    with pytest.raises(ValueError):
-                        await fetch(client, "/", "POST", b"x", headers=headers)
+    async def test_what_cannot_be_sent_is_an_error_before_anything_is(self):
+        async with listening() as listener, client_of(listener.root) as client:
+            for headers in ({"x": "a\r\nb: c"}, {"x\r\n": "a"}, {"content-length": "1"}):
                 with pytest.raises(ValueError):
-                    await fetch(client, "/a b")
-                assert listener.seen == [] and not client.busy
-
-        run(main())
+                    await fetch(client, "/", "POST", b"x", headers=headers)
+            with pytest.raises(ValueError):
+                await fetch(client, "/a b")
+            assert listener.seen == [] and not client.busy
 
 
 class TestRedirects:
@@ -11946,76 +11496,61 @@ class TestRedirects:
             ("http://:x/", "nowhere"),
         ],
     )  # fmt: skip
-    def test_elsewhere_nothing_is_sent(self, location, match):
-        async def main():
-            async with listening() as elsewhere:
-
-                async def move(request, response):
-                    port = m.parse_url(listener.root).port
-                    where = location.format(other=elsewhere.root, port=port)
-                    await response.send(307, {"location": where}, b"")
-
-                async with listening(move) as listener, client_of(listener.root) as client:
-                    secret = {"authorization": "Bearer secret"}
-                    with pytest.raises(m.ConnectionClosed, match=match):
-                        await fetch(client, "/", "POST", b"secret", headers=secret)
-                assert elsewhere.seen == [] and not elsewhere.connections
-
-        run(main())
-
-    def test_endless_redirects_end(self):
-        async def main():
-            count = []
+    async def test_elsewhere_nothing_is_sent(self, location, match):
+        async with listening() as elsewhere:
 
             async def move(request, response):
-                count.append(request.path)
-                await response.send(302, {"location": f"/{len(count)}"}, b"")
+                port = m.parse_url(listener.root).port
+                where = location.format(other=elsewhere.root, port=port)
+                await response.send(307, {"location": where}, b"")
 
             async with listening(move) as listener, client_of(listener.root) as client:
-                with pytest.raises(m.ConnectionClosed, match="more than 5 times"):
-                    await fetch(client)
-                assert len(count) == m.MAX_REDIRECTS + 1
+                secret = {"authorization": "Bearer secret"}
+                with pytest.raises(m.ConnectionClosed, match=match):
+                    await fetch(client, "/", "POST", b"secret", headers=secret)
+            assert elsewhere.seen == [] and not elsewhere.connections
 
-        run(main())
+    async def test_endless_redirects_end(self):
+        count = []
+
+        async def move(request, response):
+            count.append(request.path)
+            await response.send(302, {"location": f"/{len(count)}"}, b"")
+
+        async with listening(move) as listener, client_of(listener.root) as client:
+            with pytest.raises(m.ConnectionClosed, match="more than 5 times"):
+                await fetch(client)
+            assert len(count) == m.MAX_REDIRECTS + 1
 
     @pytest.mark.parametrize("redirects", [0, 2])
-    def test_so_many_are_followed_as_was_said_and_no_more(self, redirects):
-        async def main():
-            count = []
+    async def test_so_many_are_followed_as_was_said_and_no_more(self, redirects):
+        count = []
 
-            async def move(request, response):
-                count.append(request.path)
-                await response.send(307, {"location": f"/{len(count)}"}, b"")
+        async def move(request, response):
+            count.append(request.path)
+            await response.send(307, {"location": f"/{len(count)}"}, b"")
 
-            async with listening(move) as listener, client_of(listener.root) as client:
-                with pytest.raises(m.ConnectionClosed, match=f"more than {redirects} times"):
-                    await fetch(client, "/", "POST", b"secret", redirects=redirects)
-                assert len(count) == redirects + 1
+        async with listening(move) as listener, client_of(listener.root) as client:
+            with pytest.raises(m.ConnectionClosed, match=f"more than {redirects} times"):
+                await fetch(client, "/", "POST", b"secret", redirects=redirects)
+            assert len(count) == redirects + 1
 
-        run(main())
+    async def test_an_address_that_is_not_admitted_is_sent_nothing(self):
+        def admit(address):
+            assert address == "127.0.0.1"
+            raise m.ConnectionClosed(f"{address} is private")
 
-    def test_an_address_that_is_not_admitted_is_sent_nothing(self):
-        async def main():
-            def admit(address):
-                assert address == "127.0.0.1"
-                raise m.ConnectionClosed(f"{address} is private")
+        async with listening() as listener, client_of(listener.root, admit=admit) as client:
+            with pytest.raises(m.ConnectionClosed, match="127.0.0.1 is private"):
+                await fetch(client)
+            assert listener.seen == []
 
-            async with listening() as listener, client_of(listener.root, admit=admit) as client:
-                with pytest.raises(m.ConnectionClosed, match="127.0.0.1 is private"):
-                    await fetch(client)
-                assert listener.seen == []
+    async def test_a_redirect_without_a_location_is_an_answer(self):
+        async def move(request, response):
+            await response.send(302, {}, b"where?")
 
-        run(main())
-
-    def test_a_redirect_without_a_location_is_an_answer(self):
-        async def main():
-            async def move(request, response):
-                await response.send(302, {}, b"where?")
-
-            async with listening(move) as listener, client_of(listener.root) as client:
-                assert await fetch(client) == (302, b"where?")
-
-        run(main())
+        async with listening(move) as listener, client_of(listener.root) as client:
+            assert await fetch(client) == (302, b"where?")
 
 
 class TestProxies:
@@ -12363,86 +11898,71 @@ class TestRequestsOverHTTP:
     """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
 
     @legacy_http
-    def test_a_request_that_says_nothing_first_is_answered_with_json(self, revision):
-        async def main():
-            async with http_calling(revision=revision) as (caller, _):
-                status, headers, answer = await caller.post(call_of(7, "echo", {"text": "é"}))
-                assert status == 200 and headers["content-type"] == "application/json"
-                assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "é"
-
-        run(main())
+    async def test_a_request_that_says_nothing_first_is_answered_with_json(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            status, headers, answer = await caller.post(call_of(7, "echo", {"text": "é"}))
+            assert status == 200 and headers["content-type"] == "application/json"
+            assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "é"
 
     @legacy_http
-    def test_a_request_leaves_no_cycle_for_the_garbage_collector(self, revision):
-        async def main():
-            async with http_calling(revision=revision) as (caller, _):
-                gc.collect()
-                gc.disable()
-                try:
-                    for number in range(3):
-                        await caller.post(call_of(number, "echo", {"text": "a"}))
-                        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                                "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
-                        fields = {"mcp-protocol-version": "2026-07-28", "mcp-name": "echo",
-                                  "mcp-method": "tools/call"}  # fmt: skip
-                        msg = call_of(number, "echo", {"text": "a"}, _meta=meta)
-                        assert (await caller.post(msg, **fields))[0] == 200
-                    # The last ones may still be ending.
-                    left = [type(item) for item in gc.get_objects()]
-                    for kind in (m.Exchange, m.Reply, m.SocketResponse):
-                        assert left.count(kind) <= 1
-                finally:
-                    gc.enable()
-
-        run(main())
+    async def test_a_request_leaves_no_cycle_for_the_garbage_collector(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            gc.collect()
+            gc.disable()
+            try:
+                for number in range(3):
+                    await caller.post(call_of(number, "echo", {"text": "a"}))
+                    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                            "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
+                    fields = {"mcp-protocol-version": "2026-07-28", "mcp-name": "echo",
+                              "mcp-method": "tools/call"}  # fmt: skip
+                    msg = call_of(number, "echo", {"text": "a"}, _meta=meta)
+                    assert (await caller.post(msg, **fields))[0] == 200
+                # The last ones may still be ending.
+                left = [type(item) for item in gc.get_objects()]
+                for kind in (m.Exchange, m.Reply, m.SocketResponse):
+                    assert left.count(kind) <= 1
+            finally:
+                gc.enable()
 
     @legacy_http
-    def test_what_is_said_first_makes_it_a_stream_that_ends_with_the_answer(self, revision):
-        async def main():
-            async with http_calling(revision=revision) as (caller, _):
-                msg = call_of(7, "count", {"to": 3})
-                events = await caller.events("POST", msg)
-                assert events.head.headers["cache-control"] == "no-cache, no-transform"
-                assert events.head.headers["x-accel-buffering"] == "no"
-                *said, answer = await events.messages()
-                assert [item["params"]["n"] for item in said] == [1, 2, 3]
-                assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "3"
-                events.answer.close()
-                assert len(caller.http.idle) == 1, "the connection can be used again"
-
-        run(main())
+    async def test_what_is_said_first_makes_it_a_stream_that_ends_with_the_answer(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            msg = call_of(7, "count", {"to": 3})
+            events = await caller.events("POST", msg)
+            assert events.head.headers["cache-control"] == "no-cache, no-transform"
+            assert events.head.headers["x-accel-buffering"] == "no"
+            *said, answer = await events.messages()
+            assert [item["params"]["n"] for item in said] == [1, 2, 3]
+            assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "3"
+            events.answer.close()
+            assert len(caller.http.idle) == 1, "the connection can be used again"
 
     @legacy_http
-    def test_only_the_revision_with_polling_primes_the_stream(self, revision):
-        async def main():
-            async with http_calling(revision=revision) as (caller, _):
-                for method, msg in (("POST", call_of(7, "count", {"to": 1})), ("GET", b"")):
-                    events = await caller.events(method, msg)
-                    if revision == "2025-11-25":
-                        first = await events.next()
-                        assert first.data == "" and first.id and events.decoder.retry_ms == 1000
-                    if method == "POST":
-                        first = await events.next()
-                        assert json.loads(first.data)["params"] == {"n": 1} and first.id
-                    events.drop()
-
-        run(main())
+    async def test_only_the_revision_with_polling_primes_the_stream(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            for method, msg in (("POST", call_of(7, "count", {"to": 1})), ("GET", b"")):
+                events = await caller.events(method, msg)
+                if revision == "2025-11-25":
+                    first = await events.next()
+                    assert first.data == "" and first.id and events.decoder.retry_ms == 1000
+                if method == "POST":
+                    first = await events.next()
+                    assert json.loads(first.data)["params"] == {"n": 1} and first.id
+                events.drop()
 
     @legacy_http
-    def test_notifications_and_responses_are_accepted_without_a_body(self, revision):
-        async def main():
-            async with http_calling(revision=revision) as (caller, _):
-                for msg in (
-                    INITIALIZED,
-                    {"jsonrpc": "2.0", "method": "acme/x", "params": {}},
-                    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
-                    {"jsonrpc": "2.0", "id": 99, "result": {}},
-                    {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "m"}},
-                ):
-                    status, headers, body = await caller.post(msg)
-                    assert (status, headers.get("content-type"), body) == (202, None, b"")
-
-        run(main())
+    async def test_notifications_and_responses_are_accepted_without_a_body(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            for msg in (
+                INITIALIZED,
+                {"jsonrpc": "2.0", "method": "acme/x", "params": {}},
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
+                {"jsonrpc": "2.0", "id": 99, "result": {}},
+                {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "m"}},
+            ):
+                status, headers, body = await caller.post(msg)
+                assert (status, headers.get("content-type"), body) == (202, None, b"")
 
     @pytest.mark.parametrize(
         "body, code",
@@ -12457,47 +11977,37 @@ class TestRequestsOverHTTP:
             (b"[" * 200 + b"]" * 200, -32600), (b"1" * 5000, -32600), (b"[]", -32600),
         ],
     )  # fmt: skip
-    def test_what_is_no_message_is_a_bad_request(self, body, code):
-        async def main():
-            async with http_calling() as (caller, server):
-                status, _, answer = await caller.ask("POST", body, content_type="application/json")
-                assert (status, answer["error"]["code"], "id" in answer) == (400, code, False)
-                assert len(server.endpoint.sessions) == 1 and not server.endpoint.waiting
+    async def test_what_is_no_message_is_a_bad_request(self, body, code):
+        async with http_calling() as (caller, server):
+            status, _, answer = await caller.ask("POST", body, content_type="application/json")
+            assert (status, answer["error"]["code"], "id" in answer) == (400, code, False)
+            assert len(server.endpoint.sessions) == 1 and not server.endpoint.waiting
 
-        run(main())
+    async def test_errors_of_requests_carry_their_id(self):
+        async with http_calling() as (caller, _):
+            for msg, code in (
+                ({"jsonrpc": "2.0", "id": "x", "method": "nonsense"}, -32601),
+                (call_of("x", "nobody"), -32602),
+                (hello(req_id="x"), -32600),
+            ):
+                status, headers, answer = await caller.post(msg)
+                assert (status, answer["id"], answer["error"]["code"]) == (200, "x", code)
+                assert headers["content-type"] == "application/json"
 
-    def test_errors_of_requests_carry_their_id(self):
-        async def main():
-            async with http_calling() as (caller, _):
-                for msg, code in (
-                    ({"jsonrpc": "2.0", "id": "x", "method": "nonsense"}, -32601),
-                    (call_of("x", "nobody"), -32602),
-                    (hello(req_id="x"), -32600),
-                ):
-                    status, headers, answer = await caller.post(msg)
-                    assert (status, answer["id"], answer["error"]["code"]) == (200, "x", code)
-                    assert headers["content-type"] == "application/json"
-
-        run(main())
-
-    def test_an_id_that_is_in_use_is_refused_and_leads_no_answer_astray(self):
+    async def test_an_id_that_is_in_use_is_refused_and_leads_no_answer_astray(self):
         """CVE-2026-25536; basic/index#requests: an id "MUST NOT match" another's. And a session
         that reuses an id must not thereby escape its rate limit."""
-
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, _):
-                slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
-                await until(lambda: app.log)
-                answer = (await caller.post(call_of(1, "echo", {"text": "b"})))[2]
-                assert answer == {
-                    "jsonrpc": "2.0", "id": 1,
-                    "error": {"code": -32600, "message": "a request with id 1 is still running"},
-                }  # fmt: skip
-                app.gate_of("g").set_result(None)
-                assert (await slow)[2]["result"]["content"][0]["text"] == "g"
-
-        run(main())
+        app = demo()
+        async with http_calling(app) as (caller, _):
+            slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
+            await until(lambda: app.log)
+            answer = (await caller.post(call_of(1, "echo", {"text": "b"})))[2]
+            assert answer == {
+                "jsonrpc": "2.0", "id": 1,
+                "error": {"code": -32600, "message": "a request with id 1 is still running"},
+            }  # fmt: skip
+            app.gate_of("g").set_result(None)
+            assert (await slow)[2]["result"]["content"][0]["text"] == "g"
 
     @pytest.mark.parametrize(
         "method, target, headers, status",
@@ -12531,29 +12041,23 @@ class TestRequestsOverHTTP:
             ("GET", "/mcp", {"last-event-id": "0123456789abcdef-2"}, 400),
         ],
     )  # fmt: skip
-    def test_statuses(self, method, target, headers, status):
-        async def main():
-            async with http_calling() as (caller, _):
-                body = INITIALIZED if method in ("POST", "PUT") else b""
-                got, fields, answer = await caller.ask(method, body, target, **headers)
-                assert got == status
-                if status == 405:  # RFC 9110 §15.5.6
-                    assert "POST" in fields["allow"] or target == "/sse"
-                    assert method not in fields["allow"]
-                if status >= 400 and method != "HEAD":
-                    assert answer["error"]["message"] and "id" not in answer
+    async def test_statuses(self, method, target, headers, status):
+        async with http_calling() as (caller, _):
+            body = INITIALIZED if method in ("POST", "PUT") else b""
+            got, fields, answer = await caller.ask(method, body, target, **headers)
+            assert got == status
+            if status == 405:  # RFC 9110 §15.5.6
+                assert "POST" in fields["allow"] or target == "/sse"
+                assert method not in fields["allow"]
+            if status >= 400 and method != "HEAD":
+                assert answer["error"]["message"] and "id" not in answer
 
-        run(main())
-
-    def test_a_session_that_says_another_revision_is_unharmed(self):
-        async def main():
-            async with http_calling() as (caller, _):
-                assert (
-                    await caller.status("POST", INITIALIZED, mcp_protocol_version="2025-06-18")
-                    == 202
-                )
-
-        run(main())
+    async def test_a_session_that_says_another_revision_is_unharmed(self):
+        async with http_calling() as (caller, _):
+            assert (
+                await caller.status("POST", INITIALIZED, mcp_protocol_version="2025-06-18")
+                == 202
+            )
 
 
 class TestBatchesOverHTTP:
@@ -12591,88 +12095,70 @@ class TestBatchesOverHTTP:
         status, _, answer = self.batch(call_of(1, "echo", {"text": "a"}), revision=revision)
         assert status == 400 and "batch" in answer["error"]["message"]
 
-    def test_initialize_in_a_batch_opens_nothing(self):
-        async def main():
-            async with http_calling(opened=False) as (caller, server):
-                assert (await caller.post([hello()]))[0] == 400
-                assert not server.endpoint.sessions
+    async def test_initialize_in_a_batch_opens_nothing(self):
+        async with http_calling(opened=False) as (caller, server):
+            assert (await caller.post([hello()]))[0] == 400
+            assert not server.endpoint.sessions
 
-        run(main())
+    async def test_a_batch_that_says_something_first_becomes_a_stream(self):
+        async with http_calling(revision="2025-03-26") as (caller, _):
+            batch = [call_of(1, "count", {"to": 2}), call_of(2, "echo", {"text": "x"})]
+            *said, answers = await (await caller.events("POST", batch)).messages()
+            assert [item["params"]["n"] for item in said] == [1, 2]
+            assert sorted(answer["id"] for answer in answers) == [1, 2]
 
-    def test_a_batch_that_says_something_first_becomes_a_stream(self):
-        async def main():
-            async with http_calling(revision="2025-03-26") as (caller, _):
-                batch = [call_of(1, "count", {"to": 2}), call_of(2, "echo", {"text": "x"})]
-                *said, answers = await (await caller.events("POST", batch)).messages()
-                assert [item["params"]["n"] for item in said] == [1, 2]
-                assert sorted(answer["id"] for answer in answers) == [1, 2]
+    async def test_a_batch_of_which_everything_is_cancelled_ends(self):
+        app = demo()
+        async with http_calling(app, revision="2025-03-26") as (caller, _):
+            slow = asyncio.ensure_future(caller.post([call_of(1, "wait", {"gate": "g"})]))
+            await until(lambda: app.log)
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+            await caller.post({**cancel, "params": {"requestId": 1}})
+            assert (await slow)[::2] == (200, b"")
 
-        run(main())
-
-    def test_a_batch_of_which_everything_is_cancelled_ends(self):
-        async def main():
-            app = demo()
-            async with http_calling(app, revision="2025-03-26") as (caller, _):
-                slow = asyncio.ensure_future(caller.post([call_of(1, "wait", {"gate": "g"})]))
-                await until(lambda: app.log)
-                cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-                await caller.post({**cancel, "params": {"requestId": 1}})
-                assert (await slow)[::2] == (200, b"")
-
-        run(main())
-
-    def test_its_requests_know_headers_and_principal(self):
-        async def main():
-            auth = {"authorization": "Bearer t"}
-            async with http_calling(revision="2025-03-26", headers=auth, token={"t": "ann"}) as (
-                caller,
-                _,
-            ):
-                answers = (await caller.post([call_of(1, "who")], x_test="here"))[2]
-                assert answers[0]["result"]["content"][0]["text"] == '["ann","here"]'
-
-        run(main())
+    async def test_its_requests_know_headers_and_principal(self):
+        auth = {"authorization": "Bearer t"}
+        async with http_calling(revision="2025-03-26", headers=auth, token={"t": "ann"}) as (
+            caller,
+            _,
+        ):
+            answers = (await caller.post([call_of(1, "who")], x_test="here"))[2]
+            assert answers[0]["result"]["content"][0]["text"] == '["ann","here"]'
 
 
     @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
-    def test_listeners_of_its_notifications_know_the_principal(self, revision):
-        async def main():
-            app, heard = demo(), []
+    async def test_listeners_of_its_notifications_know_the_principal(self, revision):
+        app, heard = demo(), []
 
-            @app.on("acme/said")
-            async def said(params: dict, ctx: m.Context):
-                heard.append((ctx.principal, ctx.headers["x-test"]))
+        @app.on("acme/said")
+        async def said(params: dict, ctx: m.Context):
+            heard.append((ctx.principal, ctx.headers["x-test"]))
 
-            headers = {"authorization": "Bearer t", "x-test": "here"}
-            note = {"jsonrpc": "2.0", "method": "acme/said"}
-            options = {"revision": revision, "headers": headers, "token": {"t": "ann"}}
-            async with http_calling(app, **options) as (caller, _):
-                assert await caller.status("POST", note) == 202
-                if revision == "2025-03-26":
-                    assert await caller.status("POST", [note]) == 202
-                await until(lambda: len(heard) == 1 + (revision == "2025-03-26"))
-                assert set(heard) == {("ann", "here")}
-
-        run(main())
+        headers = {"authorization": "Bearer t", "x-test": "here"}
+        note = {"jsonrpc": "2.0", "method": "acme/said"}
+        options = {"revision": revision, "headers": headers, "token": {"t": "ann"}}
+        async with http_calling(app, **options) as (caller, _):
+            assert await caller.status("POST", note) == 202
+            if revision == "2025-03-26":
+                assert await caller.status("POST", [note]) == 202
+            await until(lambda: len(heard) == 1 + (revision == "2025-03-26"))
+            assert set(heard) == {("ann", "here")}
 
 
 class TestSessions:
     """spec 2025-11-25: basic/transports#session-management"""
 
-    def test_ids_are_visible_ascii_and_cannot_be_guessed(self):
-        async def main():
-            async with http_calling(opened=False) as (caller, server):
-                ids = set()
-                for _ in range(50):
-                    _, headers, _ = await caller.post(hello())
-                    ids.add(headers["mcp-session-id"])
-                assert len(ids) == 50 and all(re.fullmatch(r"[\x21-\x7e]{22,}", id) for id in ids)
-                assert set(server.endpoint.sessions) == ids
-                caller.headers["mcp-session-id"] = min(ids)
-                _, headers, _ = await caller.post(call_of(1, "echo", {"text": "x"}))
-                assert "mcp-session-id" not in headers, "it is told once"
-
-        run(main())
+    async def test_ids_are_visible_ascii_and_cannot_be_guessed(self):
+        async with http_calling(opened=False) as (caller, server):
+            ids = set()
+            for _ in range(50):
+                _, headers, _ = await caller.post(hello())
+                ids.add(headers["mcp-session-id"])
+            assert len(ids) == 50 and all(re.fullmatch(r"[\x21-\x7e]{22,}", id) for id in ids)
+            assert set(server.endpoint.sessions) == ids
+            caller.headers["mcp-session-id"] = min(ids)
+            _, headers, _ = await caller.post(call_of(1, "echo", {"text": "x"}))
+            assert "mcp-session-id" not in headers, "it is told once"
 
     @pytest.mark.parametrize(
         "msg",
@@ -12683,142 +12169,119 @@ class TestSessions:
             {"jsonrpc": "2.0", "id": [], "method": "initialize", "params": {}},
         ],
     )
-    def test_a_failed_handshake_leaves_no_session(self, msg):
-        async def main():
-            async with http_calling(opened=False) as (caller, server):
-                _, headers, answer = await caller.post(msg)
-                assert "error" in answer and "mcp-session-id" not in headers
-                assert not server.endpoint.sessions
-                assert len(server.server.conversations) == 0
+    async def test_a_failed_handshake_leaves_no_session(self, msg):
+        async with http_calling(opened=False) as (caller, server):
+            _, headers, answer = await caller.post(msg)
+            assert "error" in answer and "mcp-session-id" not in headers
+            assert not server.endpoint.sessions
+            assert len(server.server.conversations) == 0
 
-        run(main())
+    async def test_delete_ends_it_and_what_runs_in_it(self):
+        app = demo()
+        async with http_calling(app) as (caller, server):
+            stream = await caller.events("GET")
+            slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
+            await until(lambda: app.log)
+            assert (await caller.ask("DELETE"))[::2] == (204, b"")
+            assert await stream.message() is None
+            assert (await slow)[2]["error"]["message"] == "the session has ended"
+            assert app.log == ["g begins", "g cancelled"]
+            for method in ("POST", "GET", "DELETE"):
+                body = INITIALIZED if method == "POST" else b""
+                assert await caller.status(method, body) == 404
+            assert not server.endpoint.sessions and not app.conversations
+            assert not server.endpoint.streams and not server.endpoint.waiting
 
-    def test_delete_ends_it_and_what_runs_in_it(self):
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, server):
+    async def test_a_session_belongs_to_its_principal(self):
+        """CVE-2026-52869: with another valid token it does not even exist."""
+        for token in ({"a": "ann", "b": "bob"}, ["a", "b"]):
+            auth = {"authorization": "Bearer a"}
+            async with http_calling(token=token, headers=auth) as (caller, server):
+                session = caller.headers["mcp-session-id"]
                 stream = await caller.events("GET")
-                slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
-                await until(lambda: app.log)
-                assert (await caller.ask("DELETE"))[::2] == (204, b"")
-                assert await stream.message() is None
-                assert (await slow)[2]["error"]["message"] == "the session has ended"
-                assert app.log == ["g begins", "g cancelled"]
                 for method in ("POST", "GET", "DELETE"):
                     body = INITIALIZED if method == "POST" else b""
-                    assert await caller.status(method, body) == 404
-                assert not server.endpoint.sessions and not app.conversations
-                assert not server.endpoint.streams and not server.endpoint.waiting
+                    got = await caller.status(method, body, authorization="Bearer b")
+                    assert got == 404
+                    assert await caller.status(method, body, authorization=None) == 401
+                where = f"/messages?session_id={session}"
+                assert (
+                    await caller.status("POST", INITIALIZED, where, authorization="Bearer b")
+                    == 404
+                )
+                assert len(server.endpoint.sessions) == 1
+                assert await caller.status("POST", INITIALIZED) == 202
+                stream.drop()
 
-        run(main())
-
-    def test_a_session_belongs_to_its_principal(self):
-        """CVE-2026-52869: with another valid token it does not even exist."""
-
-        async def main():
-            for token in ({"a": "ann", "b": "bob"}, ["a", "b"]):
-                auth = {"authorization": "Bearer a"}
-                async with http_calling(token=token, headers=auth) as (caller, server):
-                    session = caller.headers["mcp-session-id"]
-                    stream = await caller.events("GET")
-                    for method in ("POST", "GET", "DELETE"):
-                        body = INITIALIZED if method == "POST" else b""
-                        got = await caller.status(method, body, authorization="Bearer b")
-                        assert got == 404
-                        assert await caller.status(method, body, authorization=None) == 401
-                    where = f"/messages?session_id={session}"
-                    assert (
-                        await caller.status("POST", INITIALIZED, where, authorization="Bearer b")
-                        == 404
-                    )
-                    assert len(server.endpoint.sessions) == 1
-                    assert await caller.status("POST", INITIALIZED) == 202
-                    stream.drop()
-
-        run(main())
-
-    def test_idle_ones_expire_and_used_ones_do_not(self):
-        async def main():
-            app = demo()
-            async with http_calling(app, session_seconds=100) as (idle, server):
-                endpoint = server.endpoint
-                async with Caller(server.url) as busy, Caller(server.url) as reader:
-                    await busy.open()
-                    await reader.open()
-                    stream = await reader.events("GET")
-                    slow = asyncio.ensure_future(busy.post(call_of(1, "wait", {"gate": "g"})))
-                    await until(lambda: app.log)
-                    for session in endpoint.sessions.values():
-                        session.used -= 101
-                    endpoint._sweep()
-                    await until(lambda: len(endpoint.sessions) == 2)
-                    assert await idle.status("POST", INITIALIZED) == 404
-                    app.gate_of("g").set_result(None)
-                    assert (await slow)[0] == 200
-                    # what was in use until a moment ago is not idle yet
-                    for session in endpoint.sessions.values():
-                        session.used -= 50
-                    stream.drop()
-                    await until(lambda: not endpoint.streams)
-                    endpoint._sweep()
-                    assert len(endpoint.sessions) == 2
-                    assert await reader.status("POST", INITIALIZED) == 202
-
-        run(main())
-
-    def test_busy_sessions_at_the_front_do_not_keep_others_alive(self):
-        async def main():
-            async with http_calling(opened=False, session_seconds=100) as (caller, server):
-                endpoint = server.endpoint
-                for _ in range(300):
-                    await caller.post(hello())
-                sessions = list(endpoint.sessions.values())
-                for number, session in enumerate(sessions):
-                    session.used -= 200
-                    if number < 150:
-                        session.conversation.peer.incoming[1] = types.SimpleNamespace(task=None)
+    async def test_idle_ones_expire_and_used_ones_do_not(self):
+        app = demo()
+        async with http_calling(app, session_seconds=100) as (idle, server):
+            endpoint = server.endpoint
+            async with Caller(server.url) as busy, Caller(server.url) as reader:
+                await busy.open()
+                await reader.open()
+                stream = await reader.events("GET")
+                slow = asyncio.ensure_future(busy.post(call_of(1, "wait", {"gate": "g"})))
+                await until(lambda: app.log)
+                for session in endpoint.sessions.values():
+                    session.used -= 101
                 endpoint._sweep()
-                await until(lambda: len(endpoint.sessions) == 150)
-                assert list(endpoint.sessions.values()) == sessions[:150]
-                for session in sessions[:150]:
-                    session.conversation.peer.incoming.clear()
+                await until(lambda: len(endpoint.sessions) == 2)
+                assert await idle.status("POST", INITIALIZED) == 404
+                app.gate_of("g").set_result(None)
+                assert (await slow)[0] == 200
+                # what was in use until a moment ago is not idle yet
+                for session in endpoint.sessions.values():
+                    session.used -= 50
+                stream.drop()
+                await until(lambda: not endpoint.streams)
+                endpoint._sweep()
+                assert len(endpoint.sessions) == 2
+                assert await reader.status("POST", INITIALIZED) == 202
 
-        run(main())
+    async def test_busy_sessions_at_the_front_do_not_keep_others_alive(self):
+        async with http_calling(opened=False, session_seconds=100) as (caller, server):
+            endpoint = server.endpoint
+            for _ in range(300):
+                await caller.post(hello())
+            sessions = list(endpoint.sessions.values())
+            for number, session in enumerate(sessions):
+                session.used -= 200
+                if number < 150:
+                    session.conversation.peer.incoming[1] = types.SimpleNamespace(task=None)
+            endpoint._sweep()
+            await until(lambda: len(endpoint.sessions) == 150)
+            assert list(endpoint.sessions.values()) == sessions[:150]
+            for session in sessions[:150]:
+                session.conversation.peer.incoming.clear()
 
-    def test_their_number_is_bounded_and_the_least_used_goes(self):
-        async def main():
-            async with http_calling(max_sessions=3) as (first, server):
-                async with contextlib.AsyncExitStack() as stack:
-                    others = [await stack.enter_async_context(Caller(server.url)) for _ in range(3)]
-                    for other in others[:2]:
-                        await other.open()
-                    assert (
-                        await first.status("POST", INITIALIZED) == 202
-                    )  # now the second is oldest
-                    await others[2].open()
-                    assert len(server.endpoint.sessions) == 3
-                    assert await others[0].status("POST", INITIALIZED) == 404
-                    assert await first.status("POST", INITIALIZED) == 202
-                    # nobody is thrown out who is busy
-                    streams = [await each.events("GET") for each in (first, *others[1:])]
-                    assert (await others[0].post(hello(), mcp_session_id=None))[0] == 503
-                    for stream in streams:
-                        stream.drop()
+    async def test_their_number_is_bounded_and_the_least_used_goes(self):
+        async with http_calling(max_sessions=3) as (first, server):
+            async with contextlib.AsyncExitStack() as stack:
+                others = [await stack.enter_async_context(Caller(server.url)) for _ in range(3)]
+                for other in others[:2]:
+                    await other.open()
+                assert (
+                    await first.status("POST", INITIALIZED) == 202
+                )  # now the second is oldest
+                await others[2].open()
+                assert len(server.endpoint.sessions) == 3
+                assert await others[0].status("POST", INITIALIZED) == 404
+                assert await first.status("POST", INITIALIZED) == 202
+                # nobody is thrown out who is busy
+                streams = [await each.events("GET") for each in (first, *others[1:])]
+                assert (await others[0].post(hello(), mcp_session_id=None))[0] == 503
+                for stream in streams:
+                    stream.drop()
 
-        run(main())
-
-    def test_abandoned_sessions_cost_nothing_in_the_end(self):
+    async def test_abandoned_sessions_cost_nothing_in_the_end(self):
         """CVE-2026-59951: sessions kept for ever."""
-
-        async def main():
-            app = demo()
-            async with http_calling(app, opened=False, max_sessions=20) as (caller, server):
-                for _ in range(300):
-                    await caller.post(hello())
-                await until(lambda: not server.endpoint.tasks.running)
-                assert len(server.endpoint.sessions) == 20 == len(app.conversations)
-
-        run(main())
+        app = demo()
+        async with http_calling(app, opened=False, max_sessions=20) as (caller, server):
+            for _ in range(300):
+                await caller.post(hello())
+            await until(lambda: not server.endpoint.tasks.running)
+            assert len(server.endpoint.sessions) == 20 == len(app.conversations)
 
     def test_an_idle_session_is_small(self):
         """DESIGN section 6: at most 4 KiB."""
@@ -12847,122 +12310,105 @@ class TestSessions:
 
         run(main())
 
-    def test_without_sessions_every_request_stands_alone(self):
+    async def test_without_sessions_every_request_stands_alone(self):
         """`sessions=False`"""
-
-        async def main():
-            app = demo()
-            async with http_calling(app, opened=False, sessions=False) as (caller, server):
-                status, headers, answer = await caller.post(hello("2025-06-18"))
-                assert status == 200 and "mcp-session-id" not in headers
-                assert answer["result"]["protocolVersion"] == "2025-06-18"
-                assert await caller.status("POST", INITIALIZED) == 202
-                for _ in range(2):
-                    _, headers, answer = await caller.post(call_of(1, "echo", {"text": "x"}))
-                    assert answer["result"]["content"][0]["text"] == "x"
-                events = await caller.events(
-                    "POST", call_of(1, "count", {"to": 2}), mcp_protocol_version="2025-11-25"
-                )
-                assert "mcp-session-id" not in events.head.headers
-                assert (await events.next()).id == "", "nobody can come back for it"
-                assert len(await events.messages()) == 2
-                # what no header says is the revision before the header: batches and all
-                status, _, answers = await caller.post([call_of(1, "echo", {"text": "x"})])
-                assert status == 200 and len(answers) == 1
-                for method in ("GET", "DELETE"):
-                    status, headers, _ = await caller.ask(method)
-                    assert (status, headers["allow"]) == (405, "POST, OPTIONS")
-                assert not server.endpoint.sessions and not app.conversations
-
-        run(main())
+        app = demo()
+        async with http_calling(app, opened=False, sessions=False) as (caller, server):
+            status, headers, answer = await caller.post(hello("2025-06-18"))
+            assert status == 200 and "mcp-session-id" not in headers
+            assert answer["result"]["protocolVersion"] == "2025-06-18"
+            assert await caller.status("POST", INITIALIZED) == 202
+            for _ in range(2):
+                _, headers, answer = await caller.post(call_of(1, "echo", {"text": "x"}))
+                assert answer["result"]["content"][0]["text"] == "x"
+            events = await caller.events(
+                "POST", call_of(1, "count", {"to": 2}), mcp_protocol_version="2025-11-25"
+            )
+            assert "mcp-session-id" not in events.head.headers
+            assert (await events.next()).id == "", "nobody can come back for it"
+            assert len(await events.messages()) == 2
+            # what no header says is the revision before the header: batches and all
+            status, _, answers = await caller.post([call_of(1, "echo", {"text": "x"})])
+            assert status == 200 and len(answers) == 1
+            for method in ("GET", "DELETE"):
+                status, headers, _ = await caller.ask(method)
+                assert (status, headers["allow"]) == (405, "POST, OPTIONS")
+            assert not server.endpoint.sessions and not app.conversations
 
     @pytest.mark.parametrize("kept", [True, False])
-    def test_where_no_session_is_kept_no_announcements_are_promised(self, kept):
-        async def main():
-            app = watched_demo()
-            async with http_calling(app, opened=False, sessions=kept) as (caller, server):
-                _, headers, answer = await caller.post(hello("2025-11-25"))
-                offered = answer["result"]["capabilities"]
-                promise = {"listChanged": True} if kept else {}
-                assert offered["tools"] == promise
-                assert offered["resources"] == ({"subscribe": True, **promise} if kept else {})
-                id = headers.get("mcp-session-id")
-                _, _, answer = await caller.post(subscribing(1, "note://a"), mcp_session_id=id)
-                if kept:
-                    assert answer["result"] == {}
-                else:
-                    assert answer["error"]["code"] == -32601
-                    assert "resources.subscribe" in answer["error"]["message"]
-
-        run(main())
+    async def test_where_no_session_is_kept_no_announcements_are_promised(self, kept):
+        app = watched_demo()
+        async with http_calling(app, opened=False, sessions=kept) as (caller, server):
+            _, headers, answer = await caller.post(hello("2025-11-25"))
+            offered = answer["result"]["capabilities"]
+            promise = {"listChanged": True} if kept else {}
+            assert offered["tools"] == promise
+            assert offered["resources"] == ({"subscribe": True, **promise} if kept else {})
+            id = headers.get("mcp-session-id")
+            _, _, answer = await caller.post(subscribing(1, "note://a"), mcp_session_id=id)
+            if kept:
+                assert answer["result"] == {}
+            else:
+                assert answer["error"]["code"] == -32601
+                assert "resources.subscribe" in answer["error"]["message"]
 
 
 class TestStreams:
     """spec 2025-11-25: basic/transports#listening-for-messages-from-the-server"""
 
-    def test_what_no_request_caused_comes_on_the_standalone_stream_only(self):
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, _):
-                stream = await caller.events("GET")
-                post = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True}))
-                assert (await post.message())["params"]["data"] == "before"
-                app.tools_changed()
-                method = "notifications/tools/list_changed"
-                assert await stream.message() == {"jsonrpc": "2.0", "method": method}
-                app.gate_of("g").set_result(None)
-                assert [item["id"] for item in await post.messages()] == [1]
-                stream.drop()
-
-        run(main())
+    async def test_what_no_request_caused_comes_on_the_standalone_stream_only(self):
+        app = demo()
+        async with http_calling(app) as (caller, _):
+            stream = await caller.events("GET")
+            post = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True}))
+            assert (await post.message())["params"]["data"] == "before"
+            app.tools_changed()
+            method = "notifications/tools/list_changed"
+            assert await stream.message() == {"jsonrpc": "2.0", "method": method}
+            app.gate_of("g").set_result(None)
+            assert [item["id"] for item in await post.messages()] == [1]
+            stream.drop()
 
     @legacy_http
-    def test_what_is_announced_before_the_stream_is_opened_waits_for_it(self, revision):
+    async def test_what_is_announced_before_the_stream_is_opened_waits_for_it(self, revision):
         """Also what the first request causes: a client need not wait for its stream."""
+        app = watched_demo()
+        async with http_calling(app, revision=revision) as (caller, server):
+            for n in (1, 2):
+                status, _, answer = await caller.post(subscribing(n, f"note://{n}"))
+                assert (status, answer["result"]) == (200, {})
+            for _ in range(3):
+                app.resource_updated("note://2")
+                app.resource_updated("note://3")  # nobody wants to know
+                app.tools_changed()
+            stream = await caller.events("GET")
+            found = [await stream.message(), await stream.message()]
+            assert found == [
+                {"jsonrpc": "2.0", "method": "notifications/resources/updated",
+                 "params": {"uri": "note://2"}},
+                {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
+            ]  # fmt: skip
+            app.resource_updated("note://1")
+            assert (await stream.message())["params"] == {"uri": "note://1"}
+            stream.drop()
 
-        async def main():
-            app = watched_demo()
-            async with http_calling(app, revision=revision) as (caller, server):
-                for n in (1, 2):
-                    status, _, answer = await caller.post(subscribing(n, f"note://{n}"))
-                    assert (status, answer["result"]) == (200, {})
-                for _ in range(3):
-                    app.resource_updated("note://2")
-                    app.resource_updated("note://3")  # nobody wants to know
-                    app.tools_changed()
+    async def test_few_log_records_wait_for_a_stream_that_may_never_be_opened(self):
+        app, log = demo(), logging.getLogger("t44.early")
+        handler = app.log_handler()
+        log.addHandler(handler)
+        try:
+            async with http_calling(app) as (caller, server):
+                for n in range(27):
+                    log.warning("line %d", n)
+                app.tools_changed()
                 stream = await caller.events("GET")
-                found = [await stream.message(), await stream.message()]
-                assert found == [
-                    {"jsonrpc": "2.0", "method": "notifications/resources/updated",
-                     "params": {"uri": "note://2"}},
-                    {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
-                ]  # fmt: skip
-                app.resource_updated("note://1")
-                assert (await stream.message())["params"] == {"uri": "note://1"}
+                lines = []
+                while (msg := await stream.message())["method"] == "notifications/message":
+                    lines.append(msg["params"]["data"])
+                assert lines == [f"line {n}" for n in range(25)]
                 stream.drop()
-
-        run(main())
-
-    def test_few_log_records_wait_for_a_stream_that_may_never_be_opened(self):
-        async def main():
-            app, log = demo(), logging.getLogger("t44.early")
-            handler = app.log_handler()
-            log.addHandler(handler)
-            try:
-                async with http_calling(app) as (caller, server):
-                    for n in range(27):
-                        log.warning("line %d", n)
-                    app.tools_changed()
-                    stream = await caller.events("GET")
-                    lines = []
-                    while (msg := await stream.message())["method"] == "notifications/message":
-                        lines.append(msg["params"]["data"])
-                    assert lines == [f"line {n}" for n in range(25)]
-                    stream.drop()
-            finally:
-                log.removeHandler(handler)
-
-        run(main())
+        finally:
+            log.removeHandler(handler)
 
     @pytest.mark.parametrize("missed", [False, True])
     def test_a_client_that_opens_its_stream_too_late_for_all_that_waits_learns_it(
@@ -12987,251 +12433,215 @@ class TestStreams:
 
         run(main())
 
-    def test_a_second_reader_is_refused_while_the_first_lives(self):
+    async def test_a_second_reader_is_refused_while_the_first_lives(self):
         """CVE-2026-33946: the session's id alone must not take a stream away."""
+        app = demo()
+        async with http_calling(app) as (caller, _):
+            first = await caller.events("GET")
+            assert await caller.status("GET") == 409
+            for guess in ("0-0", "0000000000000000-0", f"{'f' * 16}-1"):
+                assert await caller.status("GET", last_event_id=guess) == 400
+            app.tools_changed()
+            assert await first.message()
+            # who has read it is the same reader on a new connection
+            second = await caller.events("GET", last_event_id=first.decoder.last_id)
+            assert await first.next() is None
+            app.prompts_changed()
+            app.tools_changed()
+            assert (await second.message())["method"] == "notifications/tools/list_changed"
+            second.drop()
 
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, _):
-                first = await caller.events("GET")
-                assert await caller.status("GET") == 409
-                for guess in ("0-0", "0000000000000000-0", f"{'f' * 16}-1"):
-                    assert await caller.status("GET", last_event_id=guess) == 400
+    async def test_after_a_cut_a_reader_gets_what_it_missed_once(self):
+        app = demo()
+        async with http_calling(app) as (caller, server):
+            first = await caller.events("GET")
+            for number in range(3):
+                server.endpoint.loop.call_soon(app.tools_changed)
+                assert await first.message(), number
+            seen = first.decoder.last_id
+            first.drop()
+            await until(lambda: not server.endpoint.streams)
+            [session] = server.endpoint.sessions.values()
+            for number in (4, 5):
                 app.tools_changed()
-                assert await first.message()
-                # who has read it is the same reader on a new connection
-                second = await caller.events("GET", last_event_id=first.decoder.last_id)
-                assert await first.next() is None
-                app.prompts_changed()
-                app.tools_changed()
-                assert (await second.message())["method"] == "notifications/tools/list_changed"
-                second.drop()
+                await until(lambda n=number: session.listening.last == n)
+            second = await caller.events("GET", last_event_id=seen)
+            assert await second.message() and await second.message()
+            assert second.decoder.last_id.endswith("-5")
+            second.drop()
+            await until(lambda: not server.endpoint.streams)
+            # what nobody has read goes to the first who comes, with or without an id
+            app.tools_changed()
+            await until(lambda: session.listening.last == 6)
+            third = await caller.events("GET")
+            assert await third.message() and third.decoder.last_id.endswith("-6")
+            third.drop()
 
-        run(main())
+    async def test_a_quiet_stream_gets_comments(self):
+        async with http_calling() as (caller, server):
+            stream = await caller.events("GET")
+            await stream.next()
+            [ours] = server.endpoint.streams
+            server.endpoint._sweep()
+            assert not server.endpoint.tasks.running
+            ours.written -= m.KEEP_ALIVE_SECONDS + 1
+            server.endpoint._sweep()
+            assert await stream.answer.piece() == b":\n\n"
+            server.endpoint._sweep()
+            assert ours.written > server.endpoint.loop.time() - m.KEEP_ALIVE_SECONDS
+            stream.drop()
 
-    def test_after_a_cut_a_reader_gets_what_it_missed_once(self):
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, server):
-                first = await caller.events("GET")
-                for number in range(3):
-                    server.endpoint.loop.call_soon(app.tools_changed)
-                    assert await first.message(), number
-                seen = first.decoder.last_id
-                first.drop()
-                await until(lambda: not server.endpoint.streams)
-                [session] = server.endpoint.sessions.values()
-                for number in (4, 5):
-                    app.tools_changed()
-                    await until(lambda n=number: session.listening.last == n)
-                second = await caller.events("GET", last_event_id=seen)
-                assert await second.message() and await second.message()
-                assert second.decoder.last_id.endswith("-5")
-                second.drop()
-                await until(lambda: not server.endpoint.streams)
-                # what nobody has read goes to the first who comes, with or without an id
-                app.tools_changed()
-                await until(lambda: session.listening.last == 6)
-                third = await caller.events("GET")
-                assert await third.message() and third.decoder.last_id.endswith("-6")
-                third.drop()
+    async def test_an_answer_that_takes_long_becomes_a_stream(self):
+        app = demo()
+        async with http_calling(app) as (caller, server):
+            answer = asyncio.ensure_future(
+                caller.events("POST", call_of(1, "wait", {"gate": "g"}))
+            )
+            await until(lambda: server.endpoint.waiting and app.log)
+            server.endpoint._sweep()
+            assert not answer.done()
+            [reply] = server.endpoint.waiting
+            reply.since -= m.KEEP_ALIVE_SECONDS + 1
+            server.endpoint._sweep()
+            events = await answer
+            app.gate_of("g").set_result(None)
+            assert [item["id"] for item in await events.messages()] == [1]
+            assert not server.endpoint.waiting and not server.endpoint.streams
 
-        run(main())
+    async def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self):
+        async with http_calling(opened=False) as (caller, _):
+            await caller.open(elicitation={})
+            events = await caller.events("POST", call_of(1, "ask"))
+            asked = await events.message()
+            assert asked["method"] == "elicitation/create"
+            answer = {"action": "accept", "content": {"value": True}}
+            reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
+            assert await caller.status("POST", reply) == 202
+            [last] = await events.messages()
+            assert last["result"]["content"][0]["text"] == "accept True"
 
-    def test_a_quiet_stream_gets_comments(self):
-        async def main():
-            async with http_calling() as (caller, server):
-                stream = await caller.events("GET")
-                await stream.next()
-                [ours] = server.endpoint.streams
-                server.endpoint._sweep()
-                assert not server.endpoint.tasks.running
-                ours.written -= m.KEEP_ALIVE_SECONDS + 1
-                server.endpoint._sweep()
-                assert await stream.answer.piece() == b":\n\n"
-                server.endpoint._sweep()
-                assert ours.written > server.endpoint.loop.time() - m.KEEP_ALIVE_SECONDS
-                stream.drop()
-
-        run(main())
-
-    def test_an_answer_that_takes_long_becomes_a_stream(self):
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, server):
-                answer = asyncio.ensure_future(
-                    caller.events("POST", call_of(1, "wait", {"gate": "g"}))
-                )
-                await until(lambda: server.endpoint.waiting and app.log)
-                server.endpoint._sweep()
-                assert not answer.done()
-                [reply] = server.endpoint.waiting
-                reply.since -= m.KEEP_ALIVE_SECONDS + 1
-                server.endpoint._sweep()
-                events = await answer
-                app.gate_of("g").set_result(None)
-                assert [item["id"] for item in await events.messages()] == [1]
-                assert not server.endpoint.waiting and not server.endpoint.streams
-
-        run(main())
-
-    def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self):
-        async def main():
-            async with http_calling(opened=False) as (caller, _):
-                await caller.open(elicitation={})
-                events = await caller.events("POST", call_of(1, "ask"))
-                asked = await events.message()
-                assert asked["method"] == "elicitation/create"
-                answer = {"action": "accept", "content": {"value": True}}
-                reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
-                assert await caller.status("POST", reply) == 202
-                [last] = await events.messages()
-                assert last["result"]["content"][0]["text"] == "accept True"
-
-        run(main())
-
-    def test_a_lost_connection_cancels_nothing(self):
+    async def test_a_lost_connection_cancels_nothing(self):
         """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, server):
-                for req_id, say in ((1, True), (2, False)):
-                    gate = f"g{req_id}"
-                    msg = call_of(req_id, "wait", {"gate": gate, "say": say, "after": True})
-                    if say:
-                        events = await caller.events("POST", msg)
-                        await events.message()
-                        seen = events.decoder.last_id
-                        events.drop()
-                    else:
-                        task = asyncio.ensure_future(caller.post(msg))
-                        await until(lambda: f"{gate} begins" in app.log)  # noqa: B023
-                        task.cancel()
-                        await asyncio.wait([task])
-                    await until(lambda: not server.endpoint.streams)
-                    app.gate_of(gate).set_result(None)
-                    await until(lambda: f"{gate} ends" in app.log)  # noqa: B023
-                    if say:
-                        events = await caller.events("GET", last_event_id=seen)
-                        said, answer = await events.messages()
-                        assert said["params"]["data"] == "after" and answer["id"] == 1
-                await until(lambda: not serving(server.listener))
-
-        run(main())
+        app = demo()
+        async with http_calling(app) as (caller, server):
+            for req_id, say in ((1, True), (2, False)):
+                gate = f"g{req_id}"
+                msg = call_of(req_id, "wait", {"gate": gate, "say": say, "after": True})
+                if say:
+                    events = await caller.events("POST", msg)
+                    await events.message()
+                    seen = events.decoder.last_id
+                    events.drop()
+                else:
+                    task = asyncio.ensure_future(caller.post(msg))
+                    await until(lambda: f"{gate} begins" in app.log)  # noqa: B023
+                    task.cancel()
+                    await asyncio.wait([task])
+                await until(lambda: not server.endpoint.streams)
+                app.gate_of(gate).set_result(None)
+                await until(lambda: f"{gate} ends" in app.log)  # noqa: B023
+                if say:
+                    events = await caller.events("GET", last_event_id=seen)
+                    said, answer = await events.messages()
+                    assert said["params"]["data"] == "after" and answer["id"] == 1
+            await until(lambda: not serving(server.listener))
 
     @pytest.mark.parametrize("say", [False, True])
-    def test_a_cancelled_request_ends_its_post_without_an_answer(self, say):
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, server):
-                msg = call_of(1, "wait", {"gate": "g", "say": say})
-                post = asyncio.ensure_future(caller.events("POST", msg))
-                await until(lambda: app.log)
-                params = {"requestId": 1}
-                cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-                assert await caller.status("POST", cancel) == 202
-                assert len(await (await post).messages()) == say
-                assert app.log == ["g begins", "g cancelled"]
-                assert not server.endpoint.waiting and not server.endpoint.streams
-                assert (await caller.post(call_of(1, "echo", {"text": "x"})))[0] == 200
+    async def test_a_cancelled_request_ends_its_post_without_an_answer(self, say):
+        app = demo()
+        async with http_calling(app) as (caller, server):
+            msg = call_of(1, "wait", {"gate": "g", "say": say})
+            post = asyncio.ensure_future(caller.events("POST", msg))
+            await until(lambda: app.log)
+            params = {"requestId": 1}
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            assert await caller.status("POST", cancel) == 202
+            assert len(await (await post).messages()) == say
+            assert app.log == ["g begins", "g cancelled"]
+            assert not server.endpoint.waiting and not server.endpoint.streams
+            assert (await caller.post(call_of(1, "echo", {"text": "x"})))[0] == 200
 
-        run(main())
-
-    def test_a_stream_closed_on_purpose_is_polled(self):
+    async def test_a_stream_closed_on_purpose_is_polled(self):
         """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, _):
-                standalone = await caller.events("GET")  # is no obstacle
-                events = await caller.events("POST", call_of(1, "poll", {"gate": "g"}))
-                assert await events.message() is None
-                assert events.decoder.retry_ms == 5 and events.decoder.last_id
-                app.gate_of("g").set_result(None)
-                again = await caller.events("GET", last_event_id=events.decoder.last_id)
-                [answer] = await again.messages()
-                assert answer["id"] == 1 and app.log == [True]
-                standalone.drop()
-
-        run(main())
+        app = demo()
+        async with http_calling(app) as (caller, _):
+            standalone = await caller.events("GET")  # is no obstacle
+            events = await caller.events("POST", call_of(1, "poll", {"gate": "g"}))
+            assert await events.message() is None
+            assert events.decoder.retry_ms == 5 and events.decoder.last_id
+            app.gate_of("g").set_result(None)
+            again = await caller.events("GET", last_event_id=events.decoder.last_id)
+            [answer] = await again.messages()
+            assert answer["id"] == 1 and app.log == [True]
+            standalone.drop()
 
     @pytest.mark.parametrize(
         "options", [{"revision": "2025-06-18"}, {"sessions": False, "opened": False}]
     )
-    def test_where_nobody_would_come_back_the_stream_stays_open(self, options):
-        async def main():
-            app = demo()
-            async with http_calling(app, **options) as (caller, _):
-                app.gate_of("g").set_result(None)
-                assert (await caller.post(call_of(1, "poll", {"gate": "g"})))[0] == 200
-                assert app.log == [False]
-
-        run(main())
+    async def test_where_nobody_would_come_back_the_stream_stays_open(self, options):
+        app = demo()
+        async with http_calling(app, **options) as (caller, _):
+            app.gate_of("g").set_result(None)
+            assert (await caller.post(call_of(1, "poll", {"gate": "g"})))[0] == 200
+            assert app.log == [False]
 
 
 class TestResuming:
     """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
 
     @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-    def test_a_cut_at_any_byte_neither_loses_nor_doubles_anything(self, revision):
-        async def main():
-            async with http_calling(revision=revision) as (caller, server):
-                body = json.dumps(call_of(1, "count", {"to": 3})).encode()
-                fields = {"host": caller.url.authority, "accept": JSON_BOTH, **caller.headers}
-                fields["content-type"] = "application/json"
-                request = m.encode_request("POST", "/mcp", fields, body)
+    async def test_a_cut_at_any_byte_neither_loses_nor_doubles_anything(self, revision):
+        async with http_calling(revision=revision) as (caller, server):
+            body = json.dumps(call_of(1, "count", {"to": 3})).encode()
+            fields = {"host": caller.url.authority, "accept": JSON_BOTH, **caller.headers}
+            fields["content-type"] = "application/json"
+            request = m.encode_request("POST", "/mcp", fields, body)
 
-                async def cut(size):
-                    """Read so many bytes of the answer; return the events that were whole."""
-                    decoder, events = m.ResponseDecoder("POST"), m.SSEDecoder()
-                    async with await Wire.open(server.url) as wire:
-                        wire.send(request)
-                        data = await wire.reader.readexactly(size)
-                        return sum(map(events.feed, decoder.feed(data)), []), events.last_id
-
+            async def cut(size):
+                """Read so many bytes of the answer; return the events that were whole."""
+                decoder, events = m.ResponseDecoder("POST"), m.SSEDecoder()
                 async with await Wire.open(server.url) as wire:
-                    wire.send(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
-                    whole = len((await wire.everything()).replace(b"connection: close\r\n", b""))
-                lost = 0
-                for size in range(whole + 1):
-                    events, last_id = await cut(size)
-                    if last_id:
-                        again = await caller.events("GET", last_event_id=last_id)
-                        while (event := await again.next()) is not None:
-                            events.append(event)
-                        again.answer.close()
-                        found = [json.loads(event.data) for event in events if event.data]
-                        assert [item.get("params", item.get("id")) for item in found] == [
-                            {"n": 1}, {"n": 2}, {"n": 3}, 1,
-                        ], f"cut after {size} bytes"  # fmt: skip
-                        assert len({event.id for event in events}) == len(events)
-                    else:
-                        lost = size
-                assert 0 < lost < whole / 2, "before the first id there is nothing to come back to"
-                [session] = server.endpoint.sessions.values()
-                await until(lambda: not serving(server.listener))
-                assert len(session.streams) <= m.MAX_KEPT_STREAMS + 1
+                    wire.send(request)
+                    data = await wire.reader.readexactly(size)
+                    return sum(map(events.feed, decoder.feed(data)), []), events.last_id
 
-        run(main())
+            async with await Wire.open(server.url) as wire:
+                wire.send(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+                whole = len((await wire.everything()).replace(b"connection: close\r\n", b""))
+            lost = 0
+            for size in range(whole + 1):
+                events, last_id = await cut(size)
+                if last_id:
+                    again = await caller.events("GET", last_event_id=last_id)
+                    while (event := await again.next()) is not None:
+                        events.append(event)
+                    again.answer.close()
+                    found = [json.loads(event.data) for event in events if event.data]
+                    assert [item.get("params", item.get("id")) for item in found] == [
+                        {"n": 1}, {"n": 2}, {"n": 3}, 1,
+                    ], f"cut after {size} bytes"  # fmt: skip
+                    assert len({event.id for event in events}) == len(events)
+                else:
+                    lost = size
+            assert 0 < lost < whole / 2, "before the first id there is nothing to come back to"
+            [session] = server.endpoint.sessions.values()
+            await until(lambda: not serving(server.listener))
+            assert len(session.streams) <= m.MAX_KEPT_STREAMS + 1
 
-    def test_a_stream_may_be_cut_again_and_again(self):
-        async def main():
-            async with http_calling() as (caller, _):
-                events = await caller.events("POST", call_of(1, "count", {"to": 20}))
-                found = []
-                while True:
-                    msg = await events.message()
-                    found.append(msg)
-                    last_id = events.decoder.last_id if not events.found else None
-                    if "id" in msg:
-                        break
-                    if last_id:
-                        events.drop()
-                        events = await caller.events("GET", last_event_id=last_id)
-                assert [msg.get("params", {}).get("n") for msg in found] == [*range(1, 21), None]
-
-        run(main())
+    async def test_a_stream_may_be_cut_again_and_again(self):
+        async with http_calling() as (caller, _):
+            events = await caller.events("POST", call_of(1, "count", {"to": 20}))
+            found = []
+            while True:
+                msg = await events.message()
+                found.append(msg)
+                last_id = events.decoder.last_id if not events.found else None
+                if "id" in msg:
+                    break
+                if last_id:
+                    events.drop()
+                    events = await caller.events("GET", last_event_id=last_id)
+            assert [msg.get("params", {}).get("n") for msg in found] == [*range(1, 21), None]
 
     @pytest.mark.parametrize(
         "limit, value, kept", [("MAX_KEPT_EVENTS", 5, 5), ("MAX_KEPT_BYTES", 500, None)]
@@ -13297,18 +12707,15 @@ class TestResuming:
 
         run(main())
 
-    def test_finished_streams_are_bounded_in_number_and_size(self, monkeypatch):
-        async def main():
-            async with http_calling() as (caller, server):
-                [session] = server.endpoint.sessions.values()
-                for _ in range(30):
-                    await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
-                assert len(session.streams) == m.MAX_KEPT_STREAMS + 1
-                monkeypatch.setattr(m, "MAX_KEPT_BYTES", 1)
+    async def test_finished_streams_are_bounded_in_number_and_size(self, monkeypatch):
+        async with http_calling() as (caller, server):
+            [session] = server.endpoint.sessions.values()
+            for _ in range(30):
                 await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
-                assert len(session.streams) == 1
-
-        run(main())
+            assert len(session.streams) == m.MAX_KEPT_STREAMS + 1
+            monkeypatch.setattr(m, "MAX_KEPT_BYTES", 1)
+            await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
+            assert len(session.streams) == 1
 
     def test_a_reader_that_is_overtaken_is_cut_off_and_nothing_waits_for_it(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_KEPT_EVENTS", 3)
@@ -13334,35 +12741,32 @@ class TestResuming:
 
         run(main())
 
-    def test_events_that_come_during_a_slow_replay_keep_their_order(self):
-        async def main():
-            async with http_calling() as (caller, server):
-                [session] = server.endpoint.sessions.values()
-                first = await caller.events("GET")
-                start = (await first.next()).id
-                first.drop()
-                await until(lambda: not server.endpoint.streams)
+    async def test_events_that_come_during_a_slow_replay_keep_their_order(self):
+        async with http_calling() as (caller, server):
+            [session] = server.endpoint.sessions.values()
+            first = await caller.events("GET")
+            start = (await first.next()).id
+            first.drop()
+            await until(lambda: not server.endpoint.streams)
 
-                def say(number):
-                    params = {"n": number, "x": "x" * 100_000}
-                    return session.announce(
-                        {"jsonrpc": "2.0", "method": "acme/n", "params": params}
-                    )
-
-                for number in range(8):
-                    await say(number)
-                again = await caller.events("GET", last_event_id=start)
-                again.answer.stream[1].transport.pause_reading()
-                more = [asyncio.ensure_future(say(number)) for number in range(8, 10)]
-                await asyncio.sleep(0)
-                again.answer.stream[1].transport.resume_reading()
-                assert [(await again.message())["params"]["n"] for _ in range(10)] == list(
-                    range(10)
+            def say(number):
+                params = {"n": number, "x": "x" * 100_000}
+                return session.announce(
+                    {"jsonrpc": "2.0", "method": "acme/n", "params": params}
                 )
-                await asyncio.wait(more)
-                again.drop()
 
-        run(main())
+            for number in range(8):
+                await say(number)
+            again = await caller.events("GET", last_event_id=start)
+            again.answer.stream[1].transport.pause_reading()
+            more = [asyncio.ensure_future(say(number)) for number in range(8, 10)]
+            await asyncio.sleep(0)
+            again.answer.stream[1].transport.resume_reading()
+            assert [(await again.message())["params"]["n"] for _ in range(10)] == list(
+                range(10)
+            )
+            await asyncio.wait(more)
+            again.drop()
 
 
 class TestSecurity:
@@ -13390,22 +12794,19 @@ class TestSecurity:
         return app
 
     @pytest.mark.parametrize("method, target", ROUTES)
-    def test_foreign_hosts_and_origins_come_nowhere(self, method, target):
-        async def main():
-            async with http_calling(self.app(), opened=False) as (caller, server):
-                body = hello() if method == "POST" else b""
-                for headers in (
-                    {"host": "evil.example"},
-                    {"origin": "http://evil.example"},
-                    {"origin": "null"},
-                    {"host": f"evil.example:{caller.url.port}", "origin": "http://evil.example"},
-                ):
-                    status, fields, answer = await caller.ask(method, body, target, **headers)
-                    assert status == 403 and "allowed_" in answer["error"]["message"]
-                    assert "access-control-allow-origin" not in fields
-                assert not server.endpoint.sessions
-
-        run(main())
+    async def test_foreign_hosts_and_origins_come_nowhere(self, method, target):
+        async with http_calling(self.app(), opened=False) as (caller, server):
+            body = hello() if method == "POST" else b""
+            for headers in (
+                {"host": "evil.example"},
+                {"origin": "http://evil.example"},
+                {"origin": "null"},
+                {"host": f"evil.example:{caller.url.port}", "origin": "http://evil.example"},
+            ):
+                status, fields, answer = await caller.ask(method, body, target, **headers)
+                assert status == 403 and "allowed_" in answer["error"]["message"]
+                assert "access-control-allow-origin" not in fields
+            assert not server.endpoint.sessions
 
     @pytest.mark.parametrize("method, target", ROUTES)
     def test_preflight_is_answered_before_authentication(self, method, target):
@@ -13426,58 +12827,52 @@ class TestSecurity:
 
         run(main())
 
-    def test_a_page_can_read_every_answer_also_refusals(self):
-        async def main():
-            async with http_calling(token="t", opened=False) as (caller, _):
-                origin = "http://localhost:3000"
-                for auth, wanted in ((None, 401), ("Bearer t", 200)):
-                    status, fields, _ = await caller.post(
-                        hello(), origin=origin, authorization=auth
-                    )
-                    assert (status, fields["access-control-allow-origin"]) == (wanted, origin)
-                    assert "Mcp-Session-Id" in fields["access-control-expose-headers"]
-                caller.headers.update({"authorization": "Bearer t", "origin": origin})
-                await caller.open()
-                stream = await caller.events("GET")
-                assert stream.head.headers["access-control-allow-origin"] == origin
-                stream.drop()
-
-        run(main())
-
-    def test_who_has_no_right_token_is_told_so_everywhere_but_on_public_pages(self):
-        async def main():
-            async with http_calling(self.app(), opened=False, token=["one", "two"]) as (
-                caller,
-                server,
-            ):
-                for method, target in self.ROUTES:
-                    body = hello() if method == "POST" else b""
-                    for auth in (
-                        None,
-                        "Bearer three",
-                        "Bearer",
-                        "Basic one",
-                        "Bearer oneone",
-                        "one",
-                    ):
-                        status, fields, _ = await caller.ask(
-                            method, body, target, authorization=auth
-                        )
-                        if target in ("/open", "/nowhere") or method == "OPTIONS":
-                            assert status in (200, 204, 404)
-                        else:
-                            assert (status, fields["www-authenticate"]) == (401, "Bearer")
-                assert await caller.status("POST", b"{}", "/open") == 401, (
-                    "another method of the path"
+    async def test_a_page_can_read_every_answer_also_refusals(self):
+        async with http_calling(token="t", opened=False) as (caller, _):
+            origin = "http://localhost:3000"
+            for auth, wanted in ((None, 401), ("Bearer t", 200)):
+                status, fields, _ = await caller.post(
+                    hello(), origin=origin, authorization=auth
                 )
-                assert await caller.status("GET", b"", "/open/") == 200
-                assert not server.endpoint.sessions
-                for token in ("one", "two"):
-                    assert (
-                        await caller.status("POST", hello(), authorization=f"bearer {token}") == 200
-                    )
+                assert (status, fields["access-control-allow-origin"]) == (wanted, origin)
+                assert "Mcp-Session-Id" in fields["access-control-expose-headers"]
+            caller.headers.update({"authorization": "Bearer t", "origin": origin})
+            await caller.open()
+            stream = await caller.events("GET")
+            assert stream.head.headers["access-control-allow-origin"] == origin
+            stream.drop()
 
-        run(main())
+    async def test_who_has_no_right_token_is_told_so_everywhere_but_on_public_pages(self):
+        async with http_calling(self.app(), opened=False, token=["one", "two"]) as (
+            caller,
+            server,
+        ):
+            for method, target in self.ROUTES:
+                body = hello() if method == "POST" else b""
+                for auth in (
+                    None,
+                    "Bearer three",
+                    "Bearer",
+                    "Basic one",
+                    "Bearer oneone",
+                    "one",
+                ):
+                    status, fields, _ = await caller.ask(
+                        method, body, target, authorization=auth
+                    )
+                    if target in ("/open", "/nowhere") or method == "OPTIONS":
+                        assert status in (200, 204, 404)
+                    else:
+                        assert (status, fields["www-authenticate"]) == (401, "Bearer")
+            assert await caller.status("POST", b"{}", "/open") == 401, (
+                "another method of the path"
+            )
+            assert await caller.status("GET", b"", "/open/") == 200
+            assert not server.endpoint.sessions
+            for token in ("one", "two"):
+                assert (
+                    await caller.status("POST", hello(), authorization=f"bearer {token}") == 200
+                )
 
     def test_verify_says_who_it_is(self):
         async def verify(token):
@@ -13540,20 +12935,17 @@ class TestSecurity:
     @pytest.mark.parametrize("method, path", [
         ("GET", "/mcp"), ("POST", "/mcp/"), ("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/sse"),
     ])  # fmt: skip
-    def test_a_page_that_would_replace_the_servers_own_is_an_error_at_the_start(self, method, path):
-        async def main():
-            app = demo()
-            app.route(method, path)(lambda request: "mine")
-            with pytest.raises(ValueError, match="the server has a page there"):
-                await app.http(port=0, healthz=True).__aenter__()
-            with pytest.raises(ValueError, match="the server has a page there"):
-                async with app.asgi_with(healthz=True).lifespan():
-                    pass
-            options = {"path": "/other", "legacy_sse": False}
-            async with http_calling(app, opened=False, **options) as (caller, _):
-                assert (await caller.ask(method, b"", path.rstrip("/")))[0] == 200
-
-        run(main())
+    async def test_a_page_that_would_replace_the_servers_own_is_an_error_at_the_start(self, method, path):
+        app = demo()
+        app.route(method, path)(lambda request: "mine")
+        with pytest.raises(ValueError, match="the server has a page there"):
+            await app.http(port=0, healthz=True).__aenter__()
+        with pytest.raises(ValueError, match="the server has a page there"):
+            async with app.asgi_with(healthz=True).lifespan():
+                pass
+        options = {"path": "/other", "legacy_sse": False}
+        async with http_calling(app, opened=False, **options) as (caller, _):
+            assert (await caller.ask(method, b"", path.rstrip("/")))[0] == 200
 
     def test_pages_beside_the_endpoint(self, caplog):
         app = self.app()
@@ -13602,17 +12994,14 @@ class TestOwnersOverHTTP:
 
         return verify
 
-    def test_a_refreshed_token_keeps_its_session_and_another_ones_does_not_get_it(self):
-        async def main():
-            bearer = "Bearer alice-{}".format
-            async with http_calling(
-                verify=self.verifying(), headers={"authorization": bearer(1)}
-            ) as (caller, _):
-                call = call_of(1, "echo", {"text": "hi"})
-                assert (await caller.post(call, authorization=bearer(2)))[0] == 200
-                assert (await caller.post(call, authorization="Bearer bob-1"))[0] == 404
-
-        run(main())
+    async def test_a_refreshed_token_keeps_its_session_and_another_ones_does_not_get_it(self):
+        bearer = "Bearer alice-{}".format
+        async with http_calling(
+            verify=self.verifying(), headers={"authorization": bearer(1)}
+        ) as (caller, _):
+            call = call_of(1, "echo", {"text": "hi"})
+            assert (await caller.post(call, authorization=bearer(2)))[0] == 200
+            assert (await caller.post(call, authorization="Bearer bob-1"))[0] == 404
 
     def test_a_principal_without_a_stable_key_is_told_at_the_first_request(self, caplog):
         async def main():
@@ -13666,14 +13055,10 @@ class TestOwnersOverHTTP:
         assert known != m.owner_of({issuer: "https://b", subject: "7"})
 
     @pytest.mark.parametrize("refusal", [None, False, "", {}, 0])
-    def test_whoever_verify_refuses_does_not_come_in(self, refusal):
+    async def test_whoever_verify_refuses_does_not_come_in(self, refusal):
         """A function that compares says False; and an empty principal is nobody."""
-
-        async def main():
-            async with http_calling(opened=False, verify=lambda token: refusal) as (caller, _):
-                assert (await caller.post(hello(), authorization="Bearer x"))[0] == 401
-
-        run(main())
+        async with http_calling(opened=False, verify=lambda token: refusal) as (caller, _):
+            assert (await caller.post(hello(), authorization="Bearer x"))[0] == 401
 
     @pytest.mark.parametrize(
         "options, words",
@@ -13705,12 +13090,9 @@ class TestOwnersOverHTTP:
             ({"sock": 3}, "one of these: host= and port=, uds=, sock="),
         ],
     )  # fmt: skip
-    def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
-        async def main():
-            with pytest.raises((TypeError, ValueError), match=words):
-                await demo().http(port=0, **options).__aenter__()
-
-        run(main())
+    async def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
+        with pytest.raises((TypeError, ValueError), match=words):
+            await demo().http(port=0, **options).__aenter__()
 
     @pytest.mark.parametrize("options", [
         {"token": ["s3cret", 5]}, {"token": "s3cret\n"}, {"token": {"s3 cret": "me"}},
@@ -13721,29 +13103,23 @@ class TestOwnersOverHTTP:
             demo().asgi_with(**options)
         assert "cret" not in str(caught.value)
 
-    def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
-        async def main():
-            with pytest.raises(TypeError, match="no stable key"):
-                await demo().http(port=0, token={"t": Named(name="x")}).__aenter__()
+    async def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
+        with pytest.raises(TypeError, match="no stable key"):
+            await demo().http(port=0, token={"t": Named(name="x")}).__aenter__()
 
-        run(main())
-
-    def test_the_sessions_of_one_do_not_evict_anothers(self):
-        async def main():
-            tokens = {"a": "alice", "b": "bob"}
-            async with demo().http(port=0, token=tokens, max_sessions=4) as server:
-                async with Caller(server.url) as alice, Caller(server.url) as bob:
-                    alice.headers["authorization"] = "Bearer a"
-                    bob.headers["authorization"] = "Bearer b"
-                    await bob.open()
-                    for _ in range(10):
-                        alice.headers = {"authorization": "Bearer a"}
-                        await alice.open()
-                    assert (await bob.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
-                    owners = [item.owner for item in server.endpoint.sessions.values()]
-                    assert len(owners) == 4 and len(set(owners)) == 2
-
-        run(main())
+    async def test_the_sessions_of_one_do_not_evict_anothers(self):
+        tokens = {"a": "alice", "b": "bob"}
+        async with demo().http(port=0, token=tokens, max_sessions=4) as server:
+            async with Caller(server.url) as alice, Caller(server.url) as bob:
+                alice.headers["authorization"] = "Bearer a"
+                bob.headers["authorization"] = "Bearer b"
+                await bob.open()
+                for _ in range(10):
+                    alice.headers = {"authorization": "Bearer a"}
+                    await alice.open()
+                assert (await bob.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
+                owners = [item.owner for item in server.endpoint.sessions.values()]
+                assert len(owners) == 4 and len(set(owners)) == 2
 
     @pytest.mark.parametrize("share, kept", [(2, 2), (1, 1)])
     def test_an_owner_has_a_share_of_sessions(self, monkeypatch, share, kept):
@@ -13837,34 +13213,28 @@ class TestBeforeTheBody:
         run(main())
 
     @pytest.mark.parametrize("more", [0, 1])
-    def test_a_body_of_64_kib_is_the_longest_that_is_spared(self, more):
-        async def main():
-            size = m.MAX_SPARED_BYTES + more
-            async with demo().http(port=0, token="right") as server:
+    async def test_a_body_of_64_kib_is_the_longest_that_is_spared(self, more):
+        size = m.MAX_SPARED_BYTES + more
+        async with demo().http(port=0, token="right") as server:
+            async with await Wire.open(server.url) as wire:
+                wire.send(self.head("wrong", size=size))
+                fields = (await wire.answer())[1]
+                assert ("connection" in fields) == bool(more)
+                wire.send(b"x" * size)
+                if not more:
+                    wire.send(self.head("wrong", size=1))
+                    assert (await wire.answer())[0] == 401
+
+    async def test_a_body_that_nobody_can_measure_or_that_waits_is_refused_with_the_connection(self):
+        async with demo().http(port=0, token="right") as server:
+            for more in (["Transfer-Encoding: chunked"],
+                         ["Expect: 100-continue", "Content-Length: 5"],
+                         ["Connection: close", "Content-Length: 5"]):  # fmt: skip
                 async with await Wire.open(server.url) as wire:
-                    wire.send(self.head("wrong", size=size))
-                    fields = (await wire.answer())[1]
-                    assert ("connection" in fields) == bool(more)
-                    wire.send(b"x" * size)
-                    if not more:
-                        wire.send(self.head("wrong", size=1))
-                        assert (await wire.answer())[0] == 401
-
-        run(main())
-
-    def test_a_body_that_nobody_can_measure_or_that_waits_is_refused_with_the_connection(self):
-        async def main():
-            async with demo().http(port=0, token="right") as server:
-                for more in (["Transfer-Encoding: chunked"],
-                             ["Expect: 100-continue", "Content-Length: 5"],
-                             ["Connection: close", "Content-Length: 5"]):  # fmt: skip
-                    async with await Wire.open(server.url) as wire:
-                        wire.send(self.head("wrong", *more))
-                        status, fields, _ = await wire.answer()
-                        assert status == 401 and fields["connection"] == "close"
-                        assert await wire.everything() == b"", "no 100, and no second answer"
-
-        run(main())
+                    wire.send(self.head("wrong", *more))
+                    status, fields, _ = await wire.answer()
+                    assert status == 401 and fields["connection"] == "close"
+                    assert await wire.everything() == b"", "no 100, and no second answer"
 
     def test_who_waits_for_100_hears_it_when_the_token_is_right(self):
         seen = []
@@ -13918,24 +13288,21 @@ class TestBeforeTheBody:
         assert "ConnectionError: secret" in caplog.text
 
     @pytest.mark.parametrize("asgi", [False, True])
-    def test_a_page_can_read_why_and_a_preflight_needs_no_token(self, asgi):
-        async def main():
-            origin = "http://localhost:3000"
-            if asgi:
-                async with asgi_app(demo(), token="right") as app:
-                    call = ASGI(app, body=b"x", origin=origin)
-                    status, fields, _ = await call.answer()
-                    asked = ASGI(app, "OPTIONS", origin=origin, access_control_request_method="POST")
-                    assert (await asked.answer())[0] == 204
-            else:
-                async with demo().http(port=0, token="right") as server:
-                    async with await Wire.open(server.url) as wire:
-                        wire.send(self.head("wrong", f"Origin: {origin}", size=5))
-                        status, fields, _ = await wire.answer()
-            assert (status, fields["access-control-allow-origin"]) == (401, origin)
-            assert "WWW-Authenticate" in fields["access-control-expose-headers"]
-
-        run(main())
+    async def test_a_page_can_read_why_and_a_preflight_needs_no_token(self, asgi):
+        origin = "http://localhost:3000"
+        if asgi:
+            async with asgi_app(demo(), token="right") as app:
+                call = ASGI(app, body=b"x", origin=origin)
+                status, fields, _ = await call.answer()
+                asked = ASGI(app, "OPTIONS", origin=origin, access_control_request_method="POST")
+                assert (await asked.answer())[0] == 204
+        else:
+            async with demo().http(port=0, token="right") as server:
+                async with await Wire.open(server.url) as wire:
+                    wire.send(self.head("wrong", f"Origin: {origin}", size=5))
+                    status, fields, _ = await wire.answer()
+        assert (status, fields["access-control-allow-origin"]) == (401, origin)
+        assert "WWW-Authenticate" in fields["access-control-expose-headers"]
 
 
 class TestPages:
@@ -14056,13 +13423,10 @@ class TestPages:
 
         run(main())
 
-    def test_a_url_without_its_path_is_told_where_the_endpoint_is(self):
-        async def main():
-            async with http_calling(opened=False) as (caller, _):
-                status, _, answer = await caller.ask("POST", hello(), target="/")
-                assert status == 404 and "the endpoint is at '/mcp'" in answer["error"]["message"]
-
-        run(main())
+    async def test_a_url_without_its_path_is_told_where_the_endpoint_is(self):
+        async with http_calling(opened=False) as (caller, _):
+            status, _, answer = await caller.ask("POST", hello(), target="/")
+            assert status == 404 and "the endpoint is at '/mcp'" in answer["error"]["message"]
 
 
 class TestProbes:
@@ -14100,12 +13464,9 @@ class TestProbes:
 
         run(main())
 
-    def test_they_are_not_there_unless_asked_for(self):
-        async def main():
-            async with http_calling(opened=False) as (caller, _):
-                assert await caller.status("GET", target="/readyz") == 404
-
-        run(main())
+    async def test_they_are_not_there_unless_asked_for(self):
+        async with http_calling(opened=False) as (caller, _):
+            assert await caller.status("GET", target="/readyz") == 404
 
 
 class TestBoundsOverHTTP:
@@ -14186,12 +13547,9 @@ class TestBoundsOverHTTP:
             return await caller.status("POST", msg, where)
 
     @pytest.mark.parametrize("prefix", ["a\r\nb", "a b", "\u00e9", "\x7f"])
-    def test_a_prefix_that_no_header_can_carry_is_refused_at_the_start(self, prefix):
-        async def main():
-            with pytest.raises(ValueError, match="session_prefix"):
-                await demo().http(port=0, session_prefix=prefix).__aenter__()
-
-        run(main())
+    async def test_a_prefix_that_no_header_can_carry_is_refused_at_the_start(self, prefix):
+        with pytest.raises(ValueError, match="session_prefix"):
+            await demo().http(port=0, session_prefix=prefix).__aenter__()
 
     @pytest.mark.parametrize("size, fits", [(16 * 1024 * 1024, True), (16 * 1024 * 1024 + 1, False)])
     def test_a_body_larger_than_a_message_can_be_is_refused_as_an_option(self, size, fits):
@@ -14244,14 +13602,11 @@ class TestShutdown:
 
         run(main())
 
-    def test_nothing_that_an_endpoint_began_outlives_it(self):
-        async def main():
-            async with http_calling(grace=0.01) as (_, server):
-                endpoint = server.endpoint
-                task = endpoint.tasks.spawn(asyncio.sleep(3600))
-            assert task.cancelled() and not endpoint.tasks.running
-
-        run(main())
+    async def test_nothing_that_an_endpoint_began_outlives_it(self):
+        async with http_calling(grace=0.01) as (_, server):
+            endpoint = server.endpoint
+            task = endpoint.tasks.spawn(asyncio.sleep(3600))
+        assert task.cancelled() and not endpoint.tasks.running
 
     def test_the_end_of_a_session_waits_for_what_it_cancels(self):
         app, ended = demo(), []
@@ -14559,15 +13914,11 @@ class TestBehindAProxy:
         ({"x_forwarded_host": "a.example", "host": "evil.example"}, 403),
         ({"host": "evil.example"}, 403),
     ])  # fmt: skip
-    def test_both_hosts_must_be_let_in(self, headers, status):
+    async def test_both_hosts_must_be_let_in(self, headers, status):
         """A page whose name was bound to the proxy's address sends what headers it likes."""
-
-        async def main():
-            options = {"trusted_proxies": ["127.0.0.0/8"], "allowed_hosts": ["a.example"]}
-            async with http_calling(opened=False, **options) as (caller, _):
-                assert await caller.status("GET", target="/none", **headers) == status
-
-        run(main())
+        options = {"trusted_proxies": ["127.0.0.0/8"], "allowed_hosts": ["a.example"]}
+        async with http_calling(opened=False, **options) as (caller, _):
+            assert await caller.status("GET", target="/none", **headers) == status
 
     def test_without_trust_nothing_that_a_client_says_of_itself_counts(self):
         app, records = demo(), []
@@ -14632,74 +13983,66 @@ class TestAwkwardMoments:
         return self.MODERN % (method, name, len(body), body)
 
     @pytest.mark.parametrize("kind", ["listen", "call", "sse", "get"])
-    def test_who_leaves_while_its_token_is_verified_leaves_nothing_behind(self, kind):
+    async def test_who_leaves_while_its_token_is_verified_leaves_nothing_behind(self, kind):
         """spec: basic/transports/streamable-http#cancellation"""
+        app, asked, answer = demo(), asyncio.Event(), asyncio.Event()
+        answer.set()
 
-        async def main():
-            app, asked, answer = demo(), asyncio.Event(), asyncio.Event()
+        async def verify(token):
+            asked.set()
+            await answer.wait()
+            return "me"
+
+        bearer = {"authorization": "Bearer x"}
+        async with http_calling(app, verify=verify, headers=bearer) as (caller, server):
+            get = b"GET /mcp HTTP/1.1\r\nMcp-Session-Id: %b\r\n" + self.STREAM + b"\r\n"
+            listen = b'"notifications":{"toolsListChanged":true}'
+            call = b'"name":"wait","arguments":{"gate":"a"}'
+            data = {
+                "listen": self.modern(b"subscriptions/listen", b"", listen),
+                "call": self.modern(b"tools/call", b"Mcp-Name: wait\r\n", call),
+                "sse": b"GET /sse HTTP/1.1\r\n" + self.STREAM + b"\r\n",
+                "get": get % caller.headers["mcp-session-id"].encode(),
+            }[kind]
+            asked.clear()
+            answer.clear()
+            before = set(server.listener.connections)
+            _, writer = await asyncio.open_connection(caller.url.host, caller.url.port)
+            writer.write(data)
+            await asked.wait()
+            sock, reset = writer.get_extra_info("socket"), struct.pack("ii", 1, 0)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            writer.transport.abort()
+            await eventually(lambda: not server.listener.connections - before)
             answer.set()
-
-            async def verify(token):
-                asked.set()
-                await answer.wait()
-                return "me"
-
-            bearer = {"authorization": "Bearer x"}
-            async with http_calling(app, verify=verify, headers=bearer) as (caller, server):
-                get = b"GET /mcp HTTP/1.1\r\nMcp-Session-Id: %b\r\n" + self.STREAM + b"\r\n"
-                listen = b'"notifications":{"toolsListChanged":true}'
-                call = b'"name":"wait","arguments":{"gate":"a"}'
-                data = {
-                    "listen": self.modern(b"subscriptions/listen", b"", listen),
-                    "call": self.modern(b"tools/call", b"Mcp-Name: wait\r\n", call),
-                    "sse": b"GET /sse HTTP/1.1\r\n" + self.STREAM + b"\r\n",
-                    "get": get % caller.headers["mcp-session-id"].encode(),
-                }[kind]
-                asked.clear()
-                answer.clear()
-                before = set(server.listener.connections)
-                _, writer = await asyncio.open_connection(caller.url.host, caller.url.port)
-                writer.write(data)
-                await asked.wait()
-                sock, reset = writer.get_extra_info("socket"), struct.pack("ii", 1, 0)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-                writer.transport.abort()
-                await eventually(lambda: not server.listener.connections - before)
-                answer.set()
-                await eventually(lambda: not serving(server.listener))
-                endpoint = server.endpoint
-                assert not app.feeds and not endpoint.modern.conversation.peer.incoming
-                assert not endpoint.streams and not endpoint.waiting and not app.log
-                assert [session.idle for session in endpoint.sessions.values()] == [True]
-
-        run(main())
+            await eventually(lambda: not serving(server.listener))
+            endpoint = server.endpoint
+            assert not app.feeds and not endpoint.modern.conversation.peer.incoming
+            assert not endpoint.streams and not endpoint.waiting and not app.log
+            assert [session.idle for session in endpoint.sessions.values()] == [True]
 
     @pytest.mark.parametrize("say", [False, True])
-    def test_keeping_alive_comes_too_late_for_what_has_been_said(self, say):
+    async def test_keeping_alive_comes_too_late_for_what_has_been_said(self, say):
         """The task that is to open a stream may run when the answer has left, or begun."""
-
-        async def main():
-            app = demo()
-            async with http_calling(app) as (caller, server):
-                msg = call_of(1, "wait", {"gate": "a", "say": say})
-                asking = asyncio.ensure_future(caller.post(msg))
-                endpoint = server.endpoint
-                await eventually(lambda: endpoint.streams if say else endpoint.waiting)
-                [session] = server.endpoint.sessions.values()
-                [exchange] = session.conversation.peer.incoming.values()
-                reply, stream = exchange.send, exchange.send.stream
-                assert (stream is None) is not say
-                if not say:
-                    app.gate_of("a").set_result(None)
-                    await asking
-                await reply.keep_alive()
-                assert reply.stream is stream
-                if say:
-                    app.gate_of("a").set_result(None)
-                    await asking
-                assert not server.endpoint.streams and session.idle
-
-        run(main())
+        app = demo()
+        async with http_calling(app) as (caller, server):
+            msg = call_of(1, "wait", {"gate": "a", "say": say})
+            asking = asyncio.ensure_future(caller.post(msg))
+            endpoint = server.endpoint
+            await eventually(lambda: endpoint.streams if say else endpoint.waiting)
+            [session] = server.endpoint.sessions.values()
+            [exchange] = session.conversation.peer.incoming.values()
+            reply, stream = exchange.send, exchange.send.stream
+            assert (stream is None) is not say
+            if not say:
+                app.gate_of("a").set_result(None)
+                await asking
+            await reply.keep_alive()
+            assert reply.stream is stream
+            if say:
+                app.gate_of("a").set_result(None)
+                await asking
+            assert not server.endpoint.streams and session.idle
 
     @pytest.mark.parametrize(
         "options, fields, status, more",
@@ -14710,37 +14053,31 @@ class TestAwkwardMoments:
             ({"path": "/elsewhere"}, b"Host: localhost\r\n", 404, b""),
         ],
     )
-    def test_a_body_is_not_waited_for_where_the_head_is_reason_enough(
+    async def test_a_body_is_not_waited_for_where_the_head_is_reason_enough(
         self, options, fields, status, more
     ):
-        async def main():
-            async with demo().http(port=0, **options) as server:
-                url = m.parse_url(server.url)
-                reader, writer = await asyncio.open_connection(url.host, url.port)
-                writer.write(b"POST /mcp HTTP/1.1\r\nExpect: 100-continue\r\n" + fields)
-                writer.write(b"Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n")
-                answer = await reader.read()
-                assert answer.startswith(b"HTTP/1.1 %d " % status) and more in answer
-                writer.close()
-                await writer.wait_closed()
+        async with demo().http(port=0, **options) as server:
+            url = m.parse_url(server.url)
+            reader, writer = await asyncio.open_connection(url.host, url.port)
+            writer.write(b"POST /mcp HTTP/1.1\r\nExpect: 100-continue\r\n" + fields)
+            writer.write(b"Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n")
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 %d " % status) and more in answer
+            writer.close()
+            await writer.wait_closed()
 
-        run(main())
-
-    def test_a_rate_limit_holds_without_sessions_too(self):
-        async def main():
-            app = m.Server(rate_limit=(2, 3600))
-            app.add_tool(lambda: 1, name="one")
-            listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-            async with http_calling(app, opened=False, sessions=False) as (caller, _):
-                assert await caller.status("POST", hello()) == 200
-                codes = [(await caller.post(listing))[2].get("error", {}).get("code")
-                         for _ in range(3)]  # fmt: skip
-                assert codes == [None, None, 429]
-                caller.headers["mcp-protocol-version"] = "2025-03-26"
-                (answer,) = (await caller.post([listing]))[2]
-                assert answer["error"]["code"] == 429
-
-        run(main())
+    async def test_a_rate_limit_holds_without_sessions_too(self):
+        app = m.Server(rate_limit=(2, 3600))
+        app.add_tool(lambda: 1, name="one")
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        async with http_calling(app, opened=False, sessions=False) as (caller, _):
+            assert await caller.status("POST", hello()) == 200
+            codes = [(await caller.post(listing))[2].get("error", {}).get("code")
+                     for _ in range(3)]  # fmt: skip
+            assert codes == [None, None, 429]
+            caller.headers["mcp-protocol-version"] = "2025-03-26"
+            (answer,) = (await caller.post([listing]))[2]
+            assert answer["error"]["code"] == 429
 
 
 class TestLargeRequestsOverHTTP:
@@ -14822,103 +14159,90 @@ class TestLargeRequestsOverHTTP:
 
         run(main())
 
-    def test_a_large_request_is_forgotten_when_all_that_serves_it_has_ended(self):
+    async def test_a_large_request_is_forgotten_when_all_that_serves_it_has_ended(self):
         """A timer that was cancelled keeps the context of its request for as long as it had to run."""
+        app, gate, seen = m.Server(), asyncio.Event(), []
 
-        async def main():
-            app, gate, seen = m.Server(), asyncio.Event(), []
+        @app.tool
+        async def hasty(ctx: m.Context) -> str:
+            asyncio.get_running_loop().call_later(3600, print).cancel()
+            seen.append(ctx)
+            return ctx.params["name"]
 
-            @app.tool
-            async def hasty(ctx: m.Context) -> str:
-                asyncio.get_running_loop().call_later(3600, print).cancel()
-                seen.append(ctx)
-                return ctx.params["name"]
+        @app.tool(task=True)
+        async def slow(ctx: m.Context) -> str:
+            seen.append(ctx)
+            await gate.wait()
+            return ctx.params["name"]
 
-            @app.tool(task=True)
-            async def slow(ctx: m.Context) -> str:
-                seen.append(ctx)
-                await gate.wait()
-                return ctx.params["name"]
+        def ask(name, meta):
+            msg = calling(1, name, meta=meta, capabilities=TASKS)
+            fields = {"mcp_method": "tools/call", "mcp_name": name,
+                      "mcp_protocol_version": "2026-07-28"}  # fmt: skip
+            return caller.post(msg, **fields)
 
-            def ask(name, meta):
-                msg = calling(1, name, meta=meta, capabilities=TASKS)
-                fields = {"mcp_method": "tools/call", "mcp_name": name,
-                          "mcp_protocol_version": "2026-07-28"}  # fmt: skip
-                return caller.post(msg, **fields)
-
-            async with http_calling(app, opened=False, revision="2026-07-28") as (caller, server):
-                for name, meta in (("hasty", self.MUCH), ("hasty", {}), ("slow", self.MUCH)):
-                    assert (await ask(name, meta))[0] == 200
-                large, small, task = seen
-                assert (large.params, large.exchange.msg) == ({}, {}) and "name" in small.params
-                assert "x" in task.params["_meta"]
-                gate.set()
-                await until(lambda: not task.params)
-
-        run(main())
+        async with http_calling(app, opened=False, revision="2026-07-28") as (caller, server):
+            for name, meta in (("hasty", self.MUCH), ("hasty", {}), ("slow", self.MUCH)):
+                assert (await ask(name, meta))[0] == 200
+            large, small, task = seen
+            assert (large.params, large.exchange.msg) == ({}, {}) and "name" in small.params
+            assert "x" in task.params["_meta"]
+            gate.set()
+            await until(lambda: not task.params)
 
     @pytest.mark.parametrize("proxied", [False, True])
-    def test_a_running_call_keeps_no_second_copy_of_its_request(self, proxied):
-        async def main():
-            app = demo()
-            options = {"trusted_proxies": ["127.0.0.1"]} if proxied else {}
-            async with http_calling(app, **options) as (caller, server):
-                msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
-                body = m.encode(msg)
-                fields = {"Host": "localhost", "Accept": JSON_BOTH, "Content-Type": "application/json",
-                          **caller.headers}  # fmt: skip
-                data = m.encode_request("POST", "/mcp", fields, body)
-                async with await Wire.open(server.url) as wire:
-                    with tracing_bytes():
-                        wire.send(data)
-                        await until(lambda: app.waiting)
-                        await until(lambda: not wire.writer.transport.get_write_buffer_size())
-                        assert 1_000_000 < traced_bytes() < 1_700_000
-                    app.gate_of("a").set_result(None)
-                    assert (await wire.answer())[0] == 200
-
-        run(main())
-
-    def test_under_asgi_a_running_call_keeps_no_second_copy_either(self):
-        async def main():
-            app = demo()
+    async def test_a_running_call_keeps_no_second_copy_of_its_request(self, proxied):
+        app = demo()
+        options = {"trusted_proxies": ["127.0.0.1"]} if proxied else {}
+        async with http_calling(app, **options) as (caller, server):
             msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
             body = m.encode(msg)
-            async with asgi_app(app, sessions=False) as asgi:
+            fields = {"Host": "localhost", "Accept": JSON_BOTH, "Content-Type": "application/json",
+                      **caller.headers}  # fmt: skip
+            data = m.encode_request("POST", "/mcp", fields, body)
+            async with await Wire.open(server.url) as wire:
                 with tracing_bytes():
-                    asked = ASGI(asgi, body=body, mcp_protocol_version=NEWEST_SESSION)
+                    wire.send(data)
                     await until(lambda: app.waiting)
+                    await until(lambda: not wire.writer.transport.get_write_buffer_size())
                     assert 1_000_000 < traced_bytes() < 1_700_000
                 app.gate_of("a").set_result(None)
-                assert (await asked.answer())[0] == 200
+                assert (await wire.answer())[0] == 200
 
-        run(main())
+    async def test_under_asgi_a_running_call_keeps_no_second_copy_either(self):
+        app = demo()
+        msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
+        body = m.encode(msg)
+        async with asgi_app(app, sessions=False) as asgi:
+            with tracing_bytes():
+                asked = ASGI(asgi, body=body, mcp_protocol_version=NEWEST_SESSION)
+                await until(lambda: app.waiting)
+                assert 1_000_000 < traced_bytes() < 1_700_000
+            app.gate_of("a").set_result(None)
+            assert (await asked.answer())[0] == 200
 
 
 class TestRunningOverHTTP:
     """Ways to begin, and to end in good order."""
 
-    def test_stopping_lets_running_requests_finish_and_ends_streams(self):
-        async def main():
-            app = demo()
-            async with app.http(port=0, grace=60) as server, Caller(server.url) as caller:
-                await caller.open()
-                stream = await caller.events("GET")
-                said = await caller.events("POST", call_of(1, "wait", {"gate": "a", "say": True}))
-                plain = asyncio.ensure_future(caller.post(call_of(2, "wait", {"gate": "b"})))
-                await until(lambda: len(app.log) == 2)
-                stopping = asyncio.ensure_future(server.__aexit__(None, None, None))
-                assert await stream.messages() == []
-                app.gate_of("a").set_result(None)
-                app.gate_of("b").set_result(None)
-                assert [msg.get("id") for msg in await said.messages()] == [None, 1]
-                assert (await plain)[2]["id"] == 2
-                await stopping
-                with pytest.raises(m.ConnectionClosed):
-                    await caller.post(hello())
-                server.endpoint.sessions.clear()
-
-        run(main())
+    async def test_stopping_lets_running_requests_finish_and_ends_streams(self):
+        app = demo()
+        async with app.http(port=0, grace=60) as server, Caller(server.url) as caller:
+            await caller.open()
+            stream = await caller.events("GET")
+            said = await caller.events("POST", call_of(1, "wait", {"gate": "a", "say": True}))
+            plain = asyncio.ensure_future(caller.post(call_of(2, "wait", {"gate": "b"})))
+            await until(lambda: len(app.log) == 2)
+            stopping = asyncio.ensure_future(server.__aexit__(None, None, None))
+            assert await stream.messages() == []
+            app.gate_of("a").set_result(None)
+            app.gate_of("b").set_result(None)
+            assert [msg.get("id") for msg in await said.messages()] == [None, 1]
+            assert (await plain)[2]["id"] == 2
+            await stopping
+            with pytest.raises(m.ConnectionClosed):
+                await caller.post(hello())
+            server.endpoint.sessions.clear()
 
     def test_stopping_cancels_what_is_late_within_the_grace_period(self):
         async def main():
@@ -15061,17 +14385,14 @@ class TestRunningOverHTTP:
 
         run(main())
 
-    def test_tls_from_end_to_end(self, certificate):
-        async def main():
-            async with demo().http(port=0, ssl=certificate) as server:
-                assert server.url.startswith("https://127.0.0.1:")
-                async with m.Client(server.url, ssl=certificate[0]) as client:
-                    assert await client.call("count", {"to": 3}) == 3
-                with pytest.raises(m.ConnectionClosed, match="certificate"):
-                    asyncio.get_running_loop().set_exception_handler(lambda *args: None)
-                    await m.Client(server.url).connect()
-
-        run(main())
+    async def test_tls_from_end_to_end(self, certificate):
+        async with demo().http(port=0, ssl=certificate) as server:
+            assert server.url.startswith("https://127.0.0.1:")
+            async with m.Client(server.url, ssl=certificate[0]) as client:
+                assert await client.call("count", {"to": 3}) == 3
+            with pytest.raises(m.ConnectionClosed, match="certificate"):
+                asyncio.get_running_loop().set_exception_handler(lambda *args: None)
+                await m.Client(server.url).connect()
 
     def test_an_open_stream_is_small(self):
         """DESIGN section 6: at most 40 KiB."""
@@ -15104,62 +14425,53 @@ class TestRunningOverHTTP:
 class TestFirstRevision:
     """HTTP+SSE, spec 2024-11-05: basic/transports#http-with-sse"""
 
-    def test_everything_comes_on_the_one_stream(self):
-        async def main():
-            app = demo()
-            async with http_calling(app, opened=False) as (caller, server):
-                events = await caller.events("GET", b"", "/sse")
-                first = await events.next()
-                assert first.event == "endpoint" and first.data.startswith("/messages?session_id=")
-                where = first.data
-                status, _, body = await caller.ask("POST", hello("2024-11-05"), where)
-                assert (status, body) == (202, b"Accepted")
-                answer = await events.message()
-                assert answer["result"]["protocolVersion"] == "2024-11-05"
-                assert await caller.status("POST", INITIALIZED, where) == 202
-                await caller.ask("POST", call_of(1, "count", {"to": 2}), where)
-                assert [(await events.message()).get("id") for _ in range(3)] == [None, None, 1]
-                app.tools_changed()
-                assert "list_changed" in (await events.message())["method"]
-                await caller.ask("POST", call_of(2, "who"), where, x_test="yes")
-                assert "yes" in (await events.message())["result"]["content"][0]["text"]
-                await caller.ask("POST", b"{", where)
-                assert (await events.message())["error"]["code"] == -32700
-                assert (
-                    await caller.status("POST", INITIALIZED, where, content_type="text/plain")
-                    == 415
-                )
-                assert await caller.status("POST", INITIALIZED, "/messages") == 404
-                assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
-                await caller.ask("POST", call_of(3, "wait", {"gate": "g"}), where)
-                await until(lambda: app.log)
-                events.drop()
-                await until(lambda: not server.endpoint.sessions)
-                assert await caller.status("POST", INITIALIZED, where) == 404
-                await until(lambda: app.log == ["g begins", "g cancelled"])
+    async def test_everything_comes_on_the_one_stream(self):
+        app = demo()
+        async with http_calling(app, opened=False) as (caller, server):
+            events = await caller.events("GET", b"", "/sse")
+            first = await events.next()
+            assert first.event == "endpoint" and first.data.startswith("/messages?session_id=")
+            where = first.data
+            status, _, body = await caller.ask("POST", hello("2024-11-05"), where)
+            assert (status, body) == (202, b"Accepted")
+            answer = await events.message()
+            assert answer["result"]["protocolVersion"] == "2024-11-05"
+            assert await caller.status("POST", INITIALIZED, where) == 202
+            await caller.ask("POST", call_of(1, "count", {"to": 2}), where)
+            assert [(await events.message()).get("id") for _ in range(3)] == [None, None, 1]
+            app.tools_changed()
+            assert "list_changed" in (await events.message())["method"]
+            await caller.ask("POST", call_of(2, "who"), where, x_test="yes")
+            assert "yes" in (await events.message())["result"]["content"][0]["text"]
+            await caller.ask("POST", b"{", where)
+            assert (await events.message())["error"]["code"] == -32700
+            assert (
+                await caller.status("POST", INITIALIZED, where, content_type="text/plain")
+                == 415
+            )
+            assert await caller.status("POST", INITIALIZED, "/messages") == 404
+            assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
+            await caller.ask("POST", call_of(3, "wait", {"gate": "g"}), where)
+            await until(lambda: app.log)
+            events.drop()
+            await until(lambda: not server.endpoint.sessions)
+            assert await caller.status("POST", INITIALIZED, where) == 404
+            await until(lambda: app.log == ["g begins", "g cancelled"])
 
-        run(main())
+    async def test_it_can_be_switched_off(self):
+        async with http_calling(opened=False, legacy_sse=False) as (caller, _):
+            assert await caller.status("GET", b"", "/sse") == 404
+            assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
 
-    def test_it_can_be_switched_off(self):
-        async def main():
-            async with http_calling(opened=False, legacy_sse=False) as (caller, _):
-                assert await caller.status("GET", b"", "/sse") == 404
-                assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
-
-        run(main())
-
-    def test_our_client_falls_back_to_it(self):
-        async def main():
-            async with demo().http(port=0) as server:
-                url = server.url.replace("/mcp", "/sse")
-                async with m.Client(url, revision="2024-11-05") as client:
-                    assert client.revision == "2024-11-05"
-                    assert await client.call("echo", {"text": "old"}) == "old"
-                    assert await client.call("count", {"to": 2}) == "2"
-                    await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
-                await until(lambda: not server.endpoint.sessions)
-
-        run(main())
+    async def test_our_client_falls_back_to_it(self):
+        async with demo().http(port=0) as server:
+            url = server.url.replace("/mcp", "/sse")
+            async with m.Client(url, revision="2024-11-05") as client:
+                assert client.revision == "2024-11-05"
+                assert await client.call("echo", {"text": "old"}) == "old"
+                assert await client.call("count", {"to": 2}) == "2"
+                await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
+            await until(lambda: not server.endpoint.sessions)
 
     @pytest.mark.parametrize(
         "events, match",
@@ -15331,103 +14643,87 @@ class TestASGI:
 
     """The same endpoint under any ASGI server."""
 
-    def test_a_session_in_process(self):
-        async def main():
-            app = demo()
-            async with asgi_app(app) as asgi:
-                status, headers, answer = await ASGI(asgi, body=hello(), pieces=7).answer()
-                assert status == 200 and answer["result"]["serverInfo"]["name"] == "demo"
-                assert headers["content-length"]
-                session = {"mcp_session_id": headers["mcp-session-id"]}
-                assert (await ASGI(asgi, body=INITIALIZED, **session).answer())[0] == 202
-                call = ASGI(asgi, body=call_of(1, "count", {"to": 2}), **session)
-                status, headers, body = await call.answer()
-                assert headers["content-type"] == "text/event-stream"
-                events = [event for event in m.SSEDecoder().feed(body) if event.data]
-                assert [json.loads(event.data).get("id") for event in events] == [None, None, 1]
-                for request, wanted in (
-                    (ASGI(asgi, "PUT"), 405),
-                    (ASGI(asgi, path="/x"), 404),
-                    (ASGI(asgi, body=hello(), host="evil.example"), 403),
-                    (ASGI(asgi, body=hello(), host="evil.example, localhost"), 403),
-                    (ASGI(asgi, body=hello(), content_type="text/plain"), 415),
-                    (ASGI(asgi, "DELETE", **session), 204),
-                    (ASGI(asgi, "DELETE", **session), 404),
-                    (ASGI(asgi, body=b"{"), 400),
-                ):
+    async def test_a_session_in_process(self):
+        app = demo()
+        async with asgi_app(app) as asgi:
+            status, headers, answer = await ASGI(asgi, body=hello(), pieces=7).answer()
+            assert status == 200 and answer["result"]["serverInfo"]["name"] == "demo"
+            assert headers["content-length"]
+            session = {"mcp_session_id": headers["mcp-session-id"]}
+            assert (await ASGI(asgi, body=INITIALIZED, **session).answer())[0] == 202
+            call = ASGI(asgi, body=call_of(1, "count", {"to": 2}), **session)
+            status, headers, body = await call.answer()
+            assert headers["content-type"] == "text/event-stream"
+            events = [event for event in m.SSEDecoder().feed(body) if event.data]
+            assert [json.loads(event.data).get("id") for event in events] == [None, None, 1]
+            for request, wanted in (
+                (ASGI(asgi, "PUT"), 405),
+                (ASGI(asgi, path="/x"), 404),
+                (ASGI(asgi, body=hello(), host="evil.example"), 403),
+                (ASGI(asgi, body=hello(), host="evil.example, localhost"), 403),
+                (ASGI(asgi, body=hello(), content_type="text/plain"), 415),
+                (ASGI(asgi, "DELETE", **session), 204),
+                (ASGI(asgi, "DELETE", **session), 404),
+                (ASGI(asgi, body=b"{"), 400),
+            ):
+                assert (await request.answer())[0] == wanted
+
+    async def test_a_body_is_bounded(self):
+        async with asgi_app(demo(), max_body=1000) as asgi:
+            for size, wanted in ((1000, 400), (1001, 413)):
+                for pieces in (1, 10):
+                    request = ASGI(asgi, body=b" " * size, pieces=pieces)
                     assert (await request.answer())[0] == wanted
 
-        run(main())
-
-    def test_a_body_is_bounded(self):
-        async def main():
-            async with asgi_app(demo(), max_body=1000) as asgi:
-                for size, wanted in ((1000, 400), (1001, 413)):
-                    for pieces in (1, 10):
-                        request = ASGI(asgi, body=b" " * size, pieces=pieces)
-                        assert (await request.answer())[0] == wanted
-
-        run(main())
-
-    def test_a_client_that_goes_away_cancels_nothing(self):
+    async def test_a_client_that_goes_away_cancels_nothing(self):
         """Not even where the ASGI server cancels the application."""
-
-        async def main():
-            for way in ("disconnect", "cancel"):
-                app = demo()
-                async with asgi_app(app) as asgi:
-                    _, headers, _ = await ASGI(asgi, body=hello()).answer()
-                    session = {"mcp_session_id": headers["mcp-session-id"]}
-                    msg = call_of(1, "wait", {"gate": "g", "say": True, "after": True})
-                    call = ASGI(asgi, body=msg, **session)
-                    await until(lambda: b"before" in call.body)  # noqa: B023
-                    if way == "disconnect":
-                        call.disconnect()
-                        await call.answer()
-                    else:
-                        call.task.cancel()
-                        await asyncio.wait([call.task])
-                    app.gate_of("g").set_result(None)
-                    await until(lambda: "g ends" in app.log)  # noqa: B023
-                    events = m.SSEDecoder()
-                    events.feed(call.body)
-                    again = ASGI(asgi, "GET", last_event_id=events.last_id, **session)
-                    _, _, body = await again.answer()
-                    found = [json.loads(event.data) for event in m.SSEDecoder().feed(body)]
-                    assert [msg.get("id") for msg in found] == [None, 1]
-
-        run(main())
-
-    def test_the_standalone_stream_ends_with_its_reader_and_with_the_server(self):
-        async def main():
+        for way in ("disconnect", "cancel"):
             app = demo()
             async with asgi_app(app) as asgi:
                 _, headers, _ = await ASGI(asgi, body=hello()).answer()
                 session = {"mcp_session_id": headers["mcp-session-id"]}
-                await ASGI(asgi, body=INITIALIZED, **session).answer()
-                first = ASGI(asgi, "GET", **session)
-                await until(lambda: first.status)
-                assert (await ASGI(asgi, "GET", **session).answer())[0] == 409
-                first.disconnect()
-                await first.answer()
-                second = ASGI(asgi, "GET", **session)
-                await until(lambda: second.status == 200)
-                app.tools_changed()
-                await until(lambda: b"list_changed" in second.body)
-            assert (await second.answer())[0] == 200 and second.done
+                msg = call_of(1, "wait", {"gate": "g", "say": True, "after": True})
+                call = ASGI(asgi, body=msg, **session)
+                await until(lambda: b"before" in call.body)  # noqa: B023
+                if way == "disconnect":
+                    call.disconnect()
+                    await call.answer()
+                else:
+                    call.task.cancel()
+                    await asyncio.wait([call.task])
+                app.gate_of("g").set_result(None)
+                await until(lambda: "g ends" in app.log)  # noqa: B023
+                events = m.SSEDecoder()
+                events.feed(call.body)
+                again = ASGI(asgi, "GET", last_event_id=events.last_id, **session)
+                _, _, body = await again.answer()
+                found = [json.loads(event.data) for event in m.SSEDecoder().feed(body)]
+                assert [msg.get("id") for msg in found] == [None, 1]
 
-        run(main())
+    async def test_the_standalone_stream_ends_with_its_reader_and_with_the_server(self):
+        app = demo()
+        async with asgi_app(app) as asgi:
+            _, headers, _ = await ASGI(asgi, body=hello()).answer()
+            session = {"mcp_session_id": headers["mcp-session-id"]}
+            await ASGI(asgi, body=INITIALIZED, **session).answer()
+            first = ASGI(asgi, "GET", **session)
+            await until(lambda: first.status)
+            assert (await ASGI(asgi, "GET", **session).answer())[0] == 409
+            first.disconnect()
+            await first.answer()
+            second = ASGI(asgi, "GET", **session)
+            await until(lambda: second.status == 200)
+            app.tools_changed()
+            await until(lambda: b"list_changed" in second.body)
+        assert (await second.answer())[0] == 200 and second.done
 
-    def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
-        async def main():
-            async with asgi_app(demo()) as asgi:
-                request = ASGI(asgi, body=hello(), pieces=2)
-                request.todo.pop()
-                request.disconnect()
-                await request.answer()
-                assert request.status is None
-
-        run(main())
+    async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
+        async with asgi_app(demo()) as asgi:
+            request = ASGI(asgi, body=hello(), pieces=2)
+            request.todo.pop()
+            request.disconnect()
+            await request.answer()
+            assert request.status is None
 
     @pytest.mark.parametrize("error", [OSError, RuntimeError])
     def test_an_answer_that_an_asgi_server_cannot_send_is_lost_and_says_so(self, error, caplog):
@@ -15450,91 +14746,81 @@ class TestASGI:
         assert [(r.target, r.outcome, r.bytes) for r in records] == [("echo", "lost", 0)]
         assert "failed" not in caplog.text
 
-    def test_mounted_somewhere(self):
+    async def test_mounted_somewhere(self):
         """Both ways in which frameworks tell the path; no lifespan is told of."""
+        app = demo()
+        asgi = app.asgi_with()
+        for root, path in (
+            ("", "/mcp"),
+            ("/api", "/api/mcp"),
+            ("/api", "/mcp"),
+            ("/api", "/api"),
+            ("/api/", "/api/"),
+            ("/mcp", "/mcp"),
+            ("/mcp", "/mcp/"),
+            ("/a", "/a/mcp/"),
+        ):
+            request = ASGI(asgi, path=path, root=root, body=hello())
+            assert (await request.answer())[0] == 200, (root, path)
+        status, _, answer = await ASGI(asgi, path="/apix/mcp", root="/api", body=hello()).answer()
+        assert status == 404 and "the endpoint is at '/api/mcp'" in answer["error"]["message"]
+        sse = ASGI(asgi, "GET", "/api/sse", root="/api")
+        await until(lambda: sse.body)
+        assert b"data: /api/messages?session_id=" in sse.body
+        sse.disconnect()
+        await sse.answer()
+        await asgi.close()
 
-        async def main():
-            app = demo()
-            asgi = app.asgi_with()
-            for root, path in (
-                ("", "/mcp"),
-                ("/api", "/api/mcp"),
-                ("/api", "/mcp"),
-                ("/api", "/api"),
-                ("/api/", "/api/"),
-                ("/mcp", "/mcp"),
-                ("/mcp", "/mcp/"),
-                ("/a", "/a/mcp/"),
-            ):
-                request = ASGI(asgi, path=path, root=root, body=hello())
-                assert (await request.answer())[0] == 200, (root, path)
-            status, _, answer = await ASGI(asgi, path="/apix/mcp", root="/api", body=hello()).answer()
-            assert status == 404 and "the endpoint is at '/api/mcp'" in answer["error"]["message"]
-            sse = ASGI(asgi, "GET", "/api/sse", root="/api")
-            await until(lambda: sse.body)
-            assert b"data: /api/messages?session_id=" in sse.body
-            sse.disconnect()
-            await sse.answer()
-            await asgi.close()
+    async def test_the_lifespan_is_entered_once_and_before_any_request(self):
+        gate, log = asyncio.get_running_loop().create_future(), []
 
-        run(main())
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            log.append("begins")
+            await gate
+            yield 5
+            log.append("ends")
 
-    def test_the_lifespan_is_entered_once_and_before_any_request(self):
-        async def main():
-            gate, log = asyncio.get_running_loop().create_future(), []
+        app = m.Server("x", lifespan=lifespan)
 
-            @contextlib.asynccontextmanager
-            async def lifespan(server):
-                log.append("begins")
-                await gate
-                yield 5
-                log.append("ends")
+        @app.tool
+        async def five(ctx: m.Context) -> int:
+            return ctx.lifespan
 
-            app = m.Server("x", lifespan=lifespan)
+        asgi = app.asgi_with(sessions=False)
+        calls = [ASGI(asgi, body=call_of(1, "five")) for _ in range(3)]
+        await until(lambda: log)
+        gate.set_result(None)
+        for call in calls:
+            assert (await call.answer())[2]["result"]["content"][0]["text"] == "5"
+        await asgi.close()
+        assert log == ["begins", "ends"]
 
-            @app.tool
-            async def five(ctx: m.Context) -> int:
-                return ctx.lifespan
+    async def test_a_lifespan_that_fails_is_told_and_tried_again(self):
+        tries = []
 
-            asgi = app.asgi_with(sessions=False)
-            calls = [ASGI(asgi, body=call_of(1, "five")) for _ in range(3)]
-            await until(lambda: log)
-            gate.set_result(None)
-            for call in calls:
-                assert (await call.answer())[2]["result"]["content"][0]["text"] == "5"
-            await asgi.close()
-            assert log == ["begins", "ends"]
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            tries.append(1)
+            if len(tries) < 2:
+                raise ValueError("no database")
+            yield
 
-        run(main())
+        asgi = m.Server("x", lifespan=lifespan).asgi_with()
+        said = []
 
-    def test_a_lifespan_that_fails_is_told_and_tried_again(self):
-        async def main():
-            tries = []
+        async def receive():
+            return {"type": "lifespan.startup"}
 
-            @contextlib.asynccontextmanager
-            async def lifespan(server):
-                tries.append(1)
-                if len(tries) < 2:
-                    raise ValueError("no database")
-                yield
+        async def send(message):
+            said.append(message)
 
-            asgi = m.Server("x", lifespan=lifespan).asgi_with()
-            said = []
-
-            async def receive():
-                return {"type": "lifespan.startup"}
-
-            async def send(message):
-                said.append(message)
-
-            await asgi({"type": "lifespan"}, receive, send)
-            assert said == [{"type": "lifespan.startup.failed", "message": "no database"}]
-            assert (await ASGI(asgi, body=hello()).answer())[0] == 200
-            await asgi.close()
-            with pytest.raises(RuntimeError, match="websocket"):
-                await asgi({"type": "websocket"}, receive, send)
-
-        run(main())
+        await asgi({"type": "lifespan"}, receive, send)
+        assert said == [{"type": "lifespan.startup.failed", "message": "no database"}]
+        assert (await ASGI(asgi, body=hello()).answer())[0] == 200
+        await asgi.close()
+        with pytest.raises(RuntimeError, match="websocket"):
+            await asgi({"type": "websocket"}, receive, send)
 
     def test_an_answer_is_not_lost_that_the_server_takes_and_hangs_up_after(self):
         """hypercorn says http.disconnect before its send() returns, when it is to end."""
@@ -15558,20 +14844,17 @@ class TestASGI:
         run(main())
         assert [(record.outcome, record.bytes > 0) for record in records] == [("result", True)]
 
-    def test_a_mount_whose_application_forgets_the_lifespan_is_told_the_line_to_write(self, caplog):
-        async def main():
-            asgi = demo().asgi_with(healthz=True)
-            for _ in range(2):
-                assert (await ASGI(asgi, "GET", "/ai/healthz", root="/ai").answer())[0] == 200
-            await asgi.close()
-            assert caplog.text.count("write FastAPI(lifespan=asgi.lifespan)") == 1
-            caplog.clear()
-            for root in ("/ai", ""):
-                async with asgi.lifespan():
-                    await ASGI(asgi, "GET", f"{root}/healthz", root=root).answer()
-            assert "FastAPI" not in caplog.text
-
-        run(main())
+    async def test_a_mount_whose_application_forgets_the_lifespan_is_told_the_line_to_write(self, caplog):
+        asgi = demo().asgi_with(healthz=True)
+        for _ in range(2):
+            assert (await ASGI(asgi, "GET", "/ai/healthz", root="/ai").answer())[0] == 200
+        await asgi.close()
+        assert caplog.text.count("write FastAPI(lifespan=asgi.lifespan)") == 1
+        caplog.clear()
+        for root in ("/ai", ""):
+            async with asgi.lifespan():
+                await ASGI(asgi, "GET", f"{root}/healthz", root=root).answer()
+        assert "FastAPI" not in caplog.text
 
     @pytest.mark.parametrize("options", [
         {}, {"token": "t"}, {"allowed_hosts": ["a.example"]}, {"allowed_hosts": "*"},
@@ -15602,45 +14885,39 @@ class TestASGI:
 
         run(main())
 
-    def test_a_page_that_fails_is_a_500(self, caplog):
-        async def main():
-            app = demo()
+    async def test_a_page_that_fails_is_a_500(self, caplog):
+        app = demo()
 
-            @app.route("GET", "/bad")
-            async def bad(request):
-                raise ValueError("secret")
+        @app.route("GET", "/bad")
+        async def bad(request):
+            raise ValueError("secret")
 
-            async with asgi_app(app) as asgi:
-                status, _, body = await ASGI(asgi, "GET", "/bad").answer()
-                assert (status, body) == (500, b"This page failed. The server's log says why.\n")
-            assert "GET /bad failed" in caplog.text
+        async with asgi_app(app) as asgi:
+            status, _, body = await ASGI(asgi, "GET", "/bad").answer()
+            assert (status, body) == (500, b"This page failed. The server's log says why.\n")
+        assert "GET /bad failed" in caplog.text
 
-        run(main())
+    async def test_writes_keep_their_order_under_a_slow_server(self):
+        app = demo()
+        async with asgi_app(app) as asgi:
+            _, headers, _ = await ASGI(asgi, body=hello()).answer()
 
-    def test_writes_keep_their_order_under_a_slow_server(self):
-        async def main():
-            app = demo()
-            async with asgi_app(app) as asgi:
-                _, headers, _ = await ASGI(asgi, body=hello()).answer()
+            class Slow(ASGI):
+                async def send(self, message):
+                    for _ in range(dice.randint(0, 5)):
+                        await asyncio.sleep(0)
+                    await super().send(message)
 
-                class Slow(ASGI):
-                    async def send(self, message):
-                        for _ in range(dice.randint(0, 5)):
-                            await asyncio.sleep(0)
-                        await super().send(message)
-
-                dice = rng("slow asgi")
-                session = {"mcp_session_id": headers["mcp-session-id"]}
-                for _ in range(5):
-                    call = Slow(asgi, body=call_of(1, "count", {"to": 20}), **session)
-                    _, _, body = await call.answer()
-                    found = [json.loads(e.data) for e in m.SSEDecoder().feed(body) if e.data]
-                    assert [msg.get("params", {}).get("n") for msg in found] == [
-                        *range(1, 21),
-                        None,
-                    ]
-
-        run(main())
+            dice = rng("slow asgi")
+            session = {"mcp_session_id": headers["mcp-session-id"]}
+            for _ in range(5):
+                call = Slow(asgi, body=call_of(1, "count", {"to": 20}), **session)
+                _, _, body = await call.answer()
+                found = [json.loads(e.data) for e in m.SSEDecoder().feed(body) if e.data]
+                assert [msg.get("params", {}).get("n") for msg in found] == [
+                    *range(1, 21),
+                    None,
+                ]
 
 
 def http_answer(body, **result):
@@ -15873,14 +15150,11 @@ class TestClientOverHTTP:
         ({"a b": "c"}, "cannot be sent"), ({"a": "b\nc"}, "cannot be sent"), ({"A": "b", "a": "c"}, "given twice"),
         ({"Content-Length": "3"}, "leave out Content-Length"),
     ])  # fmt: skip
-    def test_headers_that_no_request_can_carry_are_an_error_that_names_the_option(self, headers, why):
-        async def main():
-            with pytest.raises((TypeError, ValueError), match=f"headers=(: .*{why}| is a mapping)"):
-                await m.Client("http://127.0.0.1:9/mcp", headers=headers).connect()
-            with pytest.raises(m.ConnectionClosed, match=f"headers=: .*{why}"):
-                await m.Client("http://127.0.0.1:9/mcp", headers=lambda: headers).connect()
-
-        run(main())
+    async def test_headers_that_no_request_can_carry_are_an_error_that_names_the_option(self, headers, why):
+        with pytest.raises((TypeError, ValueError), match=f"headers=(: .*{why}| is a mapping)"):
+            await m.Client("http://127.0.0.1:9/mcp", headers=headers).connect()
+        with pytest.raises(m.ConnectionClosed, match=f"headers=: .*{why}"):
+            await m.Client("http://127.0.0.1:9/mcp", headers=lambda: headers).connect()
 
     @pytest.mark.parametrize("options", [
         {"token": "secret"}, {"auth": "secret"}, {"headers": {"Authorization": "Basic secret"}}, {},
@@ -16653,17 +15927,14 @@ class TestClientOverHTTP:
 
         run(main())
 
-    def test_closing_ends_the_session_also_when_two_close(self):
-        async def main():
-            app = demo()
-            async with app.http(port=0) as server:
-                client = m.Client(server.url)
-                await client.connect()
-                assert len(server.endpoint.sessions) <= 1
-                await asyncio.gather(client.close(), client.close())
-                await until(lambda: not server.endpoint.sessions)
-
-        run(main())
+    async def test_closing_ends_the_session_also_when_two_close(self):
+        app = demo()
+        async with app.http(port=0) as server:
+            client = m.Client(server.url)
+            await client.connect()
+            assert len(server.endpoint.sessions) <= 1
+            await asyncio.gather(client.close(), client.close())
+            await until(lambda: not server.endpoint.sessions)
 
     def test_closing_does_not_wait_for_a_server_that_is_gone(self, monkeypatch):
         monkeypatch.setattr(m, "GRACE_SECONDS", 0.05)
@@ -16679,12 +15950,9 @@ class TestClientOverHTTP:
 
         run(main())
 
-    def test_connecting_to_nobody_says_where(self):
-        async def main():
-            with pytest.raises(m.ConnectionClosed, match="cannot reach http://127.0.0.1:1/mcp"):
-                await m.Client("http://127.0.0.1:1/mcp").connect()
-
-        run(main())
+    async def test_connecting_to_nobody_says_where(self):
+        with pytest.raises(m.ConnectionClosed, match="cannot reach http://127.0.0.1:1/mcp"):
+            await m.Client("http://127.0.0.1:1/mcp").connect()
 
     @pytest.mark.parametrize(
         "url", ["http://", "http://user:pw@x/", "http://x/#a", "http://x:99999/"]
@@ -16693,22 +15961,18 @@ class TestClientOverHTTP:
         with pytest.raises(ValueError):
             m.HTTPTransport(url)
 
-    def test_a_client_and_a_server_that_is_restarted(self):
+    async def test_a_client_and_a_server_that_is_restarted(self):
         """python-sdk#3556"""
-
-        async def main():
-            app = demo()
-            async with app.http(port=0) as server:
-                port = m.parse_url(server.url).port
-                client = m.Client(server.url, revision=NEWEST_SESSION)
-                await client.connect()
-                assert await client.call("echo", {"text": "a"}) == "a"
-            async with app.http(port=port) as server:
-                assert await client.call("echo", {"text": "b"}) == "b"
-                assert len(server.endpoint.sessions) == 1
-                await client.close()
-
-        run(main())
+        app = demo()
+        async with app.http(port=0) as server:
+            port = m.parse_url(server.url).port
+            client = m.Client(server.url, revision=NEWEST_SESSION)
+            await client.connect()
+            assert await client.call("echo", {"text": "a"}) == "a"
+        async with app.http(port=port) as server:
+            assert await client.call("echo", {"text": "b"}) == "b"
+            assert len(server.endpoint.sessions) == 1
+            await client.close()
 
 
 class TestAfterARestart:
@@ -17862,22 +17126,19 @@ class TestStores:
         run(main(m.FileStore(folder)))
 
     @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-    def test_files_are_for_their_owner_alone(self, folder):
-        async def main():
-            folder.parent.mkdir(0o755)
-            folder.mkdir(0o755)
-            before = os.umask(0)
-            try:
-                await m.FileStore(folder).save(SLOT, {"secret": 1})
-            finally:
-                os.umask(before)
-            assert folder.stat().st_mode & 0o777 == 0o700
-            [file] = folder.iterdir()
-            assert file.stat().st_mode & 0o777 == 0o600 and file.suffix == ".json"
-            assert "example" not in file.name and len(file.stem) == 64
-            assert await m.FileStore(folder).load(SLOT) == {"secret": 1}
-
-        run(main())
+    async def test_files_are_for_their_owner_alone(self, folder):
+        folder.parent.mkdir(0o755)
+        folder.mkdir(0o755)
+        before = os.umask(0)
+        try:
+            await m.FileStore(folder).save(SLOT, {"secret": 1})
+        finally:
+            os.umask(before)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        [file] = folder.iterdir()
+        assert file.stat().st_mode & 0o777 == 0o600 and file.suffix == ".json"
+        assert "example" not in file.name and len(file.stem) == 64
+        assert await m.FileStore(folder).load(SLOT) == {"secret": 1}
 
     @pytest.mark.parametrize(
         "content",
@@ -18011,24 +17272,21 @@ class TestRedirectListener:
         finally:
             await door.close()
 
-    def test_the_answer_and_one_fixed_page(self):
-        async def main():
-            async with self.waiting() as (door, client):
-                query = "?code=c%201&state=st-1&iss=https%3A%2F%2Fa.example&x=<script>alert(1)"
-                answer = await client.send("GET", f"/callback{query}", {})
-                assert answer.head.status == 200
-                body, fields = await answer.body(), answer.head.headers
-                answer.close()
-                assert b"script" not in body and b"c 1" not in body
-                assert fields["content-type"] == "text/html; charset=utf-8"
-                assert fields["content-security-policy"] == "default-src 'none'"
-                assert fields["referrer-policy"] == "no-referrer"
-                assert fields["connection"] == "close" and fields["cache-control"] == "no-store"
-                assert (await door.answer)["code"] == "c 1"
-                again = await fetch(client, "/callback?code=evil&state=st-1")
-                assert again[0] == 400 and door.answer.result()["code"] == "c 1"
-
-        run(main())
+    async def test_the_answer_and_one_fixed_page(self):
+        async with self.waiting() as (door, client):
+            query = "?code=c%201&state=st-1&iss=https%3A%2F%2Fa.example&x=<script>alert(1)"
+            answer = await client.send("GET", f"/callback{query}", {})
+            assert answer.head.status == 200
+            body, fields = await answer.body(), answer.head.headers
+            answer.close()
+            assert b"script" not in body and b"c 1" not in body
+            assert fields["content-type"] == "text/html; charset=utf-8"
+            assert fields["content-security-policy"] == "default-src 'none'"
+            assert fields["referrer-policy"] == "no-referrer"
+            assert fields["connection"] == "close" and fields["cache-control"] == "no-store"
+            assert (await door.answer)["code"] == "c 1"
+            again = await fetch(client, "/callback?code=evil&state=st-1")
+            assert again[0] == 400 and door.answer.result()["code"] == "c 1"
 
     @pytest.mark.parametrize(
         "method, target, status",
@@ -18041,67 +17299,54 @@ class TestRedirectListener:
             ("HEAD", "/callback?code=c&state=st-1", 405), ("GET", "/CALLBACK?state=st-1", 404),
         ],
     )  # fmt: skip
-    def test_whatever_else_comes_does_not_end_the_waiting(self, method, target, status):
-        async def main():
-            async with self.waiting() as (door, client):
-                assert (await fetch(client, target, method))[0] == status
-                assert not door.answer.done()
-                assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
-                assert door.answer.done()
+    async def test_whatever_else_comes_does_not_end_the_waiting(self, method, target, status):
+        async with self.waiting() as (door, client):
+            assert (await fetch(client, target, method))[0] == status
+            assert not door.answer.done()
+            assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
+            assert door.answer.done()
 
-        run(main())
+    async def test_rubbish_and_silence_do_not_end_it_either(self):
+        async with self.waiting() as (door, client):
+            streams = []
+            for data in (b"\x16\x03\x01\r\n\r\n", b"GET", b"GET / HTTP/1.1\r\n" + b"a" * 40000):
+                stream = await asyncio.open_connection("127.0.0.1", client.url.port)
+                stream[1].write(data)
+                streams.append(stream)
+            assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
+            for _, writer in streams:
+                writer.transport.abort()
 
-    def test_rubbish_and_silence_do_not_end_it_either(self):
-        async def main():
-            async with self.waiting() as (door, client):
-                streams = []
-                for data in (b"\x16\x03\x01\r\n\r\n", b"GET", b"GET / HTTP/1.1\r\n" + b"a" * 40000):
-                    stream = await asyncio.open_connection("127.0.0.1", client.url.port)
-                    stream[1].write(data)
-                    streams.append(stream)
-                assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
-                for _, writer in streams:
-                    writer.transport.abort()
-
-        run(main())
-
-    def test_it_listens_on_this_machine_alone_and_no_longer_than_needed(self):
-        async def main():
-            door = m.RedirectListener("s")
-            await door.open(NO_PORT)
-            port = door.port
-            with pytest.raises(OSError):
-                await asyncio.open_connection("127.0.0.2", port)
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            await door.close()
-            writer.close()
-            with pytest.raises(OSError):
-                await asyncio.open_connection("127.0.0.1", port)
-            assert door.answer.cancel()
-
-        run(main())
+    async def test_it_listens_on_this_machine_alone_and_no_longer_than_needed(self):
+        door = m.RedirectListener("s")
+        await door.open(NO_PORT)
+        port = door.port
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.2", port)
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        await door.close()
+        writer.close()
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", port)
+        assert door.answer.cancel()
 
     @pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
-    def test_the_address_may_be_pasted_into_the_terminal(self, monkeypatch):
+    async def test_the_address_may_be_pasted_into_the_terminal(self, monkeypatch):
         """Where the browser is on another machine: over SSH, in a container."""
-
-        async def main():
-            ours, theirs = os.openpty()
-            with open(theirs, encoding="utf-8") as stdin, open(ours, "r+b", buffering=0) as typing_:
-                screen = io.StringIO()
-                screen.isatty = lambda: True
-                monkeypatch.setattr(sys, "stdin", stdin)
-                monkeypatch.setattr(sys, "stderr", screen)
-                task = asyncio.ensure_future(m.pasted("st-1"))
-                await idle()
-                for line in ("what?", "http://127.0.0.1/callback?code=c&state=other", "a=b&a=c"):
-                    typing_.write(line.encode() + b"\n")
-                await until(lambda: screen.getvalue().count("not the answer") == 3)
-                assert not task.done() and "paste here" in screen.getvalue()
-                typing_.write(b"http://127.0.0.1/callback?code=c%20d&state=st-1\n")
-                assert await task == {"code": "c d", "state": "st-1"}
-
-        run(main())
+        ours, theirs = os.openpty()
+        with open(theirs, encoding="utf-8") as stdin, open(ours, "r+b", buffering=0) as typing_:
+            screen = io.StringIO()
+            screen.isatty = lambda: True
+            monkeypatch.setattr(sys, "stdin", stdin)
+            monkeypatch.setattr(sys, "stderr", screen)
+            task = asyncio.ensure_future(m.pasted("st-1"))
+            await idle()
+            for line in ("what?", "http://127.0.0.1/callback?code=c&state=other", "a=b&a=c"):
+                typing_.write(line.encode() + b"\n")
+            await until(lambda: screen.getvalue().count("not the answer") == 3)
+            assert not task.done() and "paste here" in screen.getvalue()
+            typing_.write(b"http://127.0.0.1/callback?code=c%20d&state=st-1\n")
+            assert await task == {"code": "c d", "state": "st-1"}
 
     def test_without_a_terminal_nobody_is_asked_to_paste(self, capsys):
         async def main():
@@ -18234,24 +17479,21 @@ class TestFetching:
 
         run(main())
 
-    def test_a_public_server_leads_to_no_private_address(self):
-        async def main():
-            async with listening() as listener:
-                url = m.parse_url(listener.root)
-                fetcher = m.Fetcher(m.parse_url("http://a.example/mcp"))
-                for met, fine in ((None, False), ("8.8.8.8", False), ("10.1.2.3", True)):
-                    if met:
-                        fetcher.met(met)
-                    if fine:
-                        with pytest.raises(m.ConnectionClosed, match="no JSON"):
-                            await fetcher.fetch("GET", url, {})
-                        assert len(listener.seen) == 1
-                    else:
-                        with pytest.raises(m.ConnectionClosed, match="allow_private=True"):
-                            await fetcher.fetch("GET", url, {})
-                        assert listener.seen == []
-
-        run(main())
+    async def test_a_public_server_leads_to_no_private_address(self):
+        async with listening() as listener:
+            url = m.parse_url(listener.root)
+            fetcher = m.Fetcher(m.parse_url("http://a.example/mcp"))
+            for met, fine in ((None, False), ("8.8.8.8", False), ("10.1.2.3", True)):
+                if met:
+                    fetcher.met(met)
+                if fine:
+                    with pytest.raises(m.ConnectionClosed, match="no JSON"):
+                        await fetcher.fetch("GET", url, {})
+                    assert len(listener.seen) == 1
+                else:
+                    with pytest.raises(m.ConnectionClosed, match="allow_private=True"):
+                        await fetcher.fetch("GET", url, {})
+                    assert listener.seen == []
 
     @pytest.mark.parametrize(
         "url, why",
@@ -20306,156 +19548,133 @@ class TestGuardedServer:
     def quick(self, monkeypatch):
         monkeypatch.setattr(m, "SWEEP_SECONDS", 0.02)
 
-    def test_the_metadata_are_public_at_both_places_and_name_our_url(self):
-        async def main():
-            async with guarded_app().http(port=0, auth=guard_of()) as server:
-                async with Caller(server.url) as caller:
-                    root = "/.well-known/oauth-protected-resource"
-                    for path in (root, root + "/mcp"):
-                        status, headers, doc = await caller.ask(
-                            "GET", b"", path, origin="https://any.example"
-                        )
-                        assert status == 200 and doc["resource"] == server.url
-                        assert "access-control-allow-origin" in headers
-                        assert headers["cache-control"] == "max-age=3600"
-                    assert await caller.status("GET", b"", root + "/other") == 404
+    async def test_the_metadata_are_public_at_both_places_and_name_our_url(self):
+        async with guarded_app().http(port=0, auth=guard_of()) as server:
+            async with Caller(server.url) as caller:
+                root = "/.well-known/oauth-protected-resource"
+                for path in (root, root + "/mcp"):
+                    status, headers, doc = await caller.ask(
+                        "GET", b"", path, origin="https://any.example"
+                    )
+                    assert status == 200 and doc["resource"] == server.url
+                    assert "access-control-allow-origin" in headers
+                    assert headers["cache-control"] == "max-age=3600"
+                assert await caller.status("GET", b"", root + "/other") == 404
 
-        run(main())
-
-    def test_our_url_is_not_what_a_request_says(self):
+    async def test_our_url_is_not_what_a_request_says(self):
         """mesh-mcp#20, fastmcp#1685: it comes from the configuration alone."""
-
-        async def main():
-            async with guarded_app().http(port=0, auth=guard_of()) as server:
-                async with Caller(server.url) as caller:
-                    lies = {"x_forwarded_host": "evil.example", "x_forwarded_proto": "https",
-                            "forwarded": "host=evil.example"}  # fmt: skip
-                    page = "/.well-known/oauth-protected-resource"
-                    _, _, doc = await caller.ask("GET", b"", page, host="evil.example", **lies)
-                    assert doc["resource"] == server.url
-                    _, headers, _ = await caller.post(hello(), **lies)
-                    assert "evil" not in str(headers)
-
-        run(main())
+        async with guarded_app().http(port=0, auth=guard_of()) as server:
+            async with Caller(server.url) as caller:
+                lies = {"x_forwarded_host": "evil.example", "x_forwarded_proto": "https",
+                        "forwarded": "host=evil.example"}  # fmt: skip
+                page = "/.well-known/oauth-protected-resource"
+                _, _, doc = await caller.ask("GET", b"", page, host="evil.example", **lies)
+                assert doc["resource"] == server.url
+                _, headers, _ = await caller.post(hello(), **lies)
+                assert "evil" not in str(headers)
 
     @pytest.mark.parametrize("asgi", [False, True])
-    def test_two_tokens_are_an_invalid_request(self, asgi):
+    async def test_two_tokens_are_an_invalid_request(self, asgi):
         """RFC 6750 §3.1"""
-
-        async def main():
-            if asgi:
-                guard = guard_of(resource_url="https://a.example/mcp")
-                async with asgi_app(guarded_app(), auth=guard) as app:
-                    call = ASGI(app, body=json.dumps(hello()).encode())
-                    call.scope["headers"] += [(b"authorization", b"Bearer r")] * 2
-                    status, fields, _ = await call.answer()
-                    assert 'error="invalid_request"' in fields["www-authenticate"]
-            else:  # a head like that is refused before anybody looks at tokens
-                async with guarded_app().http(port=0, auth=guard_of()) as server:
-                    async with await Wire.open(server.url) as wire:
-                        twice = 2 * b"Authorization: Bearer r\r\n"
-                        wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + twice + b"\r\n")
-                        status = (await wire.answer())[0]
-            assert status == 400
-
-        run(main())
-
-    def test_a_page_of_the_author_sees_no_token_that_we_have_judged(self):
-        async def main():
-            app, seen = guarded_app(), []
-
-            @app.route("GET", "/page")
-            def page(request):
-                seen.append(request.headers)
-                return "x"
-
-            async with app.http(port=0, auth=guard_of()) as server:
-                async with Caller(server.url) as caller:
-                    assert await caller.status("GET", b"", "/page", authorization="Bearer r") == 200
-                    assert await caller.status("GET", b"", "/page") == 401
-            assert len(seen) == 1 and "authorization" not in seen[0] and "host" in seen[0]
-
-        run(main())
-
-    def test_without_a_token_nothing_is_read(self):
-        async def main():
+        if asgi:
+            guard = guard_of(resource_url="https://a.example/mcp")
+            async with asgi_app(guarded_app(), auth=guard) as app:
+                call = ASGI(app, body=json.dumps(hello()).encode())
+                call.scope["headers"] += [(b"authorization", b"Bearer r")] * 2
+                status, fields, _ = await call.answer()
+                assert 'error="invalid_request"' in fields["www-authenticate"]
+        else:  # a head like that is refused before anybody looks at tokens
             async with guarded_app().http(port=0, auth=guard_of()) as server:
-                async with Caller(server.url) as caller:
-                    status, headers, _ = await caller.post(hello())
-                    where = f"{server.url.replace('/mcp', '')}/.well-known/oauth-protected-resource/mcp"
-                    assert status == 401
-                    assert headers["www-authenticate"] == (
-                        f'Bearer resource_metadata="{where}", scope="read"'
-                    )
-                    for token, status in (("wrong", 401), ("bare", 403), ("a b", 400), ("r", 200)):
-                        fields = {"authorization": f"Bearer {token}"}
-                        assert await caller.status("POST", hello(), **fields) == status, token
-                    target = "/mcp?access_token=r"
-                    assert await caller.status("POST", hello(), target) == 401
-                    assert await caller.status("POST", hello(), target, authorization="Bearer r") == 400
-                url = m.parse_url(server.url)
-                reader, writer = await asyncio.open_connection(url.host, url.port)
-                writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
-                assert (await reader.readline()).startswith(b"HTTP/1.1 401 "), "before the body"
-                writer.transport.abort()
+                async with await Wire.open(server.url) as wire:
+                    twice = 2 * b"Authorization: Bearer r\r\n"
+                    wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + twice + b"\r\n")
+                    status = (await wire.answer())[0]
+        assert status == 400
 
-        run(main())
+    async def test_a_page_of_the_author_sees_no_token_that_we_have_judged(self):
+        app, seen = guarded_app(), []
+
+        @app.route("GET", "/page")
+        def page(request):
+            seen.append(request.headers)
+            return "x"
+
+        async with app.http(port=0, auth=guard_of()) as server:
+            async with Caller(server.url) as caller:
+                assert await caller.status("GET", b"", "/page", authorization="Bearer r") == 200
+                assert await caller.status("GET", b"", "/page") == 401
+        assert len(seen) == 1 and "authorization" not in seen[0] and "host" in seen[0]
+
+    async def test_without_a_token_nothing_is_read(self):
+        async with guarded_app().http(port=0, auth=guard_of()) as server:
+            async with Caller(server.url) as caller:
+                status, headers, _ = await caller.post(hello())
+                where = f"{server.url.replace('/mcp', '')}/.well-known/oauth-protected-resource/mcp"
+                assert status == 401
+                assert headers["www-authenticate"] == (
+                    f'Bearer resource_metadata="{where}", scope="read"'
+                )
+                for token, status in (("wrong", 401), ("bare", 403), ("a b", 400), ("r", 200)):
+                    fields = {"authorization": f"Bearer {token}"}
+                    assert await caller.status("POST", hello(), **fields) == status, token
+                target = "/mcp?access_token=r"
+                assert await caller.status("POST", hello(), target) == 401
+                assert await caller.status("POST", hello(), target, authorization="Bearer r") == 400
+            url = m.parse_url(server.url)
+            reader, writer = await asyncio.open_connection(url.host, url.port)
+            writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 401 "), "before the body"
+            writer.transport.abort()
 
     @pytest.mark.parametrize("era", ["legacy", "modern"])
-    def test_a_tool_that_needs_more_is_403_before_it_runs(self, era):
-        async def main():
-            app = guarded_app()
-            async with app.http(port=0, auth=guard_of()) as server:
-                async with Caller(server.url) as caller:
-                    caller.headers["authorization"] = "Bearer r"
+    async def test_a_tool_that_needs_more_is_403_before_it_runs(self, era):
+        app = guarded_app()
+        async with app.http(port=0, auth=guard_of()) as server:
+            async with Caller(server.url) as caller:
+                caller.headers["authorization"] = "Bearer r"
+                if era == "legacy":
+                    await caller.open()
+
+                async def call(tool, **arguments):
+                    msg, fields = modern_call(tool, **arguments)
                     if era == "legacy":
-                        await caller.open()
+                        msg, fields = call_of(1, tool, arguments), {}
+                    return await caller.post(msg, **fields)
 
-                    async def call(tool, **arguments):
-                        msg, fields = modern_call(tool, **arguments)
-                        if era == "legacy":
-                            msg, fields = call_of(1, tool, arguments), {}
-                        return await caller.post(msg, **fields)
-
-                    for tool, arguments, scope in (
-                        ("write", {"text": "x"}, "read write"),
-                        ("maybe", {"deep": True}, "read write deep"),
-                    ):
-                        status, headers, answer = await call(tool, **arguments)
-                        assert status == 403 and answer["error"]["code"] == 403
-                        said = headers["www-authenticate"]
-                        assert 'error="insufficient_scope"' in said and f'scope="{scope}"' in said
-                        assert 'resource_metadata="' in said
-                    assert app.log == []
-                    assert (await call("maybe", deep=False))[0] == 200
-                    caller.headers["authorization"] = "Bearer rw"
-                    status, _, answer = await call("write", text="x")
-                    text = answer["result"]["content"][0]["text"]
-                    assert (status, text) == (200, "alice None"), "the token reaches no handler"
-
-        run(main())
+                for tool, arguments, scope in (
+                    ("write", {"text": "x"}, "read write"),
+                    ("maybe", {"deep": True}, "read write deep"),
+                ):
+                    status, headers, answer = await call(tool, **arguments)
+                    assert status == 403 and answer["error"]["code"] == 403
+                    said = headers["www-authenticate"]
+                    assert 'error="insufficient_scope"' in said and f'scope="{scope}"' in said
+                    assert 'resource_metadata="' in said
+                assert app.log == []
+                assert (await call("maybe", deep=False))[0] == 200
+                caller.headers["authorization"] = "Bearer rw"
+                status, _, answer = await call("write", text="x")
+                text = answer["result"]["content"][0]["text"]
+                assert (status, text) == (200, "alice None"), "the token reaches no handler"
 
     @pytest.mark.parametrize("revision", m.REVISIONS)
-    def test_lists_show_what_a_token_may_call_and_the_rest_is_403_all_the_same(self, revision):
-        async def main():
-            app = guarded_app(hide_forbidden=True, page_size=1)
-            everything = {tool.name for tool in app.tools.values()}
-            async with app.http(port=0, auth=guard_of()) as server:
-                url = server.url.replace("/mcp", "/sse") if revision == "2024-11-05" else server.url
-                for token, hidden in (("r", {"write"}), ("rw", set())):
-                    async with m.Client(url, revision=revision, auth=token) as client:
-                        listed = [tool["name"] for tool in await client.list_tools()]
-                        assert everything - set(listed) == hidden and len(set(listed)) == len(listed)
-                        if hidden:
-                            with pytest.raises(m.MCPError, match="403|write"):
-                                await client.call("write", {"text": "x"})
-                        else:
-                            assert await client.call("write", {"text": "x"}) == "alice None"
-            assert app.log == ["x"]
-            async with m.Client(app) as client:
-                assert len(await client.list_tools()) == len(everything), "no network, no scopes"
-
-        run(main())
+    async def test_lists_show_what_a_token_may_call_and_the_rest_is_403_all_the_same(self, revision):
+        app = guarded_app(hide_forbidden=True, page_size=1)
+        everything = {tool.name for tool in app.tools.values()}
+        async with app.http(port=0, auth=guard_of()) as server:
+            url = server.url.replace("/mcp", "/sse") if revision == "2024-11-05" else server.url
+            for token, hidden in (("r", {"write"}), ("rw", set())):
+                async with m.Client(url, revision=revision, auth=token) as client:
+                    listed = [tool["name"] for tool in await client.list_tools()]
+                    assert everything - set(listed) == hidden and len(set(listed)) == len(listed)
+                    if hidden:
+                        with pytest.raises(m.MCPError, match="403|write"):
+                            await client.call("write", {"text": "x"})
+                    else:
+                        assert await client.call("write", {"text": "x"}) == "alice None"
+        assert app.log == ["x"]
+        async with m.Client(app) as client:
+            assert len(await client.list_tools()) == len(everything), "no network, no scopes"
 
     def test_what_a_list_hides_depends_on_what_scopes_imply_and_must_not_be_shared(self):
         async def main():
@@ -20471,104 +19690,85 @@ class TestGuardedServer:
             with pytest.raises(ValueError, match="not the same for all"):
                 m.Server("x", hide_forbidden=True, cache_scope=shared)
 
-    def test_over_stdio_and_in_memory_there_are_no_scopes(self):
-        async def main():
-            async with m.Client(guarded_app()) as client:
-                assert await client.call("maybe", {"deep": True}) == "shallow"
+    async def test_over_stdio_and_in_memory_there_are_no_scopes(self):
+        async with m.Client(guarded_app()) as client:
+            assert await client.call("maybe", {"deep": True}) == "shallow"
 
-        run(main())
+    async def test_a_server_that_nobody_guards_does_not_run_what_needs_a_scope(self):
+        for options in ({}, {"token": "t"}):
+            async with guarded_app().http(port=0, **options) as server:
+                async with m.Client(server.url, auth=options.get("token")) as client:
+                    with pytest.raises(m.AuthError, match="403"):
+                        await client.call("write", {"text": "x"})
 
-    def test_a_server_that_nobody_guards_does_not_run_what_needs_a_scope(self):
-        async def main():
-            for options in ({}, {"token": "t"}):
-                async with guarded_app().http(port=0, **options) as server:
-                    async with m.Client(server.url, auth=options.get("token")) as client:
-                        with pytest.raises(m.AuthError, match="403"):
-                            await client.call("write", {"text": "x"})
-
-        run(main())
-
-    def test_a_session_belongs_to_its_principal_whatever_the_token(self):
+    async def test_a_session_belongs_to_its_principal_whatever_the_token(self):
         """CVE-2026-52869, CVE-2026-52870."""
-
-        async def main():
-            async with guarded_app().http(port=0, auth=guard_of()) as server:
-                async with Caller(server.url) as caller:
-                    caller.headers["authorization"] = "Bearer r"
-                    await caller.open()
-                    for token, status in (("r", 200), ("r2", 200), ("rw", 200), ("bob", 404)):
-                        caller.headers["authorization"] = f"Bearer {token}"
-                        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-                        assert await caller.status("POST", ping) == status, token
-
-        run(main())
+        async with guarded_app().http(port=0, auth=guard_of()) as server:
+            async with Caller(server.url) as caller:
+                caller.headers["authorization"] = "Bearer r"
+                await caller.open()
+                for token, status in (("r", 200), ("r2", 200), ("rw", 200), ("bob", 404)):
+                    caller.headers["authorization"] = f"Bearer {token}"
+                    ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+                    assert await caller.status("POST", ping) == status, token
 
     @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
-    def test_a_stream_ends_with_the_token_that_opened_it(self, era):
-        async def main():
-            until = time.time() + 0.3
-            who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
-            app = guarded_app()
-            async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-                async with Caller(server.url) as caller:
-                    caller.headers["authorization"] = "Bearer t"
-                    if era == "legacy":
-                        await caller.open()
-                        stream = await caller.events("GET")
-                    elif era == "first":
-                        stream = await caller.events("GET", target="/sse")
-                    else:
-                        params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
-                        msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
-                               "params": params}  # fmt: skip
-                        fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen"}
-                        stream = await caller.events("POST", msg, **fields)
-                    while await stream.next() is not None:
-                        pass
-                    assert until <= time.time() < until + 5
-                    stream.answer.close()
-
-        run(main())
-
-    @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
-    def test_a_stream_ends_with_its_token_under_an_asgi_server_too(self, era):
-        async def main():
-            until = time.time() + 0.3
-            who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
-            guard = guard_of(verify=lambda token: who, resource_url="https://a.example/mcp")
-            bearer = {"authorization": "Bearer t"}
-            async with asgi_app(guarded_app(), auth=guard) as app:
+    async def test_a_stream_ends_with_the_token_that_opened_it(self, era):
+        until = time.time() + 0.3
+        who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
+        app = guarded_app()
+        async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+            async with Caller(server.url) as caller:
+                caller.headers["authorization"] = "Bearer t"
                 if era == "legacy":
-                    _, fields, _ = await ASGI(app, body=hello(), **bearer).answer()
-                    bearer["mcp_session_id"] = fields["mcp-session-id"]
-                    stream = ASGI(app, "GET", **bearer)
+                    await caller.open()
+                    stream = await caller.events("GET")
                 elif era == "first":
-                    stream = ASGI(app, "GET", "/sse", **bearer)
+                    stream = await caller.events("GET", target="/sse")
                 else:
                     params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
                     msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
                            "params": params}  # fmt: skip
-                    fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen", **bearer}
-                    stream = ASGI(app, body=msg, **fields)
-                status, _, _ = await stream.answer()
-                assert status == 200 and stream.done and until <= time.time() < until + 5
+                    fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen"}
+                    stream = await caller.events("POST", msg, **fields)
+                while await stream.next() is not None:
+                    pass
+                assert until <= time.time() < until + 5
+                stream.answer.close()
 
-        run(main())
+    @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
+    async def test_a_stream_ends_with_its_token_under_an_asgi_server_too(self, era):
+        until = time.time() + 0.3
+        who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
+        guard = guard_of(verify=lambda token: who, resource_url="https://a.example/mcp")
+        bearer = {"authorization": "Bearer t"}
+        async with asgi_app(guarded_app(), auth=guard) as app:
+            if era == "legacy":
+                _, fields, _ = await ASGI(app, body=hello(), **bearer).answer()
+                bearer["mcp_session_id"] = fields["mcp-session-id"]
+                stream = ASGI(app, "GET", **bearer)
+            elif era == "first":
+                stream = ASGI(app, "GET", "/sse", **bearer)
+            else:
+                params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
+                msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+                       "params": params}  # fmt: skip
+                fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen", **bearer}
+                stream = ASGI(app, body=msg, **fields)
+            status, _, _ = await stream.answer()
+            assert status == 200 and stream.done and until <= time.time() < until + 5
 
-    def test_streams_that_have_ended_leave_nothing_that_waits_for_their_tokens(self):
-        async def main():
-            who = m.Principal(*ALICE, scopes=["read"], expires_at=time.time() + 3600)
-            app = guarded_app()
-            async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-                async with Caller(server.url) as caller:
-                    caller.headers["authorization"] = "Bearer t"
-                    await caller.open()
-                    for _ in range(3):
-                        (await caller.events("GET")).drop()
-                        await until(lambda: not server.endpoint.streams)
-                    await until(lambda: not server.endpoint.expiring)
-
-        run(main())
+    async def test_streams_that_have_ended_leave_nothing_that_waits_for_their_tokens(self):
+        who = m.Principal(*ALICE, scopes=["read"], expires_at=time.time() + 3600)
+        app = guarded_app()
+        async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+            async with Caller(server.url) as caller:
+                caller.headers["authorization"] = "Bearer t"
+                await caller.open()
+                for _ in range(3):
+                    (await caller.events("GET")).drop()
+                    await until(lambda: not server.endpoint.streams)
+                await until(lambda: not server.endpoint.expiring)
 
     @pytest.mark.parametrize("judge", ["a function", "an issuer"])
     def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self, judge):
@@ -20587,13 +19787,10 @@ class TestGuardedServer:
 
         run(main())
 
-    def test_the_url_must_be_told_where_others_can_reach_us(self):
-        async def main():
-            with pytest.raises(ValueError, match="resource_url="):
-                async with guarded_app().http(host="0.0.0.0", port=0, auth=guard_of()):
-                    pass
-
-        run(main())
+    async def test_the_url_must_be_told_where_others_can_reach_us(self):
+        with pytest.raises(ValueError, match="resource_url="):
+            async with guarded_app().http(host="0.0.0.0", port=0, auth=guard_of()):
+                pass
 
     def test_our_client_logs_in_steps_up_and_goes_on(self):
         """Both ends, with JWTs that a fake issuer signs."""
@@ -20621,44 +19818,41 @@ class TestGuardedServer:
 
         play(work)
 
-    def test_the_same_under_an_asgi_server(self):
-        async def main():
-            guard = guard_of(resource_url="https://a.example/mcp")
-            app = m.ASGIApp(guarded_app(), auth=guard, allowed_hosts=["a.example"])
-            said = []
+    async def test_the_same_under_an_asgi_server(self):
+        guard = guard_of(resource_url="https://a.example/mcp")
+        app = m.ASGIApp(guarded_app(), auth=guard, allowed_hosts=["a.example"])
+        said = []
 
-            async def ask(method, path, body=b"", **headers):
-                sent = []
-                messages = [{"type": "http.request", "body": body}]
+        async def ask(method, path, body=b"", **headers):
+            sent = []
+            messages = [{"type": "http.request", "body": body}]
 
-                async def receive():
-                    if messages:
-                        return messages.pop(0)
-                    await asyncio.get_running_loop().create_future()
+            async def receive():
+                if messages:
+                    return messages.pop(0)
+                await asyncio.get_running_loop().create_future()
 
-                async def send(message):
-                    sent.append(message)
+            async def send(message):
+                sent.append(message)
 
-                pairs = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
-                scope = {"type": "http", "method": method, "path": path, "query_string": b"",
-                         "headers": [(b"host", b"a.example"), *pairs]}  # fmt: skip
-                await app(scope, receive, send)
-                said.append(dict(sent[0]["headers"]))
-                return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
+            pairs = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+            scope = {"type": "http", "method": method, "path": path, "query_string": b"",
+                     "headers": [(b"host", b"a.example"), *pairs]}  # fmt: skip
+            await app(scope, receive, send)
+            said.append(dict(sent[0]["headers"]))
+            return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
 
-            status, body = await ask("GET", "/.well-known/oauth-protected-resource/mcp")
-            assert status == 200 and json.loads(body)["resource"] == "https://a.example/mcp"
-            accept = {"accept": JSON_BOTH, "content_type": "application/json"}
-            status, _ = await ask("POST", "/mcp", b"{", **accept)
-            assert status == 401 and b"https://a.example/" in said[-1][b"www-authenticate"]
-            msg, fields = modern_call("write", text="x")
-            for token, wanted in (("r", 403), ("rw", 200)):
-                status, _ = await ask("POST", "/mcp", json.dumps(msg).encode(), **accept, **fields,
-                                      authorization=f"Bearer {token}")  # fmt: skip
-                assert status == wanted
-            await app.close()
-
-        run(main())
+        status, body = await ask("GET", "/.well-known/oauth-protected-resource/mcp")
+        assert status == 200 and json.loads(body)["resource"] == "https://a.example/mcp"
+        accept = {"accept": JSON_BOTH, "content_type": "application/json"}
+        status, _ = await ask("POST", "/mcp", b"{", **accept)
+        assert status == 401 and b"https://a.example/" in said[-1][b"www-authenticate"]
+        msg, fields = modern_call("write", text="x")
+        for token, wanted in (("r", 403), ("rw", 200)):
+            status, _ = await ask("POST", "/mcp", json.dumps(msg).encode(), **accept, **fields,
+                                  authorization=f"Bearer {token}")  # fmt: skip
+            assert status == wanted
+        await app.close()
 
 
 ###############################################################################
@@ -20827,106 +20021,91 @@ BOB, DOE = ({"action": "accept", "content": {"value": name}} for name in ("Bob",
 class TestRoundsOfALegacyServer:
     """A legacy server asks in the middle of a call; a modern client hears it in the result."""
 
-    def test_a_question_ends_the_call_and_the_next_call_has_its_result(self):
-        async def main():
-            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="name")
-                asked = (await raw.ask("tools/call", params))["result"]
-                state = asked["requestState"]
-                assert re.fullmatch("[0-9a-f]{32}", state)
-                del asked["_meta"]
-                assert asked == {
-                    "resultType": "input_required", "requestState": state,
-                    "inputRequests": {"elicitation-1": {
-                        "method": "elicitation/create", "params": {
-                            "mode": "form", "message": "First name?", "requestedSchema": {
-                                "type": "object", "properties": {"value": {"type": "string"}},
-                                "required": ["value"]}}}},
-                }  # fmt: skip
-                again = {**params, "requestState": state, "inputResponses": {"elicitation-1": BOB}}
-                asked = (await raw.ask("tools/call", again))["result"]
-                assert list(asked["inputRequests"]) == ["elicitation-2"]
-                assert asked["requestState"] != state
-                last = {"elicitation-2": DOE, "elicitation-1": DOE, "else": 5}
-                again = {**params, "requestState": asked["requestState"], "inputResponses": last}
-                answer = (await raw.ask("tools/call", again))["result"]
-                assert answer["content"] == [{"type": "text", "text": "Bob Doe"}]
-                assert answer["resultType"] == "complete"
+    async def test_a_question_ends_the_call_and_the_next_call_has_its_result(self):
+        async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="name")
+            asked = (await raw.ask("tools/call", params))["result"]
+            state = asked["requestState"]
+            assert re.fullmatch("[0-9a-f]{32}", state)
+            del asked["_meta"]
+            assert asked == {
+                "resultType": "input_required", "requestState": state,
+                "inputRequests": {"elicitation-1": {
+                    "method": "elicitation/create", "params": {
+                        "mode": "form", "message": "First name?", "requestedSchema": {
+                            "type": "object", "properties": {"value": {"type": "string"}},
+                            "required": ["value"]}}}},
+            }  # fmt: skip
+            again = {**params, "requestState": state, "inputResponses": {"elicitation-1": BOB}}
+            asked = (await raw.ask("tools/call", again))["result"]
+            assert list(asked["inputRequests"]) == ["elicitation-2"]
+            assert asked["requestState"] != state
+            last = {"elicitation-2": DOE, "elicitation-1": DOE, "else": 5}
+            again = {**params, "requestState": asked["requestState"], "inputResponses": last}
+            answer = (await raw.ask("tools/call", again))["result"]
+            assert answer["content"] == [{"type": "text", "text": "Bob Doe"}]
+            assert answer["resultType"] == "complete"
 
-        run(main())
+    async def test_a_request_that_cannot_end_in_a_question_goes_on_without_the_answer(self):
+        app = far_server()
 
-    def test_a_request_that_cannot_end_in_a_question_goes_on_without_the_answer(self):
-        async def main():
-            app = far_server()
+        @app.method("acme/ask")
+        async def ask(ctx, params):
+            try:
+                return {"said": (await ctx.elicit("Name?", str)).data}
+            except m.RemoteError as exc:
+                return {"refused": exc.message}
 
-            @app.method("acme/ask")
-            async def ask(ctx, params):
-                try:
-                    return {"said": (await ctx.elicit("Name?", str)).data}
-                except m.RemoteError as exc:
-                    return {"refused": exc.message}
+        async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+            answer = await raw.ask("acme/ask", modern_params(CAN_BE_ASKED))
+            assert answer["result"]["refused"] == "acme/ask cannot ask the client"
 
-            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
-                answer = await raw.ask("acme/ask", modern_params(CAN_BE_ASKED))
-                assert answer["result"]["refused"] == "acme/ask cannot ask the client"
+    async def test_what_is_asked_together_comes_together_and_what_is_missing_is_asked_again(self):
+        async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="three")
+            asked = (await raw.ask("tools/call", params))["result"]
+            names = ["elicitation-1", "sampling-2", "roots-3"]
+            assert list(asked["inputRequests"]) == names
+            some = {"roots-3": {"roots": [{"uri": "file:///a"}]}, "elicitation-1": BOB}
+            again = {"requestState": asked["requestState"], "inputResponses": some}
+            asked = (await raw.ask("tools/call", {**params, **again}))["result"]
+            assert list(asked["inputRequests"]) == ["sampling-2"]
+            text = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "t"}}
+            rest = {"sampling-2": text}
+            again = {"requestState": asked["requestState"], "inputResponses": rest}
+            answer = (await raw.ask("tools/call", {**params, **again}))["result"]
+            assert answer["structuredContent"] == {"result": ["Bob", "t", "file:///a"]}
 
-        run(main())
+    async def test_a_name_is_good_once_and_for_the_same_request(self):
+        async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="name")
+            asked = (await raw.ask("tools/call", params))["result"]
+            answers = {"inputResponses": {"elicitation-1": BOB}}
+            again = {**params, "requestState": asked["requestState"], **answers}
+            code, text = await raw.error("tools/call", {**again, "name": "three"})
+            assert (code, text) == (-32602, "requestState: it belongs to another request")
+            assert "result" in await raw.ask("tools/call", again)
+            code, text = await raw.error("tools/call", again)
+            assert code == -32602 and text.startswith("requestState: no call waits")
+            for state in (5, "", "x" * 10_000, ["a"]):
+                code, _ = await raw.error("tools/call", {**again, "requestState": state})
+                assert code == -32602
 
-    def test_what_is_asked_together_comes_together_and_what_is_missing_is_asked_again(self):
-        async def main():
-            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="three")
-                asked = (await raw.ask("tools/call", params))["result"]
-                names = ["elicitation-1", "sampling-2", "roots-3"]
-                assert list(asked["inputRequests"]) == names
-                some = {"roots-3": {"roots": [{"uri": "file:///a"}]}, "elicitation-1": BOB}
-                again = {"requestState": asked["requestState"], "inputResponses": some}
-                asked = (await raw.ask("tools/call", {**params, **again}))["result"]
-                assert list(asked["inputRequests"]) == ["sampling-2"]
-                text = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "t"}}
-                rest = {"sampling-2": text}
-                again = {"requestState": asked["requestState"], "inputResponses": rest}
-                answer = (await raw.ask("tools/call", {**params, **again}))["result"]
-                assert answer["structuredContent"] == {"result": ["Bob", "t", "file:///a"]}
-
-        run(main())
-
-    def test_a_name_is_good_once_and_for_the_same_request(self):
-        async def main():
-            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="name")
-                asked = (await raw.ask("tools/call", params))["result"]
-                answers = {"inputResponses": {"elicitation-1": BOB}}
-                again = {**params, "requestState": asked["requestState"], **answers}
-                code, text = await raw.error("tools/call", {**again, "name": "three"})
-                assert (code, text) == (-32602, "requestState: it belongs to another request")
-                assert "result" in await raw.ask("tools/call", again)
-                code, text = await raw.error("tools/call", again)
-                assert code == -32602 and text.startswith("requestState: no call waits")
-                for state in (5, "", "x" * 10_000, ["a"]):
-                    code, _ = await raw.error("tools/call", {**again, "requestState": state})
-                    assert code == -32602
-
-        run(main())
-
-    def test_a_name_is_good_for_the_same_principal(self):
-        async def main():
-            proxy = m.ProxyServer(far_server(), revision=V4, shared=False)
-            async with proxy.http(port=0, token={"one": "A", "two": "B"}) as http:
-                params = {"name": "name", "arguments": {}}
-                async with m.Client(http.url, token="one", elicit=print, revision=V5) as one:
-                    meta = {**modern_params(one.peer.session.client_capabilities)["_meta"]}
-                    ask = {**params, "_meta": meta}
-                    asked = await one.peer.ask("tools/call", ask, one.send)
-                    async with m.Client(http.url, token="two", elicit=print, revision=V5) as two:
-                        stolen = {**ask, "requestState": asked["requestState"]}
-                        with pytest.raises(m.RemoteError, match="no call waits"):
-                            await two.peer.ask("tools/call", stolen, two.send)
-                    mine = {**ask, "requestState": asked["requestState"], "inputResponses": {}}
-                    again = await one.peer.ask("tools/call", mine, one.send)
-                    assert list(again["inputRequests"]) == ["elicitation-1"]
-
-        run(main())
+    async def test_a_name_is_good_for_the_same_principal(self):
+        proxy = m.ProxyServer(far_server(), revision=V4, shared=False)
+        async with proxy.http(port=0, token={"one": "A", "two": "B"}) as http:
+            params = {"name": "name", "arguments": {}}
+            async with m.Client(http.url, token="one", elicit=print, revision=V5) as one:
+                meta = {**modern_params(one.peer.session.client_capabilities)["_meta"]}
+                ask = {**params, "_meta": meta}
+                asked = await one.peer.ask("tools/call", ask, one.send)
+                async with m.Client(http.url, token="two", elicit=print, revision=V5) as two:
+                    stolen = {**ask, "requestState": asked["requestState"]}
+                    with pytest.raises(m.RemoteError, match="no call waits"):
+                        await two.peer.ask("tools/call", stolen, two.send)
+                mine = {**ask, "requestState": asked["requestState"], "inputResponses": {}}
+                again = await one.peer.ask("tools/call", mine, one.send)
+                assert list(again["inputRequests"]) == ["elicitation-1"]
 
     def test_a_call_whose_answers_do_not_come_ends(self, monkeypatch):
         monkeypatch.setattr(m, "HELD_SECONDS", 0.01)
@@ -20963,42 +20142,36 @@ class TestRoundsOfALegacyServer:
 
         run(main())
 
-    def test_calls_that_wait_have_a_bound_in_bytes(self):
-        async def main():
-            proxy = m.ProxyServer(far_server(), revision=V4)
-            proxy.forwarder.waiting.add(m.NOBODY, m.MAX_PEER_BYTES - 100_000)
-            async with raw_client(proxy) as raw:
-                calls = []
-                for number in range(3):
-                    pad = {"x": f"{number}" * 40_000}
-                    params = modern_params(CAN_BE_ASKED, name="name", arguments={}, **pad)
-                    asked = (await raw.ask("tools/call", params))["result"]
-                    calls.append((params, asked))
-                ends = []
-                for params, asked in calls:  # the oldest gave way, and the others go on
-                    for person in (BOB, DOE):
-                        given = dict.fromkeys(asked.get("inputRequests", ()), person)
-                        state = asked.get("requestState", "none")
-                        late = {**params, "requestState": state, "inputResponses": given}
-                        asked = (await raw.ask("tools/call", late)).get("result", {})
-                    ends.append(asked.get("structuredContent"))
-                assert ends == [None, {"result": "Bob Doe"}, {"result": "Bob Doe"}]
-                assert proxy.forwarder.waiting == {"": m.MAX_PEER_BYTES - 100_000}
+    async def test_calls_that_wait_have_a_bound_in_bytes(self):
+        proxy = m.ProxyServer(far_server(), revision=V4)
+        proxy.forwarder.waiting.add(m.NOBODY, m.MAX_PEER_BYTES - 100_000)
+        async with raw_client(proxy) as raw:
+            calls = []
+            for number in range(3):
+                pad = {"x": f"{number}" * 40_000}
+                params = modern_params(CAN_BE_ASKED, name="name", arguments={}, **pad)
+                asked = (await raw.ask("tools/call", params))["result"]
+                calls.append((params, asked))
+            ends = []
+            for params, asked in calls:  # the oldest gave way, and the others go on
+                for person in (BOB, DOE):
+                    given = dict.fromkeys(asked.get("inputRequests", ()), person)
+                    state = asked.get("requestState", "none")
+                    late = {**params, "requestState": state, "inputResponses": given}
+                    asked = (await raw.ask("tools/call", late)).get("result", {})
+                ends.append(asked.get("structuredContent"))
+            assert ends == [None, {"result": "Bob Doe"}, {"result": "Bob Doe"}]
+            assert proxy.forwarder.waiting == {"": m.MAX_PEER_BYTES - 100_000}
 
-        run(main())
-
-    def test_a_call_that_can_wait_nowhere_is_refused(self):
-        async def main():
-            proxy = m.ProxyServer(far_server(), revision=V4)
-            proxy.forwarder.waiting.add(m.NOBODY, m.MAX_PEER_BYTES)
-            async with raw_client(proxy) as raw:
-                params = modern_params(CAN_BE_ASKED, name="name", x="x" * 40_000)
-                code, text = await raw.error("tools/call", params)
-                assert (code, text) == (503, "too many bytes of calls wait for answers")
-                small = await raw.ask("tools/call", modern_params(CAN_BE_ASKED, name="name"))
-                assert small["result"]["resultType"] == "input_required"
-
-        run(main())
+    async def test_a_call_that_can_wait_nowhere_is_refused(self):
+        proxy = m.ProxyServer(far_server(), revision=V4)
+        proxy.forwarder.waiting.add(m.NOBODY, m.MAX_PEER_BYTES)
+        async with raw_client(proxy) as raw:
+            params = modern_params(CAN_BE_ASKED, name="name", x="x" * 40_000)
+            code, text = await raw.error("tools/call", params)
+            assert (code, text) == (503, "too many bytes of calls wait for answers")
+            small = await raw.ask("tools/call", modern_params(CAN_BE_ASKED, name="name"))
+            assert small["result"]["resultType"] == "input_required"
 
     def test_a_question_ends_with_its_call_even_if_the_server_forgets_to_withdraw_it(self):
         script = """
@@ -21028,20 +20201,17 @@ for line in sys.stdin:
         with pytest.MonkeyPatch.context() as monkeypatch:
             run(main(monkeypatch))
 
-    def test_cancelling_a_round_cancels_the_call_of_the_far_server(self):
-        async def main():
-            app = far_server()
-            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="wait")
-                call = {"jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": params}
-                await raw.say(call)
-                await eventually(lambda: app.calls)
-                gone = {"method": "notifications/cancelled", "params": {"requestId": "w"}}
-                await raw.say({"jsonrpc": "2.0", **gone})
-                await eventually(lambda: app.calls[0].cancelled)
-                assert "result" in await raw.ask("tools/list", modern_params())
-
-        run(main())
+    async def test_cancelling_a_round_cancels_the_call_of_the_far_server(self):
+        app = far_server()
+        async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="wait")
+            call = {"jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": params}
+            await raw.say(call)
+            await eventually(lambda: app.calls)
+            gone = {"method": "notifications/cancelled", "params": {"requestId": "w"}}
+            await raw.say({"jsonrpc": "2.0", **gone})
+            await eventually(lambda: app.calls[0].cancelled)
+            assert "result" in await raw.ask("tools/list", modern_params())
 
     def test_over_a_pipe_calls_that_may_ask_are_made_one_at_a_time(self):
         """Nothing says there to which call a question belongs."""
@@ -21064,19 +20234,16 @@ for line in sys.stdin:
         run(main(CAN_BE_ASKED, 1))
         run(main({}, 2))
 
-    def test_a_call_that_waits_for_answers_lets_the_next_begin(self):
-        async def main():
-            async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="name")
-                first = (await raw.ask("tools/call", params))["result"]
-                add = modern_params(CAN_BE_ASKED, name="add", arguments={"a": 1})
-                assert "structuredContent" in (await raw.ask("tools/call", add))["result"]
-                answers = {"inputResponses": {"elicitation-1": BOB}}
-                again = {**params, "requestState": first["requestState"], **answers}
-                asked = (await raw.ask("tools/call", again))["result"]
-                assert list(asked["inputRequests"]) == ["elicitation-2"]
-
-        run(main())
+    async def test_a_call_that_waits_for_answers_lets_the_next_begin(self):
+        async with raw_client(m.ProxyServer(far_server(), revision=V4)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="name")
+            first = (await raw.ask("tools/call", params))["result"]
+            add = modern_params(CAN_BE_ASKED, name="add", arguments={"a": 1})
+            assert "structuredContent" in (await raw.ask("tools/call", add))["result"]
+            answers = {"inputResponses": {"elicitation-1": BOB}}
+            again = {**params, "requestState": first["requestState"], **answers}
+            asked = (await raw.ask("tools/call", again))["result"]
+            assert list(asked["inputRequests"]) == ["elicitation-2"]
 
 
 ###############################################################################
@@ -21167,55 +20334,43 @@ class TestEveryPair:
         assert facts["meta"]["traceparent"] == "00-aa-bb-01"
 
     @pytest.mark.parametrize("far", [V4, V5])
-    def test_what_the_near_client_cannot_be_asked_is_refused_and_the_call_goes_on(self, far):
-        async def main():
-            proxy = m.ProxyServer(far_server(), revision=far)
-            async with m.Client(proxy, revision=V4) as c:
-                with pytest.raises(m.MCPError, match="did not declare the capability"):
-                    await c.call("name")
-                assert await c.call("add", {"a": 1}) == 1
+    async def test_what_the_near_client_cannot_be_asked_is_refused_and_the_call_goes_on(self, far):
+        proxy = m.ProxyServer(far_server(), revision=far)
+        async with m.Client(proxy, revision=V4) as c:
+            with pytest.raises(m.MCPError, match="did not declare the capability"):
+                await c.call("name")
+            assert await c.call("add", {"a": 1}) == 1
 
-        run(main())
-
-    def test_a_modern_pair_makes_its_rounds_without_us(self):
-        async def main():
-            async with raw_client(m.ProxyServer(far_server(), revision=V5)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="name")
-                asked = (await raw.ask("tools/call", params))["result"]
-                assert asked["requestState"].count(".") == 1  # it is the far server's
-                forged = {**params, "requestState": "x" + asked["requestState"]}
-                assert (await raw.error("tools/call", forged))[0] == -32602
-
-        run(main())
+    async def test_a_modern_pair_makes_its_rounds_without_us(self):
+        async with raw_client(m.ProxyServer(far_server(), revision=V5)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="name")
+            asked = (await raw.ask("tools/call", params))["result"]
+            assert asked["requestState"].count(".") == 1  # it is the far server's
+            forged = {**params, "requestState": "x" + asked["requestState"]}
+            assert (await raw.error("tools/call", forged))[0] == -32602
 
     @pytest.mark.parametrize("far", [V4, V5])
     @pytest.mark.parametrize("near", [V4, V5])
-    def test_a_tool_that_becomes_a_task_has_its_result(self, near, far):
-        async def main():
-            app = far_server()
+    async def test_a_tool_that_becomes_a_task_has_its_result(self, near, far):
+        app = far_server()
 
-            @app.tool(task=True)
-            async def slow(ctx: m.Context) -> str:
-                return (await ctx.elicit("Really?", str)).data
+        @app.tool(task=True)
+        async def slow(ctx: m.Context) -> str:
+            return (await ctx.elicit("Really?", str)).data
 
-            proxy = m.ProxyServer(app, revision=far)
-            async with m.Client(proxy, revision=near, elicit=lambda *a: "yes") as c:
-                assert await c.call("slow") == "yes"
-
-        run(main())
+        proxy = m.ProxyServer(app, revision=far)
+        async with m.Client(proxy, revision=near, elicit=lambda *a: "yes") as c:
+            assert await c.call("slow") == "yes"
 
     @pytest.mark.parametrize("near, far", [(V4, V4), (V4, V5), (V5, V4), (V5, V5)])
-    def test_cancelling_reaches_the_far_server(self, near, far):
-        async def main():
-            app = far_server()
-            async with m.Client(m.ProxyServer(app, revision=far), revision=near) as c:
-                call = asyncio.ensure_future(c.call("wait"))
-                await eventually(lambda: app.calls)
-                call.cancel()
-                await eventually(lambda: app.calls[0].cancelled)
-                await asyncio.wait([call])
-
-        run(main())
+    async def test_cancelling_reaches_the_far_server(self, near, far):
+        app = far_server()
+        async with m.Client(m.ProxyServer(app, revision=far), revision=near) as c:
+            call = asyncio.ensure_future(c.call("wait"))
+            await eventually(lambda: app.calls)
+            call.cancel()
+            await eventually(lambda: app.calls[0].cancelled)
+            await asyncio.wait([call])
 
     def test_a_subscription_of_a_modern_client_hears_what_it_asked_for(self):
         async def main(far):
@@ -21356,14 +20511,11 @@ class TestTheFarServerEnds:
         # A call that may have been made is not made again.
         assert (tmp_path / "calls").read_text().split() == ["start", "die", "start"]
 
-    def test_what_only_reads_is_asked_again_however_often_that_happens(self, tmp_path):
-        async def main():
-            async with m.Client(m.ProxyServer(dying(tmp_path), stderr="null"), revision=V4) as c:
-                for _ in range(2):
-                    assert await c.read("x://a") == "A"
-                    (tmp_path / "died").unlink()
-
-        run(main())
+    async def test_what_only_reads_is_asked_again_however_often_that_happens(self, tmp_path):
+        async with m.Client(m.ProxyServer(dying(tmp_path), stderr="null"), revision=V4) as c:
+            for _ in range(2):
+                assert await c.read("x://a") == "A"
+                (tmp_path / "died").unlink()
 
     def test_a_server_that_cannot_start_is_an_error_of_each_request(self, caplog):
         async def main():
@@ -21377,15 +20529,12 @@ class TestTheFarServerEnds:
         assert "exited with status 1" in caplog.text
         assert "no key" not in caplog.text, "that was on stderr, as the log is"
 
-    def test_a_server_that_is_silent_is_given_up_in_time(self):
-        async def main():
-            silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-            proxy = m.ProxyServer(silent, timeout=0.5)
-            async with raw_client(proxy) as raw:
-                _, text = await raw.error("initialize", raw_hello())
-                assert text.endswith("did not answer initialize within 0.5 seconds")
-
-        run(main())
+    async def test_a_server_that_is_silent_is_given_up_in_time(self):
+        silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        proxy = m.ProxyServer(silent, timeout=0.5)
+        async with raw_client(proxy) as raw:
+            _, text = await raw.error("initialize", raw_hello())
+            assert text.endswith("did not answer initialize within 0.5 seconds")
 
     def test_a_subscription_is_made_again(self, tmp_path):
         code = """
@@ -21588,17 +20737,14 @@ class TestTheNearClientLeaves:
 
         run(and_close())
 
-    def test_a_handshake_that_fails_leaves_no_child(self):
-        async def main():
-            proxy = m.ProxyServer(self.LISTING)
-            async with proxy.http(port=0) as http, m.Client(http.url, revision=V4) as c:
-                await c.list_tools()
-                bad = {"protocolVersion": 5, "capabilities": {}, "clientInfo": {}}
-                with pytest.raises(m.RemoteError):
-                    await c.peer.ask("initialize", bad, c.send)
-                assert len(child_processes()) == 1
-
-        run(main())
+    async def test_a_handshake_that_fails_leaves_no_child(self):
+        proxy = m.ProxyServer(self.LISTING)
+        async with proxy.http(port=0) as http, m.Client(http.url, revision=V4) as c:
+            await c.list_tools()
+            bad = {"protocolVersion": 5, "capabilities": {}, "clientInfo": {}}
+            with pytest.raises(m.RemoteError):
+                await c.peer.ask("initialize", bad, c.send)
+            assert len(child_processes()) == 1
 
     def test_while_the_child_starts(self, tmp_path):
         code = "import time; note('slow'); time.sleep(600)"
@@ -21615,20 +20761,17 @@ class TestTheNearClientLeaves:
 class TestManyClients:
     """Nothing of one client reaches another."""
 
-    def test_each_client_has_a_server_of_its_own(self):
-        async def main():
-            app = far_server()
-            async with m.ProxyServer(app, revision=V4).http(port=0) as http:
-                clients = [m.Client(http.url, revision=name, name=f"{number}")
-                           for number, name in enumerate((V4, V4, V5, V5))]  # fmt: skip
-                for c in clients:
-                    await c.connect()
-                assert len(app.conversations) == 4
-                for number, c in enumerate(clients):
-                    assert (await c.call("facts"))["info"]["name"] == f"{number}"
-                    await c.close()
-
-        run(main())
+    async def test_each_client_has_a_server_of_its_own(self):
+        app = far_server()
+        async with m.ProxyServer(app, revision=V4).http(port=0) as http:
+            clients = [m.Client(http.url, revision=name, name=f"{number}")
+                       for number, name in enumerate((V4, V4, V5, V5))]  # fmt: skip
+            for c in clients:
+                await c.connect()
+            assert len(app.conversations) == 4
+            for number, c in enumerate(clients):
+                assert (await c.call("facts"))["info"]["name"] == f"{number}"
+                await c.close()
 
     def test_the_era_of_a_legacy_server_is_found_once_for_all_of_them(self):
         seen, legacy = [], [True]
@@ -21673,33 +20816,27 @@ class TestManyClients:
 
         run(main())
 
-    def test_shared_it_is_one_that_asks_nobody(self):
-        async def main():
-            app = far_server()
-            async with m.ProxyServer(app, revision=V4, shared=True).http(port=0) as http:
-                one, two = (m.Client(http.url, revision=V4, elicit=lambda *a: "x") for _ in "ab")
-                async with one, two:
-                    assert (await one.call("facts"))["can"] == {}
-                    assert len(app.conversations) == 1
-                    with pytest.raises(m.ToolError, match="did not declare"):
-                        await two.call("name")
-                async with m.Client(http.url) as three:
-                    assert await three.call("add", {"a": 2}) == 2
-                    assert len(app.conversations) == 1
+    async def test_shared_it_is_one_that_asks_nobody(self):
+        app = far_server()
+        async with m.ProxyServer(app, revision=V4, shared=True).http(port=0) as http:
+            one, two = (m.Client(http.url, revision=V4, elicit=lambda *a: "x") for _ in "ab")
+            async with one, two:
+                assert (await one.call("facts"))["can"] == {}
+                assert len(app.conversations) == 1
+                with pytest.raises(m.ToolError, match="did not declare"):
+                    await two.call("name")
+            async with m.Client(http.url) as three:
+                assert await three.call("add", {"a": 2}) == 2
+                assert len(app.conversations) == 1
 
-        run(main())
-
-    def test_a_modern_server_that_is_shared_asks_whoever_called(self):
-        async def main():
-            app = far_server()
-            async with m.ProxyServer(app, revision=V5, shared=True).http(port=0) as http:
-                one = m.Client(http.url, revision=V4, elicit=lambda *a: "one")
-                two = m.Client(http.url, revision=V5, elicit=lambda *a: "two")
-                async with one, two:
-                    names = await asyncio.gather(one.call("name"), two.call("name"))
-                assert names == ["one one", "two two"] and len(app.conversations) <= 1
-
-        run(main())
+    async def test_a_modern_server_that_is_shared_asks_whoever_called(self):
+        app = far_server()
+        async with m.ProxyServer(app, revision=V5, shared=True).http(port=0) as http:
+            one = m.Client(http.url, revision=V4, elicit=lambda *a: "one")
+            two = m.Client(http.url, revision=V5, elicit=lambda *a: "two")
+            async with one, two:
+                names = await asyncio.gather(one.call("name"), two.call("name"))
+            assert names == ["one one", "two two"] and len(app.conversations) <= 1
 
     def test_a_client_leaves_connections_to_the_others(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_FAR_ENDS", 4)
@@ -21755,22 +20892,18 @@ class TestManyClients:
 
         run(main())
 
-    def test_calls_of_one_client_run_together_where_a_question_says_whose_it_is(self):
+    async def test_calls_of_one_client_run_together_where_a_question_says_whose_it_is(self):
         """Over HTTP a question comes in the answer to the request that caused it."""
-
-        async def main():
-            app = far_server()
-            async with app.http(port=0) as http:
-                proxy = m.ProxyServer(http.url, revision=V4)
-                who = lambda message, schema: message[0]  # noqa: E731
-                async with m.Client(proxy, revision=V5, elicit=who) as c:
-                    waiting = asyncio.ensure_future(c.call("wait"))
-                    await eventually(lambda: app.calls)
-                    assert await asyncio.gather(c.call("name"), c.call("name")) == ["F L"] * 2
-                    app.gates[0].set_result(None)
-                    assert await waiting == "waited"
-
-        run(main())
+        app = far_server()
+        async with app.http(port=0) as http:
+            proxy = m.ProxyServer(http.url, revision=V4)
+            who = lambda message, schema: message[0]  # noqa: E731
+            async with m.Client(proxy, revision=V5, elicit=who) as c:
+                waiting = asyncio.ensure_future(c.call("wait"))
+                await eventually(lambda: app.calls)
+                assert await asyncio.gather(c.call("name"), c.call("name")) == ["F L"] * 2
+                app.gates[0].set_result(None)
+                assert await waiting == "waited"
 
 
 ###############################################################################
@@ -21875,27 +21008,24 @@ class TestNamesUnderAPrefix:
         link = {"type": "resource_link", "uri": "https://example.com/a", "name": "a"}
         assert m.Names("a").content(link) == link
 
-    def test_a_uri_that_a_model_was_shown_means_the_same_in_its_arguments(self):
-        async def main():
-            theirs = m.Server("far")
+    async def test_a_uri_that_a_model_was_shown_means_the_same_in_its_arguments(self):
+        theirs = m.Server("far")
 
-            @theirs.tool
-            def echo(value: typing.Any) -> list:
-                return [value]
+        @theirs.tool
+        def echo(value: typing.Any) -> list:
+            return [value]
 
-            @theirs.prompt
-            def say(text: str) -> str:
-                return text
+        @theirs.prompt
+        def say(text: str) -> str:
+            return text
 
-            async with m.Client(mounting((theirs, "far"), (far_server(), "other"))) as c:
-                given = {"far+x://a": ["far+x://a", "ui://far+page", "see far+x://a", "far+", 7]}
-                said = await c.call("far__echo", {"value": given})
-                assert said == [{"far+x://a": ["x://a", "ui://page", "see far+x://a", "far+", 7]}]
-                assert await c.call("far__echo", {"value": "other+x://a"}) == ["other+x://a"]
-                prompt = await c.get_prompt("far__say", {"text": "far+x://a"})
-                assert prompt["messages"][0]["content"]["text"] == "x://a"
-
-        run(main())
+        async with m.Client(mounting((theirs, "far"), (far_server(), "other"))) as c:
+            given = {"far+x://a": ["far+x://a", "ui://far+page", "see far+x://a", "far+", 7]}
+            said = await c.call("far__echo", {"value": given})
+            assert said == [{"far+x://a": ["x://a", "ui://page", "see far+x://a", "far+", 7]}]
+            assert await c.call("far__echo", {"value": "other+x://a"}) == ["other+x://a"]
+            prompt = await c.get_prompt("far__say", {"text": "far+x://a"})
+            assert prompt["messages"][0]["content"]["text"] == "x://a"
 
     def test_a_task_is_renamed_with_its_result(self):
         link = {"type": "resource_link", "uri": "x://a", "name": "a"}
@@ -21987,49 +21117,43 @@ class TestMounted:
         run(main(V5))
 
     @pytest.mark.parametrize("era", [V4, V5])
-    def test_over_http_each_client_has_its_own_and_is_asked_itself(self, era):
-        async def main():
-            app = mounting((far_server(), "far"))
-            async with app.http(port=0) as server, contextlib.AsyncExitStack() as stack:
-                clients = []
-                for name in ("x", "y"):
-                    elicit = lambda message, schema, name=name: name + message[0]  # noqa: E731
-                    client = m.Client(server.url, revision=era, elicit=elicit, name=name)
-                    clients.append(await stack.enter_async_context(client))
-                    await client.list_tools()
-                said = await asyncio.gather(*(c.call("far__name") for c in clients))
-                assert said == ["xF xL", "yF yL"]
-                for c in clients:
-                    assert (await c.call("far__facts"))["info"]["name"] == c.info["name"]
-
-        run(main())
+    async def test_over_http_each_client_has_its_own_and_is_asked_itself(self, era):
+        app = mounting((far_server(), "far"))
+        async with app.http(port=0) as server, contextlib.AsyncExitStack() as stack:
+            clients = []
+            for name in ("x", "y"):
+                elicit = lambda message, schema, name=name: name + message[0]  # noqa: E731
+                client = m.Client(server.url, revision=era, elicit=elicit, name=name)
+                clients.append(await stack.enter_async_context(client))
+                await client.list_tools()
+            said = await asyncio.gather(*(c.call("far__name") for c in clients))
+            assert said == ["xF xL", "yF yL"]
+            for c in clients:
+                assert (await c.call("far__facts"))["info"]["name"] == c.info["name"]
 
     @pytest.mark.parametrize("era", [V4, V5])
-    def test_a_mounted_server_object_knows_who_calls_and_what_they_may(self, era):
-        async def main():
-            theirs = m.Server("secret", hide_forbidden=True)
+    async def test_a_mounted_server_object_knows_who_calls_and_what_they_may(self, era):
+        theirs = m.Server("secret", hide_forbidden=True)
 
-            @theirs.tool(scopes=["admin"])
-            def wipe() -> str:
-                return "wiped"
+        @theirs.tool(scopes=["admin"])
+        def wipe() -> str:
+            return "wiped"
 
-            @theirs.tool
-            def who(ctx: m.Context) -> str:
-                return ctx.principal.subject
+        @theirs.tool
+        def who(ctx: m.Context) -> str:
+            return ctx.principal.subject
 
-            principals = {name: m.Principal("i", name, scopes=frozenset([name]))
-                          for name in ("admin", "guest")}  # fmt: skip
-            async with mounting((theirs, "s")).http(port=0, token=principals) as server:
-                async with m.Client(server.url, token="admin", revision=era) as c:
-                    assert await c.call("s__wipe") == "wiped"
-                    assert await c.call("s__who") == "admin"
-                async with m.Client(server.url, token="guest", revision=era) as c:
-                    assert await c.call("s__who") == "guest"
-                    assert "s__wipe" not in [tool["name"] for tool in await c.list_tools()]
-                    with pytest.raises(m.MCPError, match="this needs the scope admin"):
-                        await c.call("s__wipe")
-
-        run(main())
+        principals = {name: m.Principal("i", name, scopes=frozenset([name]))
+                      for name in ("admin", "guest")}  # fmt: skip
+        async with mounting((theirs, "s")).http(port=0, token=principals) as server:
+            async with m.Client(server.url, token="admin", revision=era) as c:
+                assert await c.call("s__wipe") == "wiped"
+                assert await c.call("s__who") == "admin"
+            async with m.Client(server.url, token="guest", revision=era) as c:
+                assert await c.call("s__who") == "guest"
+                assert "s__wipe" not in [tool["name"] for tool in await c.list_tools()]
+                with pytest.raises(m.MCPError, match="this needs the scope admin"):
+                    await c.call("s__wipe")
 
     @pytest.mark.parametrize("era", [V4, V5])
     def test_what_is_listed_for_one_token_is_not_shown_to_another_of_the_same_person(self, era):
@@ -22052,75 +21176,60 @@ class TestMounted:
 
         assert run(main()) == [False, True, False]
 
-    def test_mounts_of_mounts_are_prefixed_twice(self):
-        async def main():
-            inner = mounting((far_server(), "far"))
-            async with m.Client(mounting((inner, "in"))) as c:
-                assert await c.call("in__far__add", {"a": 1}) == 1
-                assert await c.read("in+far+x://a") == "A"
-                names = {tool["name"] for tool in await c.list_tools()}
-                assert {"own", "in__own", "in__far__add"} <= names
+    async def test_mounts_of_mounts_are_prefixed_twice(self):
+        inner = mounting((far_server(), "far"))
+        async with m.Client(mounting((inner, "in"))) as c:
+            assert await c.call("in__far__add", {"a": 1}) == 1
+            assert await c.read("in+far+x://a") == "A"
+            names = {tool["name"] for tool in await c.list_tools()}
+            assert {"own", "in__own", "in__far__add"} <= names
 
-        run(main())
+    async def test_one_server_may_be_mounted_without_a_prefix(self):
+        async with m.Client(mounting((far_server(), ""), (far_server(), "b"))) as c:
+            names = [tool["name"] for tool in await c.list_tools()]
+            assert {"own", "add", "b__add"} <= {*names}
+            assert await c.call("add", {"a": 1}) == 1 == await c.call("b__add", {"a": 1})
+            assert await c.call("own") == "mine"
+            assert await c.read("x://a") == "A" and await c.read("n://b") == "b"
+            assert (await c.get_prompt("question"))["messages"][0]["content"]["text"] == "?"
+            assert await c.complete("review", "style", "s") == ["strict"]
 
-    def test_one_server_may_be_mounted_without_a_prefix(self):
-        async def main():
-            async with m.Client(mounting((far_server(), ""), (far_server(), "b"))) as c:
-                names = [tool["name"] for tool in await c.list_tools()]
-                assert {"own", "add", "b__add"} <= {*names}
-                assert await c.call("add", {"a": 1}) == 1 == await c.call("b__add", {"a": 1})
-                assert await c.call("own") == "mine"
-                assert await c.read("x://a") == "A" and await c.read("n://b") == "b"
-                assert (await c.get_prompt("question"))["messages"][0]["content"]["text"] == "?"
-                assert await c.complete("review", "style", "s") == ["strict"]
+    async def test_middlewares_see_the_calls_of_mounted_tools(self):
+        app, seen = mounting((far_server(), "far")), []
 
-        run(main())
+        @app.middleware
+        async def count(ctx, call_next):
+            seen.append((ctx.method, ctx.params.get("name")))
+            return await call_next(ctx)
 
-    def test_middlewares_see_the_calls_of_mounted_tools(self):
-        async def main():
-            app, seen = mounting((far_server(), "far")), []
+        async with m.Client(app) as c:
+            await c.call("far__add", {"a": 1})
+        assert ("tools/call", "far__add") in seen
 
-            @app.middleware
-            async def count(ctx, call_next):
-                seen.append((ctx.method, ctx.params.get("name")))
-                return await call_next(ctx)
+    async def test_a_task_of_a_mounted_server_is_followed_under_its_new_name(self):
+        theirs = m.Server("slow")
 
-            async with m.Client(app) as c:
-                await c.call("far__add", {"a": 1})
-            assert ("tools/call", "far__add") in seen
+        @theirs.tool(task=True)
+        async def dig(ctx: m.Context) -> list:
+            await asyncio.sleep(0)
+            return [{"type": "resource_link", "uri": "x://gold", "name": "gold"}]
 
-        run(main())
+        async with m.Client(mounting((theirs, "far")), revision=V5) as c:
+            dug = await c.call_tool("far__dig")
+            assert dug["content"][0]["uri"] == "far+x://gold"
+            assert len(theirs.jobs) == 1
+            with pytest.raises(m.RemoteError):
+                await c.request("tasks/get", {"taskId": "far__none"})
 
-    def test_a_task_of_a_mounted_server_is_followed_under_its_new_name(self):
-        async def main():
-            theirs = m.Server("slow")
-
-            @theirs.tool(task=True)
-            async def dig(ctx: m.Context) -> list:
-                await asyncio.sleep(0)
-                return [{"type": "resource_link", "uri": "x://gold", "name": "gold"}]
-
-            async with m.Client(mounting((theirs, "far")), revision=V5) as c:
-                dug = await c.call_tool("far__dig")
-                assert dug["content"][0]["uri"] == "far+x://gold"
-                assert len(theirs.jobs) == 1
-                with pytest.raises(m.RemoteError):
-                    await c.request("tasks/get", {"taskId": "far__none"})
-
-        run(main())
-
-    def test_changed_folders_are_told_to_all(self):
-        async def main():
-            theirs, heard = far_server(), []
-            theirs.on("notifications/roots/list_changed")(lambda params: heard.append(1))
-            app = mounting((theirs, "far", {"revision": V4}))
-            async with m.Client(app, revision=V4, roots=["file:///a"]) as c:
-                await c.list_tools()
-                await c.roots_changed(["file:///b"])
-                await eventually(lambda: heard)
-                assert (await c.call("far__facts"))["can"]["roots"] == {"listChanged": True}
-
-        run(main())
+    async def test_changed_folders_are_told_to_all(self):
+        theirs, heard = far_server(), []
+        theirs.on("notifications/roots/list_changed")(lambda params: heard.append(1))
+        app = mounting((theirs, "far", {"revision": V4}))
+        async with m.Client(app, revision=V4, roots=["file:///a"]) as c:
+            await c.list_tools()
+            await c.roots_changed(["file:///b"])
+            await eventually(lambda: heard)
+            assert (await c.call("far__facts"))["can"]["roots"] == {"listChanged": True}
 
 
 class TestMergedLists:
@@ -22128,53 +21237,44 @@ class TestMergedLists:
 
     @pytest.mark.parametrize("era", [V4, V5])
     @pytest.mark.parametrize("size", [1, 2, 3, 100])
-    def test_pages_tell_everything_once_in_the_order_of_the_names(self, era, size):
-        async def main():
-            mounts = (far_server(page_size=2), "b"), (far_server(), "a")
-            async with m.Client(mounting(*mounts, page_size=size), revision=era) as c:
-                names, cursor = [], {}
-                while cursor is not None:
-                    answer = await c.request("tools/list", cursor)
-                    assert len(answer["tools"]) <= size
-                    names += [tool["name"] for tool in answer["tools"]]
-                    cursor = {"cursor": answer["nextCursor"]} if "nextCursor" in answer else None
-                assert names == sorted({*names}) and len(names) == 13
-                with pytest.raises(m.RemoteError, match="invalid cursor"):
-                    await c.request("tools/list", {"cursor": "x"})
-
-        run(main())
+    async def test_pages_tell_everything_once_in_the_order_of_the_names(self, era, size):
+        mounts = (far_server(page_size=2), "b"), (far_server(), "a")
+        async with m.Client(mounting(*mounts, page_size=size), revision=era) as c:
+            names, cursor = [], {}
+            while cursor is not None:
+                answer = await c.request("tools/list", cursor)
+                assert len(answer["tools"]) <= size
+                names += [tool["name"] for tool in answer["tools"]]
+                cursor = {"cursor": answer["nextCursor"]} if "nextCursor" in answer else None
+            assert names == sorted({*names}) and len(names) == 13
+            with pytest.raises(m.RemoteError, match="invalid cursor"):
+                await c.request("tools/list", {"cursor": "x"})
 
     @pytest.mark.parametrize("far", [V4, V5])
-    def test_a_list_is_asked_for_once_until_it_changes(self, far):
-        async def main():
-            theirs, asked = far_server(), []
+    async def test_a_list_is_asked_for_once_until_it_changes(self, far):
+        theirs, asked = far_server(), []
 
-            @theirs.middleware
-            async def count(ctx, call_next):
-                asked.append(ctx.method)
-                return await call_next(ctx)
+        @theirs.middleware
+        async def count(ctx, call_next):
+            asked.append(ctx.method)
+            return await call_next(ctx)
 
-            app = mounting((theirs, "far", {"revision": far}), page_size=1)
-            async with m.Client(app, cache=False) as c:
-                await asyncio.gather(c.list_tools(), c.list_tools())
-                await c.list_tools()
-                assert asked.count("tools/list") == 1
-                theirs.tools_changed()
-                await eventually(lambda: not next(iter(app.mounts.by_prefix["far"].far_ends.values())).lists)
-                await c.list_tools()
-                assert asked.count("tools/list") == 2
+        app = mounting((theirs, "far", {"revision": far}), page_size=1)
+        async with m.Client(app, cache=False) as c:
+            await asyncio.gather(c.list_tools(), c.list_tools())
+            await c.list_tools()
+            assert asked.count("tools/list") == 1
+            theirs.tools_changed()
+            await eventually(lambda: not next(iter(app.mounts.by_prefix["far"].far_ends.values())).lists)
+            await c.list_tools()
+            assert asked.count("tools/list") == 2
 
-        run(main())
-
-    def test_a_server_without_prompts_has_none_here(self):
-        async def main():
-            theirs = m.Server()
-            theirs.add_tool(len, name="len", input_schema={"type": "object"})
-            async with m.Client(mounting((theirs, "far"))) as c:
-                assert [x["name"] for x in await c.list_prompts()] == ["question"]
-                assert await c.list_resources() == [] == await c.list_templates()
-
-        run(main())
+    async def test_a_server_without_prompts_has_none_here(self):
+        theirs = m.Server()
+        theirs.add_tool(len, name="len", input_schema={"type": "object"})
+        async with m.Client(mounting((theirs, "far"))) as c:
+            assert [x["name"] for x in await c.list_prompts()] == ["question"]
+            assert await c.list_resources() == [] == await c.list_templates()
 
     def test_a_slow_server_is_left_out_until_it_answers(self, monkeypatch, caplog):
         monkeypatch.setattr(m, "MOUNT_SECONDS", 10)
@@ -22326,32 +21426,26 @@ class TestComingAndGoing:
 
         run(main())
 
-    def test_a_server_that_refuses_one_client_is_there_for_the_others(self):
-        async def main():
-            theirs = far_server()
+    async def test_a_server_that_refuses_one_client_is_there_for_the_others(self):
+        theirs = far_server()
 
-            @theirs.middleware
-            async def picky(ctx, call_next):
-                if ctx.client_info.get("name") == "bad":
-                    raise m.RPCError(-1, "not you")
-                return await call_next(ctx)
+        @theirs.middleware
+        async def picky(ctx, call_next):
+            if ctx.client_info.get("name") == "bad":
+                raise m.RPCError(-1, "not you")
+            return await call_next(ctx)
 
-            async with mounting((theirs, "far")).http(port=0) as server:
-                for name, sees in (("bad", False), ("good", True), ("bad", False)):
-                    async with m.Client(server.url, name=name, revision=V5) as c:
-                        names = [tool["name"] for tool in await c.list_tools()]
-                        assert ("far__add" in names) is sees
+        async with mounting((theirs, "far")).http(port=0) as server:
+            for name, sees in (("bad", False), ("good", True), ("bad", False)):
+                async with m.Client(server.url, name=name, revision=V5) as c:
+                    names = [tool["name"] for tool in await c.list_tools()]
+                    assert ("far__add" in names) is sees
 
-        run(main())
-
-    def test_nothing_is_connected_before_it_is_needed(self, tmp_path):
-        async def main():
-            app = mounting((["no-such-program-anywhere"], "gone"))
-            async with m.Client(app) as c:
-                assert await c.call("own") == "mine"
-                assert not app.mounts.by_prefix["gone"].far_ends
-
-        run(main())
+    async def test_nothing_is_connected_before_it_is_needed(self, tmp_path):
+        app = mounting((["no-such-program-anywhere"], "gone"))
+        async with m.Client(app) as c:
+            assert await c.call("own") == "mine"
+            assert not app.mounts.by_prefix["gone"].far_ends
 
     def test_one_lifespan_opens_and_closes_all(self):
         told = []
@@ -22457,20 +21551,17 @@ class TestCollisions:
         lies = []
         run(main())
 
-    def test_a_call_that_names_two_servers_is_of_its_tool_alone(self):
-        async def main():
-            app, seen = mounting((far_server(), "far")), []
-            app.observe(lambda record: seen.append((record.method, record.target)))
-            async with m.Client(app) as c:
-                for more in ({"uri": "far+x://a"}, {"ref": {"name": "far__x"}}, {"taskId": "far__1"}):
-                    with pytest.raises(m.RemoteError, match="Unknown tool: add"):
-                        await c.request("tools/call", {"name": "add", "arguments": {"a": 1}, **more})
-                    mine = await c.request("tools/call", {"name": "own", **more})
-                    assert mine["content"][0]["text"] == "mine"
-            await until(lambda: seen.count(("tools/call", "own")) == 3)
-            assert seen.count(("tools/call", "add")) == 3
-
-        run(main())
+    async def test_a_call_that_names_two_servers_is_of_its_tool_alone(self):
+        app, seen = mounting((far_server(), "far")), []
+        app.observe(lambda record: seen.append((record.method, record.target)))
+        async with m.Client(app) as c:
+            for more in ({"uri": "far+x://a"}, {"ref": {"name": "far__x"}}, {"taskId": "far__1"}):
+                with pytest.raises(m.RemoteError, match="Unknown tool: add"):
+                    await c.request("tools/call", {"name": "add", "arguments": {"a": 1}, **more})
+                mine = await c.request("tools/call", {"name": "own", **more})
+                assert mine["content"][0]["text"] == "mine"
+        await until(lambda: seen.count(("tools/call", "own")) == 3)
+        assert seen.count(("tools/call", "add")) == 3
 
     def test_what_cannot_be_compared_yet_is_told(self, caplog):
         async def main():
@@ -22487,14 +21578,11 @@ class TestCollisions:
             with pytest.raises(ValueError, match="a part of itself"):
                 app.mount(part, "x")
 
-    def test_it_is_mounted_before_the_server_serves(self):
-        async def main():
-            app = m.Server()
-            async with m.Client(app):
-                with pytest.raises(RuntimeError, match="before this one serves"):
-                    app.mount(m.Server(), "x")
-
-        run(main())
+    async def test_it_is_mounted_before_the_server_serves(self):
+        app = m.Server()
+        async with m.Client(app):
+            with pytest.raises(RuntimeError, match="before this one serves"):
+                app.mount(m.Server(), "x")
 
     def test_an_option_that_the_target_does_not_have_is_refused_at_once(self):
         with pytest.raises(TypeError, match="no option 'headers'"):
@@ -22588,32 +21676,26 @@ class TestConfigurations:
 
         run(main())
 
-    def test_a_client_of_several_has_them_all_by_their_names(self, shop):
-        async def main():
-            async with far_server().http(port=0) as server:
-                doc = {"mcpServers": {
-                    "My Shop_1": {"command": sys.executable, "args": [str(shop)]},
-                    "far": {"type": "http", "url": server.url},
-                    "gone": {"command": "no-such-program-anywhere"},
-                }}  # fmt: skip
-                async with m.Client(doc, elicit=lambda message, schema: message[0]) as c:
-                    names = [tool["name"] for tool in await c.list_tools()]
-                    assert {"my-shop-1__add", "far__add"} <= {*names}
-                    assert await c.call("my-shop-1__add", {"a": 1}) == 1
-                    assert await c.call("far__name") == "F L"
-                    with pytest.raises(m.RemoteError, match="no-such-program"):
-                        await c.call("gone__add")
+    async def test_a_client_of_several_has_them_all_by_their_names(self, shop):
+        async with far_server().http(port=0) as server:
+            doc = {"mcpServers": {
+                "My Shop_1": {"command": sys.executable, "args": [str(shop)]},
+                "far": {"type": "http", "url": server.url},
+                "gone": {"command": "no-such-program-anywhere"},
+            }}  # fmt: skip
+            async with m.Client(doc, elicit=lambda message, schema: message[0]) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert {"my-shop-1__add", "far__add"} <= {*names}
+                assert await c.call("my-shop-1__add", {"a": 1}) == 1
+                assert await c.call("far__name") == "F L"
+                with pytest.raises(m.RemoteError, match="no-such-program"):
+                    await c.call("gone__add")
 
-        run(main())
-
-    def test_names_that_become_the_same_are_an_error(self):
-        async def main():
-            doc = {"mcpServers": {"a b": {"command": "x"}, "A-B": {"command": "y"}}}
-            with pytest.raises(ValueError, match=r"the servers 'a b' and 'A-B' would have the same prefix, 'a-b': rename one"):
-                async with m.Client(doc):
-                    pass
-
-        run(main())
+    async def test_names_that_become_the_same_are_an_error(self):
+        doc = {"mcpServers": {"a b": {"command": "x"}, "A-B": {"command": "y"}}}
+        with pytest.raises(ValueError, match=r"the servers 'a b' and 'A-B' would have the same prefix, 'a-b': rename one"):
+            async with m.Client(doc):
+                pass
 
     @pytest.mark.parametrize(
         "name, prefix",
@@ -24730,43 +23812,37 @@ class TestAuthorizationExample:
         assert said.count("the page says") == (4 if third_party else 2)
         assert "Bearer ey" not in said and "'access_token': '[redacted]'" in said
 
-    def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, example):
-        async def main():
-            async with self.visiting(example) as visitor:
-                for change in ({"redirect_uri": visitor.BACK + "/x"}, {"redirect_uri": ""},
-                               {"client_id": "other"}, {"code_challenge": ""},
-                               {"code_challenge_method": "plain"}, {"response_type": "token"},
-                               {"resource": "https://other.example"}, {"scope": "all"}):  # fmt: skip
-                    assert await visitor.form(**change) == 400, change
-                for uris in (["http://evil.example"], ["javascript:alert(1)"], [], "x", [7], None):
-                    doc = json.dumps({"redirect_uris": uris})
-                    assert (await visitor.ask(visitor.authority.register, body=doc))[0] == 400
-                long = json.dumps({"redirect_uris": ["https://app.example/" + "x" * 2000]})
-                assert (await visitor.ask(visitor.authority.register, body=long))[0] == 400
-                for body in ("{", "[]", "a=b&a=c", "[" * 100_000):
-                    for page in (visitor.authority.register, visitor.authority.token):
-                        assert (await visitor.ask(page, body=body))[0] == 400
+    async def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, example):
+        async with self.visiting(example) as visitor:
+            for change in ({"redirect_uri": visitor.BACK + "/x"}, {"redirect_uri": ""},
+                           {"client_id": "other"}, {"code_challenge": ""},
+                           {"code_challenge_method": "plain"}, {"response_type": "token"},
+                           {"resource": "https://other.example"}, {"scope": "all"}):  # fmt: skip
+                assert await visitor.form(**change) == 400, change
+            for uris in (["http://evil.example"], ["javascript:alert(1)"], [], "x", [7], None):
+                doc = json.dumps({"redirect_uris": uris})
+                assert (await visitor.ask(visitor.authority.register, body=doc))[0] == 400
+            long = json.dumps({"redirect_uris": ["https://app.example/" + "x" * 2000]})
+            assert (await visitor.ask(visitor.authority.register, body=long))[0] == 400
+            for body in ("{", "[]", "a=b&a=c", "[" * 100_000):
+                for page in (visitor.authority.register, visitor.authority.token):
+                    assert (await visitor.ask(page, body=body))[0] == 400
 
-        run(main())
-
-    def test_a_form_is_good_once_in_its_browser_and_for_the_right_password(self, example):
-        async def main():
-            async with self.visiting(example) as visitor:
-                form, cookie = await visitor.form(), visitor.cookie
-                visitor.cookie = "browser=of-somebody-else"
-                assert (await visitor.agree(form))[0] == 400
-                visitor.cookie = cookie
-                assert (await visitor.agree(form))[0] == 400, "it was used"
-                status, where, answer = await visitor.agree(await visitor.form())
-                assert (status, where, answer["state"]) == (303, visitor.BACK, "s")
-                assert answer["iss"] == visitor.authority.root and answer["code"]
-                _, _, answer = await visitor.agree(await visitor.form(), "no")
-                assert answer["error"] == "access_denied" and "code" not in answer
-                assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
-                visitor.authority.wrong["alice"] += 60  # however slow we are
-                assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
-
-        run(main())
+    async def test_a_form_is_good_once_in_its_browser_and_for_the_right_password(self, example):
+        async with self.visiting(example) as visitor:
+            form, cookie = await visitor.form(), visitor.cookie
+            visitor.cookie = "browser=of-somebody-else"
+            assert (await visitor.agree(form))[0] == 400
+            visitor.cookie = cookie
+            assert (await visitor.agree(form))[0] == 400, "it was used"
+            status, where, answer = await visitor.agree(await visitor.form())
+            assert (status, where, answer["state"]) == (303, visitor.BACK, "s")
+            assert answer["iss"] == visitor.authority.root and answer["code"]
+            _, _, answer = await visitor.agree(await visitor.form(), "no")
+            assert answer["error"] == "access_denied" and "code" not in answer
+            assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
+            visitor.authority.wrong["alice"] += 60  # however slow we are
+            assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
 
     def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch):
         monkeypatch.setattr(example.server, "MAX_WAITING", 2)
@@ -24779,64 +23855,55 @@ class TestAuthorizationExample:
 
         run(main())
 
-    def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch):
-        async def main():
-            async with self.visiting(example) as visitor:
-                forms, wrong = [await visitor.form() for _ in "ab"], visitor.authority.wrong
-                began = asyncio.Event()
+    async def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch):
+        async with self.visiting(example) as visitor:
+            forms, wrong = [await visitor.form() for _ in "ab"], visitor.authority.wrong
+            began = asyncio.Event()
 
-                async def slow(fn, *args):
-                    wrong["alice"] -= 2  # as if it took that long
-                    if not began.is_set():
-                        began.set()
-                        await eventually(lambda: wrong.get("alice") is None)
-                    return fn(*args)
+            async def slow(fn, *args):
+                wrong["alice"] -= 2  # as if it took that long
+                if not began.is_set():
+                    began.set()
+                    await eventually(lambda: wrong.get("alice") is None)
+                return fn(*args)
 
-                monkeypatch.setattr(example.server.asyncio, "to_thread", slow)
-                first = asyncio.ensure_future(visitor.agree(forms[0]))
-                await began.wait()
-                assert (await visitor.agree(forms[1]))[0] == 303 == (await first)[0]
+            monkeypatch.setattr(example.server.asyncio, "to_thread", slow)
+            first = asyncio.ensure_future(visitor.agree(forms[0]))
+            await began.wait()
+            assert (await visitor.agree(forms[1]))[0] == 303 == (await first)[0]
 
-        run(main())
+    async def test_a_code_is_good_once_for_its_client_and_its_proof(self, example):
+        async with self.visiting(example) as visitor:
+            async def code():
+                return (await visitor.agree(await visitor.form()))[2]["code"]
 
-    def test_a_code_is_good_once_for_its_client_and_its_proof(self, example):
-        async def main():
-            async with self.visiting(example) as visitor:
-                async def code():
-                    return (await visitor.agree(await visitor.form()))[2]["code"]
+            for change in ({"code_verifier": "w" * 43}, {"client_id": "x"}, {"code": "x"},
+                           {"redirect_uri": "https://app.example/"}, {"resource": "x"}):  # fmt: skip
+                status, answer = await visitor.redeem(await code(), **change) if (
+                    "code" not in change) else await visitor.redeem(**change)
+                assert (status, answer) == (400, {"error": "invalid_grant"}), change
+            first = await code()
+            status, tokens = await visitor.redeem(first)
+            assert status == 200 and tokens["scope"] == "notes:read"
+            verify = visitor.authority.verify
+            who = await verify(tokens["access_token"])
+            assert (who.subject, who.scopes) == ("alice", {"notes:read"})
+            dump = "\n".join(visitor.authority.db.iterdump())
+            for secret in (*tokens.values(), first):
+                assert secret == "notes:read" or str(secret) not in dump or len(str(secret)) < 20
+            assert (await visitor.redeem(first))[0] == 400
+            assert await verify(tokens["access_token"]) is None, "what it gave has ended"
 
-                for change in ({"code_verifier": "w" * 43}, {"client_id": "x"}, {"code": "x"},
-                               {"redirect_uri": "https://app.example/"}, {"resource": "x"}):  # fmt: skip
-                    status, answer = await visitor.redeem(await code(), **change) if (
-                        "code" not in change) else await visitor.redeem(**change)
-                    assert (status, answer) == (400, {"error": "invalid_grant"}), change
-                first = await code()
-                status, tokens = await visitor.redeem(first)
-                assert status == 200 and tokens["scope"] == "notes:read"
-                verify = visitor.authority.verify
-                who = await verify(tokens["access_token"])
-                assert (who.subject, who.scopes) == ("alice", {"notes:read"})
-                dump = "\n".join(visitor.authority.db.iterdump())
-                for secret in (*tokens.values(), first):
-                    assert secret == "notes:read" or str(secret) not in dump or len(str(secret)) < 20
-                assert (await visitor.redeem(first))[0] == 400
-                assert await verify(tokens["access_token"]) is None, "what it gave has ended"
-
-        run(main())
-
-    def test_a_refresh_token_that_comes_twice_ends_the_family(self, example):
-        async def main():
-            async with self.visiting(example) as visitor:
-                code = (await visitor.agree(await visitor.form()))[2]["code"]
-                _, one = await visitor.redeem(code)
-                assert (await visitor.refresh(one["refresh_token"], client_id="x"))[0] == 400
-                status, two = await visitor.refresh(one["refresh_token"])
-                assert status == 200 and await visitor.authority.verify(two["access_token"])
-                assert (await visitor.refresh(one["refresh_token"]))[0] == 400
-                assert (await visitor.refresh(two["refresh_token"]))[0] == 400
-                assert await visitor.authority.verify(two["access_token"]) is None
-
-        run(main())
+    async def test_a_refresh_token_that_comes_twice_ends_the_family(self, example):
+        async with self.visiting(example) as visitor:
+            code = (await visitor.agree(await visitor.form()))[2]["code"]
+            _, one = await visitor.redeem(code)
+            assert (await visitor.refresh(one["refresh_token"], client_id="x"))[0] == 400
+            status, two = await visitor.refresh(one["refresh_token"])
+            assert status == 200 and await visitor.authority.verify(two["access_token"])
+            assert (await visitor.refresh(one["refresh_token"]))[0] == 400
+            assert (await visitor.refresh(two["refresh_token"]))[0] == 400
+            assert await visitor.authority.verify(two["access_token"]) is None
 
     # A third party.
 
@@ -24867,84 +23934,68 @@ class TestAuthorizationExample:
         answer = m.read_query(found[1]["location"].partition("?")[2])
         return (await visitor.redeem(answer["code"]))[1]
 
-    def test_only_the_browser_that_agreed_comes_back_and_once(self, example):
-        async def main():
-            async with self.delegating(example) as (visitor, _):
-                back = visitor.authority.come_back
-                assert (await visitor.ask(back, "code=x&state=guessed"))[0] == 403
-                query, cookie = await self.walk(visitor), visitor.cookie
-                for other in ("", "browser=evil", "other=1"):
-                    visitor.cookie = other
-                    assert (await visitor.ask(back, query))[0] == 403
-                visitor.cookie = f"a=b; {cookie}; c=d"
-                status, fields, _ = await visitor.ask(back, query)
-                assert status == 303 and fields["location"].startswith(visitor.BACK + "?")
-                assert (await visitor.ask(back, query))[0] == 403, "a second time"
-
-        run(main())
+    async def test_only_the_browser_that_agreed_comes_back_and_once(self, example):
+        async with self.delegating(example) as (visitor, _):
+            back = visitor.authority.come_back
+            assert (await visitor.ask(back, "code=x&state=guessed"))[0] == 403
+            query, cookie = await self.walk(visitor), visitor.cookie
+            for other in ("", "browser=evil", "other=1"):
+                visitor.cookie = other
+                assert (await visitor.ask(back, query))[0] == 403
+            visitor.cookie = f"a=b; {cookie}; c=d"
+            status, fields, _ = await visitor.ask(back, query)
+            assert status == 303 and fields["location"].startswith(visitor.BACK + "?")
+            assert (await visitor.ask(back, query))[0] == 403, "a second time"
 
     @pytest.mark.parametrize(
         "change", [("code=", "code=x"), ("iss=", "iss=https%3A%2F%2Fevil.example&x="),
                    ("code=", "error=access_denied&x=")],
     )  # fmt: skip
-    def test_an_answer_that_is_not_the_third_partys_gives_no_code(self, example, change):
-        async def main():
-            async with self.delegating(example) as (visitor, _):
-                query = (await self.walk(visitor)).replace(*change)
-                _, fields, _ = await visitor.ask(visitor.authority.come_back, query)
-                answer = m.read_query(fields["location"].partition("?")[2])
-                assert answer["error"] == "access_denied" and "code" not in answer
-                assert not visitor.authority.sessions
+    async def test_an_answer_that_is_not_the_third_partys_gives_no_code(self, example, change):
+        async with self.delegating(example) as (visitor, _):
+            query = (await self.walk(visitor)).replace(*change)
+            _, fields, _ = await visitor.ask(visitor.authority.come_back, query)
+            answer = m.read_query(fields["location"].partition("?")[2])
+            assert answer["error"] == "access_denied" and "code" not in answer
+            assert not visitor.authority.sessions
 
-        run(main())
-
-    def test_our_tokens_count_as_long_as_the_third_partys(self, example, monkeypatch):
+    async def test_our_tokens_count_as_long_as_the_third_partys(self, example, monkeypatch):
         """spec 2025-03-26: basic/authorization#session-binding-requirements"""
+        async with self.delegating(example) as (visitor, theirs):
+            ours, tokens = visitor.authority, await self.log_in(visitor)
+            [session] = ours.sessions.values()
+            assert session.access not in json.dumps(tokens), "no client sees it"
+            assert session.access not in "\n".join(ours.db.iterdump())
+            assert (await ours.verify(tokens["access_token"])).subject == "alice"
+            monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
+            assert await ours.verify(tokens["access_token"])
+            theirs.db.execute("UPDATE tokens SET until = 1 WHERE kind = 'access'")
+            assert await ours.verify(tokens["access_token"]), "it was renewed"
+            assert [each.access for each in ours.sessions.values()] != [session.access]
+            theirs.db.execute("DELETE FROM tokens")
+            assert await ours.verify(tokens["access_token"]) is None
+            assert (await visitor.refresh(tokens["refresh_token"]))[0] == 400
+            assert not ours.sessions and not ours.turns
 
-        async def main():
-            async with self.delegating(example) as (visitor, theirs):
-                ours, tokens = visitor.authority, await self.log_in(visitor)
-                [session] = ours.sessions.values()
-                assert session.access not in json.dumps(tokens), "no client sees it"
-                assert session.access not in "\n".join(ours.db.iterdump())
-                assert (await ours.verify(tokens["access_token"])).subject == "alice"
-                monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
-                assert await ours.verify(tokens["access_token"])
-                theirs.db.execute("UPDATE tokens SET until = 1 WHERE kind = 'access'")
-                assert await ours.verify(tokens["access_token"]), "it was renewed"
-                assert [each.access for each in ours.sessions.values()] != [session.access]
-                theirs.db.execute("DELETE FROM tokens")
-                assert await ours.verify(tokens["access_token"]) is None
-                assert (await visitor.refresh(tokens["refresh_token"]))[0] == 400
-                assert not ours.sessions and not ours.turns
+    async def test_a_third_party_that_is_down_lets_nobody_in_and_ends_nothing(self, example, monkeypatch):
+        async with self.delegating(example) as (visitor, _):
+            ours, tokens = visitor.authority, await self.log_in(visitor)
+            monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
+            where, ours.third.me = ours.third.me, "http://127.0.0.1:1/me"
+            with pytest.raises(OSError):
+                await ours.verify(tokens["access_token"])
+            assert (await visitor.refresh(tokens["refresh_token"]))[0] == 503
+            ours.third.me = where
+            assert (await visitor.refresh(tokens["refresh_token"]))[0] == 200
 
-        run(main())
-
-    def test_a_third_party_that_is_down_lets_nobody_in_and_ends_nothing(self, example, monkeypatch):
-        async def main():
-            async with self.delegating(example) as (visitor, _):
-                ours, tokens = visitor.authority, await self.log_in(visitor)
-                monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
-                where, ours.third.me = ours.third.me, "http://127.0.0.1:1/me"
-                with pytest.raises(OSError):
-                    await ours.verify(tokens["access_token"])
-                assert (await visitor.refresh(tokens["refresh_token"]))[0] == 503
-                ours.third.me = where
-                assert (await visitor.refresh(tokens["refresh_token"]))[0] == 200
-
-        run(main())
-
-    def test_a_login_that_nobody_used_is_forgotten(self, example):
-        async def main():
-            async with self.delegating(example) as (visitor, _):
-                await self.log_in(visitor)
-                ours = visitor.authority
-                ours.tidy(time.time())
-                assert len(ours.sessions) == 1
-                ours.tidy(time.time() + 100 * 86400)
-                assert not ours.sessions
-
-        run(main())
+    async def test_a_login_that_nobody_used_is_forgotten(self, example):
+        async with self.delegating(example) as (visitor, _):
+            await self.log_in(visitor)
+            ours = visitor.authority
+            ours.tidy(time.time())
+            assert len(ours.sessions) == 1
+            ours.tidy(time.time() + 100 * 86400)
+            assert not ours.sessions
 
 
 class TestExamples:
@@ -25000,12 +24051,9 @@ class TestExamples:
             "cube is at (2.5, 0.0, 0.0), says the MainThread",
         ]  # fmt: skip
 
-    def test_host_serves_on_its_own_streams_too(self):
-        async def main():
-            async with m.Client([sys.executable, str(self.EXAMPLES / "embed_in_host.py")]) as c:
-                assert "MainThread" in await c.call("move", {"name": "cube", "x": 1})
-
-        run(main())
+    async def test_host_serves_on_its_own_streams_too(self):
+        async with m.Client([sys.executable, str(self.EXAMPLES / "embed_in_host.py")]) as c:
+            assert "MainThread" in await c.call("move", {"name": "cube", "x": 1})
 
 
 class TestNotes:
@@ -25031,44 +24079,38 @@ class TestNotes:
     def titles(found):
         return [note["title"] for note in found]
 
-    def test_a_word_finds_the_notes_that_have_it_or_begin_so(self, notes):
-        async def main():
-            async with m.Client(notes.app) as c:
-                await c.call("add", {"title": "Garden", "text": "Ask Ann about the_tulips: 100%"})
-                await c.call("add", {"title": "Shop", "text": "milk\r\nbread", "topic": "home"})
-                for words, found in {
-                    "the_tul": ["Garden"], "ANN gard": ["Garden"],
-                    "milk ann": [], "": ["Shop", "Garden"], "100%": ["Garden"], '"': ["Shop", "Garden"],
-                    "a' OR 1 --": [], "NEAR(": [],
-                }.items():  # fmt: skip
-                    assert self.titles(await c.call("search", {"words": words})) == found, words
-                assert len(await c.call("search", {"words": "", "limit": 1})) == 1
-                edited = await c.call("edit", {"id": 1, "text": "roses"})
-                assert (edited["title"], edited["text"]) == ("Garden", "roses")
-                assert await c.call("search", {"words": "the_tulips"}) == []
-                assert self.titles(await c.call("search", {"words": "rose"})) == ["Garden"]
-                assert await c.read("note://2") == "# Shop\n\nmilk\nbread\n"
-                assert await c.read("notes://index") == "note://1 general: Garden\nnote://2 home: Shop"
+    async def test_a_word_finds_the_notes_that_have_it_or_begin_so(self, notes):
+        async with m.Client(notes.app) as c:
+            await c.call("add", {"title": "Garden", "text": "Ask Ann about the_tulips: 100%"})
+            await c.call("add", {"title": "Shop", "text": "milk\r\nbread", "topic": "home"})
+            for words, found in {
+                "the_tul": ["Garden"], "ANN gard": ["Garden"],
+                "milk ann": [], "": ["Shop", "Garden"], "100%": ["Garden"], '"': ["Shop", "Garden"],
+                "a' OR 1 --": [], "NEAR(": [],
+            }.items():  # fmt: skip
+                assert self.titles(await c.call("search", {"words": words})) == found, words
+            assert len(await c.call("search", {"words": "", "limit": 1})) == 1
+            edited = await c.call("edit", {"id": 1, "text": "roses"})
+            assert (edited["title"], edited["text"]) == ("Garden", "roses")
+            assert await c.call("search", {"words": "the_tulips"}) == []
+            assert self.titles(await c.call("search", {"words": "rose"})) == ["Garden"]
+            assert await c.read("note://2") == "# Shop\n\nmilk\nbread\n"
+            assert await c.read("notes://index") == "note://1 general: Garden\nnote://2 home: Shop"
 
-        run(main())
-
-    def test_errors_say_what_to_do(self, notes):
-        async def main():
-            async with m.Client(notes.app) as c:
-                with pytest.raises(m.ToolError, match="there is no note 7: `search` finds"):
-                    await c.call("edit", {"id": 7, "title": "x"})
-                with pytest.raises(m.RemoteError, match="there is no note 7"):
-                    await c.read("note://7")
-                with pytest.raises(m.RemoteError, match="nothing is noted on 'work'"):
-                    await c.get_prompt("digest", {"topic": "work"})
-                for wrong in ({"topic": "../up"}, {"title": ""}, {"text": "x" * 1_000_001}):
-                    with pytest.raises(m.ToolError, match=next(iter(wrong))):
-                        await c.call("add", {"title": "x", "text": "x", **wrong})
-                await c.call("add", {"title": "x", "text": "y"})
-                with pytest.raises(m.ToolError, match="a person must agree"):
-                    await c.call("delete", {"id": 1})
-
-        run(main())
+    async def test_errors_say_what_to_do(self, notes):
+        async with m.Client(notes.app) as c:
+            with pytest.raises(m.ToolError, match="there is no note 7: `search` finds"):
+                await c.call("edit", {"id": 7, "title": "x"})
+            with pytest.raises(m.RemoteError, match="there is no note 7"):
+                await c.read("note://7")
+            with pytest.raises(m.RemoteError, match="nothing is noted on 'work'"):
+                await c.get_prompt("digest", {"topic": "work"})
+            for wrong in ({"topic": "../up"}, {"title": ""}, {"text": "x" * 1_000_001}):
+                with pytest.raises(m.ToolError, match=next(iter(wrong))):
+                    await c.call("add", {"title": "x", "text": "x", **wrong})
+            await c.call("add", {"title": "x", "text": "y"})
+            with pytest.raises(m.ToolError, match="a person must agree"):
+                await c.call("delete", {"id": 1})
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
     def test_a_note_is_deleted_when_a_person_agrees(self, notes, revision):
@@ -25153,14 +24195,11 @@ class TestNotes:
         with contextlib.closing(notes.sqlite3.connect(str(notes.DATABASE))) as database:
             assert database.execute("SELECT count(*) FROM notes").fetchall() == [(1,)]
 
-    def test_what_is_noted_outlives_the_server(self, notes):
-        async def main():
-            async with m.Client(notes.app) as c:
-                await c.call("add", {"title": "Shop", "text": "milk"})
-            async with m.Client(notes.app) as c:
-                assert self.titles(await c.call("search", {"words": "milk"})) == ["Shop"]
-
-        run(main())
+    async def test_what_is_noted_outlives_the_server(self, notes):
+        async with m.Client(notes.app) as c:
+            await c.call("add", {"title": "Shop", "text": "milk"})
+        async with m.Client(notes.app) as c:
+            assert self.titles(await c.call("search", {"words": "milk"})) == ["Shop"]
 
     def test_check_finds_nothing(self, cli, tmp_path):
         env = ["--env", f"NOTES_DB={tmp_path / 'notes.db'}", "--env", f"NOTES_FOLDER={tmp_path}"]
@@ -25317,17 +24356,14 @@ class TestEntries:
         words = [m.__file__, "proxy", self.URL, "--header", "Authorization:Bearer ${TOKEN}"]
         assert entry == {"command": sys.executable, "args": words, "env": {"TOKEN": "t"}}
 
-    def test_it_can_start_that_proxy(self, cli):
-        async def main():
-            async with m.Server("far").http(port=0, token="opensesame") as server:
-                header = {"Authorization": "Bearer ${TOKEN}"}
-                app = m.APPLICATIONS["claude-desktop"]
-                entry = m.entry_of(app, server.url, {"TOKEN": "opensesame"}, header)
-                command = [entry["command"], *entry["args"]]
-                async with m.Client(command, cwd="/", env=entry["env"], env_replace=True) as c:
-                    assert c.server_info["name"] == "far"
-
-        run(main())
+    async def test_it_can_start_that_proxy(self, cli):
+        async with m.Server("far").http(port=0, token="opensesame") as server:
+            header = {"Authorization": "Bearer ${TOKEN}"}
+            app = m.APPLICATIONS["claude-desktop"]
+            entry = m.entry_of(app, server.url, {"TOKEN": "opensesame"}, header)
+            command = [entry["command"], *entry["args"]]
+            async with m.Client(command, cwd="/", env=entry["env"], env_replace=True) as c:
+                assert c.server_info["name"] == "far"
 
     def test_an_entry_is_absolute_for_an_application_has_no_path(self, home):
         pathlib.Path("my server.py").write_text("")
@@ -25740,18 +24776,15 @@ class TestConfigurationFiles:
         assert "far-away__where() -> string\n" in out
         assert cli("call", "shop__add", "a=1", str(config))[1] == "1\n"
 
-    def test_a_url_of_a_file_gets_its_headers(self, cli, tmp_path, monkeypatch):
-        async def main():
-            monkeypatch.setenv("TOKEN", "opensesame")
-            async with m.Server("guarded").http(port=0, token="opensesame") as server:
-                path = tmp_path / "mcp.json"
-                entry = {"url": server.url, "headers": {"Authorization": "Bearer ${TOKEN}"}}
-                path.write_text(json.dumps({"mcpServers": {"one": entry}}))
-                call = functools.partial(shell, "info", "-c", str(path))
-                said = await asyncio.get_running_loop().run_in_executor(None, call)
-                assert said.stdout.startswith(b"guarded ")
-
-        run(main())
+    async def test_a_url_of_a_file_gets_its_headers(self, cli, tmp_path, monkeypatch):
+        monkeypatch.setenv("TOKEN", "opensesame")
+        async with m.Server("guarded").http(port=0, token="opensesame") as server:
+            path = tmp_path / "mcp.json"
+            entry = {"url": server.url, "headers": {"Authorization": "Bearer ${TOKEN}"}}
+            path.write_text(json.dumps({"mcpServers": {"one": entry}}))
+            call = functools.partial(shell, "info", "-c", str(path))
+            said = await asyncio.get_running_loop().run_in_executor(None, call)
+            assert said.stdout.startswith(b"guarded ")
 
     @pytest.mark.parametrize(
         "words, problem",
@@ -25786,14 +24819,11 @@ class TestConfigurationFiles:
         assert (status, out) == (2, "")
         assert "not another configuration" in err
 
-    def test_a_proxy_serves_them_all(self, config):
-        async def main():
-            command = [*COMMAND, "proxy", str(config)]
-            async with m.Client(command, env={"SHOP": os.environ["SHOP"]}) as c:
-                assert await c.call("shop__add", {"a": 1}) == 1
-                assert (await c.call("far-away__where")).endswith(" v")
-
-        run(main())
+    async def test_a_proxy_serves_them_all(self, config):
+        command = [*COMMAND, "proxy", str(config)]
+        async with m.Client(command, env={"SHOP": os.environ["SHOP"]}) as c:
+            assert await c.call("shop__add", {"a": 1}) == 1
+            assert (await c.call("far-away__where")).endswith(" v")
 
 
 ###############################################################################
@@ -26077,26 +25107,20 @@ class TestChecks:
         assert self.found(self.fake(**fake)) == []
         assert called == ["check-nothing", None]
 
-    def test_a_server_that_looks_at_no_header_is_open_to_web_pages(self):
-        async def main():
-            async with fake_http(lambda head, msg: {}) as url:
-                checkup = m.Checkup(m.Client(url))
+    async def test_a_server_that_looks_at_no_header_is_open_to_web_pages(self):
+        async with fake_http(lambda head, msg: {}) as url:
+            checkup = m.Checkup(m.Client(url))
+            await checkup.run()
+            told = [(each.rule.name, each.detail) for each in checkup.found if each.place == url]
+            assert told == [(name, "status 200") for name in ("origin", "host", "headers")]
+
+    async def test_a_server_of_ours_keeps_web_pages_out_in_either_era(self):
+        app = m.Server("closed")
+        async with app.http(port=0) as server:
+            for revision in (STATELESS, SESSIONS):
+                checkup = m.Checkup(m.Client(server.url, revision=revision))
                 await checkup.run()
-                told = [(each.rule.name, each.detail) for each in checkup.found if each.place == url]
-                assert told == [(name, "status 200") for name in ("origin", "host", "headers")]
-
-        run(main())
-
-    def test_a_server_of_ours_keeps_web_pages_out_in_either_era(self):
-        async def main():
-            app = m.Server("closed")
-            async with app.http(port=0) as server:
-                for revision in (STATELESS, SESSIONS):
-                    checkup = m.Checkup(m.Client(server.url, revision=revision))
-                    await checkup.run()
-                    assert checkup.found == []
-
-        run(main())
+                assert checkup.found == []
 
     @pytest.mark.parametrize("stands", [True, False])
     def test_a_refusal_leads_to_the_metadata(self, stands):
@@ -26236,18 +25260,15 @@ class TestProxyVerb:
     def proxy(self, *argv):
         return [*COMMAND, "proxy", *argv]
 
-    def test_a_command_of_stdio_is_a_server_at_a_url(self, tmp_path):
-        async def main():
-            async with far_server().http(port=0, token="secret") as http:
-                headers = tmp_path / "headers"
-                headers.write_text("# who we are\nAuthorization: Bearer ${KEY}\n\nX-Two: b c\n")
-                argv = self.proxy(http.url, "--header-file", str(headers), "--header", "X-One:a")
-                async with m.Client(argv, env={"KEY": "secret"}, elicit=lambda *a: "x") as c:
-                    assert await c.call("name") == "x x"
-                    with pytest.raises(m.RemoteError, match="Unknown tool"):
-                        await c.call("nothing")
-
-        run(main())
+    async def test_a_command_of_stdio_is_a_server_at_a_url(self, tmp_path):
+        async with far_server().http(port=0, token="secret") as http:
+            headers = tmp_path / "headers"
+            headers.write_text("# who we are\nAuthorization: Bearer ${KEY}\n\nX-Two: b c\n")
+            argv = self.proxy(http.url, "--header-file", str(headers), "--header", "X-One:a")
+            async with m.Client(argv, env={"KEY": "secret"}, elicit=lambda *a: "x") as c:
+                assert await c.call("name") == "x x"
+                with pytest.raises(m.RemoteError, match="Unknown tool"):
+                    await c.call("nothing")
 
     @pytest.mark.parametrize(
         "words, environ, waits",
@@ -26258,25 +25279,21 @@ class TestProxyVerb:
             ((), {"BROWSER": f"{sys.executable} -c 1 %s"}, True),
         ],
     )
-    def test_a_login_that_nobody_would_see_is_an_error_that_says_what_to_type(
+    async def test_a_login_that_nobody_would_see_is_an_error_that_says_what_to_type(
         self, words, environ, waits, tmp_path
     ):
         """Else the application would wait, and not know for what."""
-
-        async def main():
-            async with far_server().http(port=0, token="secret") as http:
-                home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-                said = []
-                options = {"env": {**home, **environ}, "stderr": said.append, "revision": V4}
-                with pytest.raises(m.RemoteError) as caught:
-                    await m.Client(self.proxy(*words, http.url), **options).connect()
-                remedy = f"wants a login: python3 mcp_lite.py login {http.url}, or give a token"
-                # Where somebody may see the page, it goes on: as far as this server lets it.
-                expected = "if it has a fixed token, give that" if waits else remedy
-                assert expected in str(caught.value)
-                assert expected in "".join(said)
-
-        run(main())
+        async with far_server().http(port=0, token="secret") as http:
+            home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+            said = []
+            options = {"env": {**home, **environ}, "stderr": said.append, "revision": V4}
+            with pytest.raises(m.RemoteError) as caught:
+                await m.Client(self.proxy(*words, http.url), **options).connect()
+            remedy = f"wants a login: python3 mcp_lite.py login {http.url}, or give a token"
+            # Where somebody may see the page, it goes on: as far as this server lets it.
+            expected = "if it has a fixed token, give that" if waits else remedy
+            assert expected in str(caught.value)
+            assert expected in "".join(said)
 
     def test_a_url_is_a_server_that_is_a_command(self, tmp_path):
         command = self.proxy("--http", "0", "--token", "secret", "--", *dying(tmp_path))
@@ -27067,55 +26084,45 @@ class TestLink:
         assert set(hellos[0]) >= {"protocolVersion", "capabilities", "clientInfo"}
         assert len(hellos) == len(ready) == 1
 
-    def test_server_declares_what_it_has_and_the_revision_can_declare(self, link):
-        async def main():
-            async with link.connect(plain_app()) as c:
-                assert c.server_capabilities == {
-                    "logging": {},
-                    "tools": {"listChanged": True},
-                    "resources": {"subscribe": True, "listChanged": True},
-                    "prompts": {"listChanged": True},
-                    **({"completions": {}} if link.since("2025-03-26") else {}),
-                }
-            async with link.connect(m.Server()) as c:
-                assert c.server_capabilities == {"logging": {}}
+    async def test_server_declares_what_it_has_and_the_revision_can_declare(self, link):
+        async with link.connect(plain_app()) as c:
+            assert c.server_capabilities == {
+                "logging": {},
+                "tools": {"listChanged": True},
+                "resources": {"subscribe": True, "listChanged": True},
+                "prompts": {"listChanged": True},
+                **({"completions": {}} if link.since("2025-03-26") else {}),
+            }
+        async with link.connect(m.Server()) as c:
+            assert c.server_capabilities == {"logging": {}}
 
-        run(main())
+    async def test_what_an_older_revision_does_not_know_of_the_server_is_left_out(self, link):
+        app = m.Server("s", "1", title="S", description="D", icons=[ICON], website_url="u://w")
+        async with link.connect(app) as c:
+            link.knows(
+                c.server_info,
+                {
+                    "name": "",
+                    "version": "",
+                    "title": "2025-06-18",
+                    "description": "2025-11-25",
+                    "icons": "2025-11-25",
+                    "websiteUrl": "2025-11-25",
+                },
+            )
 
-    def test_what_an_older_revision_does_not_know_of_the_server_is_left_out(self, link):
-        async def main():
-            app = m.Server("s", "1", title="S", description="D", icons=[ICON], website_url="u://w")
-            async with link.connect(app) as c:
-                link.knows(
-                    c.server_info,
-                    {
-                        "name": "",
-                        "version": "",
-                        "title": "2025-06-18",
-                        "description": "2025-11-25",
-                        "icons": "2025-11-25",
-                        "websiteUrl": "2025-11-25",
-                    },
-                )
-
-        run(main())
-
-    def test_ping_goes_both_ways(self, legacy_link):
+    async def test_ping_goes_both_ways(self, legacy_link):
         """spec 2025-11-25: basic/utilities/ping"""
+        app = m.Server()
 
-        async def main():
-            app = m.Server()
+        @app.tool
+        async def ping_back(ctx: m.Context) -> str:
+            peer, send = ctx.conversation.peer, ctx.exchange.send
+            assert await peer.ask("ping", None, send) == {}
+            return "pong"
 
-            @app.tool
-            async def ping_back(ctx: m.Context) -> str:
-                peer, send = ctx.conversation.peer, ctx.exchange.send
-                assert await peer.ask("ping", None, send) == {}
-                return "pong"
-
-            async with legacy_link.connect(app) as c:
-                assert await c.call("ping_back") == "pong"
-
-        run(main())
+        async with legacy_link.connect(app) as c:
+            assert await c.call("ping_back") == "pong"
 
 
 class OwnEnd(BaseException):
@@ -27804,24 +26811,18 @@ class TestResultsOnTheWire:
                 for number in range(len(values)):
                     yield name, values[number], await c.call_tool(name, {"number": number})
 
-    def test_data_is_told_as_data(self):
-        async def main():
-            async for _, value, answer in self.results(self.DATA):
-                assert answer["structuredContent"] == value, value
-                assert json.loads(answer["content"][0]["text"]) == value
+    async def test_data_is_told_as_data(self):
+        async for _, value, answer in self.results(self.DATA):
+            assert answer["structuredContent"] == value, value
+            assert json.loads(answer["content"][0]["text"]) == value
 
-        run(main())
-
-    def test_a_result_of_the_wire_goes_out_as_it_is(self):
-        async def main():
-            wire = [{**value, "structuredContent": {"n": 1}} for value in self.WIRE]
-            async for _, value, answer in self.results(wire):
-                meta = {k: v for k, v in answer.pop("_meta").items() if k.startswith("acme")}
-                answer.pop("resultType")
-                assert answer == {k: v for k, v in value.items() if k != "_meta"}, value
-                assert meta == value.get("_meta", {})
-
-        run(main())
+    async def test_a_result_of_the_wire_goes_out_as_it_is(self):
+        wire = [{**value, "structuredContent": {"n": 1}} for value in self.WIRE]
+        async for _, value, answer in self.results(wire):
+            meta = {k: v for k, v in answer.pop("_meta").items() if k.startswith("acme")}
+            answer.pop("resultType")
+            assert answer == {k: v for k, v in value.items() if k != "_meta"}, value
+            assert meta == value.get("_meta", {})
 
 
 class TestServerTools:
@@ -28583,41 +27584,34 @@ class TestServerTools:
             app.add_tool(self.named, name=name)
             assert repr(name) in caplog.text
 
-    def test_arguments_that_json_cannot_say_are_a_value_error(self, link):
-        async def main():
-            async with link.connect(plain_app()) as c:
-                for use in (c.call("echo", {"value": float("nan")}), c.notify("x/y", {"a": float("inf")})):
-                    with pytest.raises(ValueError, match="not JSON compliant"):
-                        await use
+    async def test_arguments_that_json_cannot_say_are_a_value_error(self, link):
+        async with link.connect(plain_app()) as c:
+            for use in (c.call("echo", {"value": float("nan")}), c.notify("x/y", {"a": float("inf")})):
+                with pytest.raises(ValueError, match="not JSON compliant"):
+                    await use
 
-        run(main())
-
-    def test_lists_change_at_run_time_and_clients_are_told(self, link):
+    async def test_lists_change_at_run_time_and_clients_are_told(self, link):
         """spec 2025-11-25: server/tools#list-changed-notification"""
-
-        async def main():
-            app, told = plain_app(), []
-            async with link.connect(
-                app,
-                on_tools_changed=lambda: told.append("tools"),
-                on_resources_changed=lambda: told.append("resources"),
-                on_prompts_changed=lambda: told.append("prompts"),
-            ) as c:
-                app.add_tool(lambda: 1, name="new")
-                await eventually(lambda: told == ["tools"])
-                assert [t["name"] for t in await c.list_tools()] == ["add", "echo", "new"]
-                await asyncio.get_running_loop().run_in_executor(None, app.remove_tool, "add")
-                await eventually(lambda: told == ["tools"] * 2)
-                assert [t["name"] for t in await c.list_tools()] == ["echo", "new"]
-                app.remove_resource("x://static")
-                app.remove_resource("x://{number}")
-                app.remove_prompt("greet")
-                # Equal news may be told once.
-                await eventually(lambda: set(told[2:]) == {"prompts", "resources"})
-                assert await c.list_resources() == await c.list_templates() == []
-                assert await c.list_prompts() == []
-
-        run(main())
+        app, told = plain_app(), []
+        async with link.connect(
+            app,
+            on_tools_changed=lambda: told.append("tools"),
+            on_resources_changed=lambda: told.append("resources"),
+            on_prompts_changed=lambda: told.append("prompts"),
+        ) as c:
+            app.add_tool(lambda: 1, name="new")
+            await eventually(lambda: told == ["tools"])
+            assert [t["name"] for t in await c.list_tools()] == ["add", "echo", "new"]
+            await asyncio.get_running_loop().run_in_executor(None, app.remove_tool, "add")
+            await eventually(lambda: told == ["tools"] * 2)
+            assert [t["name"] for t in await c.list_tools()] == ["echo", "new"]
+            app.remove_resource("x://static")
+            app.remove_resource("x://{number}")
+            app.remove_prompt("greet")
+            # Equal news may be told once.
+            await eventually(lambda: set(told[2:]) == {"prompts", "resources"})
+            assert await c.list_resources() == await c.list_templates() == []
+            assert await c.list_prompts() == []
 
     def test_a_name_registered_twice_keeps_its_place(self, caplog):
         app = plain_app()
@@ -29130,83 +28124,73 @@ class TestResources:
 
         return app
 
-    def test_a_thread_that_reads_a_resource_in_another_thread_does_not_deadlock(self, link):
-        async def main():
-            app = m.Server(threads=2)
+    async def test_a_thread_that_reads_a_resource_in_another_thread_does_not_deadlock(self, link):
+        app = m.Server(threads=2)
 
-            @app.resource("x://slow")
-            def slow() -> str:
-                return "read"
+        @app.resource("x://slow")
+        def slow() -> str:
+            return "read"
 
-            @app.tool
-            def read(ctx: m.Context) -> str:
-                return ctx.read_resource("x://slow")[0]["text"]
+        @app.tool
+        def read(ctx: m.Context) -> str:
+            return ctx.read_resource("x://slow")[0]["text"]
 
-            async with link.connect(app) as c:
-                answers = await asyncio.gather(*[c.call("read") for _ in range(8)])
-                assert answers == ["read"] * 8
+        async with link.connect(app) as c:
+            answers = await asyncio.gather(*[c.call("read") for _ in range(8)])
+            assert answers == ["read"] * 8
 
-        run(main())
+    async def test_resources_of_every_kind_are_listed_and_read(self, link):
+        async with link.connect(self.app()) as c:
+            listed = {item["uri"]: item for item in await c.list_resources()}
+            assert list(listed) == [
+                "x://text", "x://bytes", "x://json", "x://fn", "x://list", "x://image",
+            ]  # fmt: skip
+            assert listed["x://text"] == {
+                "uri": "x://text", "name": "x://text", "mimeType": "text/x", "size": 6,
+            }  # fmt: skip
+            assert (listed["x://bytes"]["name"], listed["x://bytes"]["size"]) == ("binary", 2)
+            assert listed["x://fn"]["name"] == "function"
+            assert listed["x://fn"]["description"] == "D"
+            assert listed["x://fn"]["size"] == 3
+            link.knows(listed["x://fn"], {"icons": "2025-11-25", "_meta": "2025-06-18"})
+            link.knows(listed["x://bytes"], {"title": "2025-06-18"})
+            link.knows(listed["x://json"]["annotations"], {"lastModified": "2025-06-18"})
+            templates = {item["uriTemplate"]: item for item in await c.list_templates()}
+            assert list(templates) == ["x://async/{name}/{number}", "files://{+path}"]
+            assert templates["x://async/{name}/{number}"]["description"] == "Look up."
+            assert await c.read("x://text") == "héllo"
+            assert await c.read("x://bytes") == b"\0\xff"
+            assert await c.read("x://json") == '{"a":[1]}'
+            assert await c.read("x://fn") == "from a function"
+            assert json.loads(await c.read("x://async/a%20b/7")) == {
+                "name": "a b", "number": 7, "uri": "x://async/a%20b/7",
+            }  # fmt: skip
+            assert await c.read("files://a/b/c") == b"a/b/c"
+            assert await c.read("x://image") == PNG
+            assert await c.read("x://list") == ["one", b"\0", "three"]
+            result = await c.read_resource("x://list")
+            assert [item["uri"] for item in result["contents"]] == [
+                "x://list/1", "x://list/2", "x://list",
+            ]  # fmt: skip
+            kinds = {}
+            for uri in ("x://text", "x://bytes", "x://json", "x://image"):
+                (contents,) = (await c.read_resource(uri))["contents"]
+                kinds[uri] = contents["mimeType"]
+            assert list(kinds.values()) == [
+                "text/x", "application/octet-stream", "application/json", "image/png",
+            ]  # fmt: skip
 
-    def test_resources_of_every_kind_are_listed_and_read(self, link):
-        async def main():
-            async with link.connect(self.app()) as c:
-                listed = {item["uri"]: item for item in await c.list_resources()}
-                assert list(listed) == [
-                    "x://text", "x://bytes", "x://json", "x://fn", "x://list", "x://image",
-                ]  # fmt: skip
-                assert listed["x://text"] == {
-                    "uri": "x://text", "name": "x://text", "mimeType": "text/x", "size": 6,
-                }  # fmt: skip
-                assert (listed["x://bytes"]["name"], listed["x://bytes"]["size"]) == ("binary", 2)
-                assert listed["x://fn"]["name"] == "function"
-                assert listed["x://fn"]["description"] == "D"
-                assert listed["x://fn"]["size"] == 3
-                link.knows(listed["x://fn"], {"icons": "2025-11-25", "_meta": "2025-06-18"})
-                link.knows(listed["x://bytes"], {"title": "2025-06-18"})
-                link.knows(listed["x://json"]["annotations"], {"lastModified": "2025-06-18"})
-                templates = {item["uriTemplate"]: item for item in await c.list_templates()}
-                assert list(templates) == ["x://async/{name}/{number}", "files://{+path}"]
-                assert templates["x://async/{name}/{number}"]["description"] == "Look up."
-                assert await c.read("x://text") == "héllo"
-                assert await c.read("x://bytes") == b"\0\xff"
-                assert await c.read("x://json") == '{"a":[1]}'
-                assert await c.read("x://fn") == "from a function"
-                assert json.loads(await c.read("x://async/a%20b/7")) == {
-                    "name": "a b", "number": 7, "uri": "x://async/a%20b/7",
-                }  # fmt: skip
-                assert await c.read("files://a/b/c") == b"a/b/c"
-                assert await c.read("x://image") == PNG
-                assert await c.read("x://list") == ["one", b"\0", "three"]
-                result = await c.read_resource("x://list")
-                assert [item["uri"] for item in result["contents"]] == [
-                    "x://list/1", "x://list/2", "x://list",
-                ]  # fmt: skip
-                kinds = {}
-                for uri in ("x://text", "x://bytes", "x://json", "x://image"):
-                    (contents,) = (await c.read_resource(uri))["contents"]
-                    kinds[uri] = contents["mimeType"]
-                assert list(kinds.values()) == [
-                    "text/x", "application/octet-stream", "application/json", "image/png",
-                ]  # fmt: skip
-
-        run(main())
-
-    def test_unknown_resources_are_not_found(self, link):
+    async def test_unknown_resources_are_not_found(self, link):
         """server/resources#error-handling, of all revisions"""
-
-        async def main():
-            async with link.connect(self.app()) as c:
-                for uri in ("x://none", "", "files:", "x://text/"):
-                    with pytest.raises(m.RemoteError, match="not found") as caught:
-                        await c.read(uri)
-                    code = -32602 if link.modern else -32002
-                    assert (caught.value.code, caught.value.data) == (code, {"uri": uri})
-                with pytest.raises(m.RemoteError, match="number: expected integer") as caught:
-                    await c.read("x://async/a/b")
-                assert caught.value.code == -32602
-
-        run(main())
+        async with link.connect(self.app()) as c:
+            for uri in ("x://none", "", "files:", "x://text/"):
+                with pytest.raises(m.RemoteError, match="not found") as caught:
+                    await c.read(uri)
+                code = -32602 if link.modern else -32002
+                assert (caught.value.code, caught.value.data) == (code, {"uri": uri})
+            with pytest.raises(m.RemoteError, match="number: expected integer") as caught:
+                await c.read("x://async/a/b")
+            assert caught.value.code == -32602
 
     def test_subscribers_hear_of_updates_and_after_unsubscribing_nothing(self, link):
         """spec 2025-11-25: server/resources#subscriptions"""
@@ -29340,23 +28324,20 @@ class TestPrompts:
             {"role": "user", "content": {"type": "text", "text": "bye"}},
         ]
 
-    def test_prompts_are_listed_with_their_arguments(self, link):
-        async def main():
-            async with link.connect(self.app()) as c:
-                review, talk, _ = await c.list_prompts()
-                assert (review["name"], review["description"]) == ("review", "Review code.")
-                link.knows(
-                    review, {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
-                )
-                first = review["arguments"][0]
-                link.knows(first, {"title": "2025-06-18"})
-                assert first["description"] == "what to look at"
-                assert [(a["name"], a["required"]) for a in review["arguments"]] == [
-                    ("code", True), ("lines", False), ("style", False), ("strict", False),
-                ]  # fmt: skip
-                assert not talk.get("arguments")
-
-        run(main())
+    async def test_prompts_are_listed_with_their_arguments(self, link):
+        async with link.connect(self.app()) as c:
+            review, talk, _ = await c.list_prompts()
+            assert (review["name"], review["description"]) == ("review", "Review code.")
+            link.knows(
+                review, {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"}
+            )
+            first = review["arguments"][0]
+            link.knows(first, {"title": "2025-06-18"})
+            assert first["description"] == "what to look at"
+            assert [(a["name"], a["required"]) for a in review["arguments"]] == [
+                ("code", True), ("lines", False), ("style", False), ("strict", False),
+            ]  # fmt: skip
+            assert not talk.get("arguments")
 
     def test_arguments_are_strings_on_the_wire_and_typed_in_the_function(self, link):
         async def main():
@@ -29385,23 +28366,20 @@ class TestPrompts:
         said = of_method(sent, "prompts/get")[0]["arguments"]
         assert said == {"code": "3", "lines": "5", "strict": "true"}
 
-    def test_messages_have_roles_and_one_block_each(self, link):
-        async def main():
-            async with link.connect(self.app()) as c:
-                assert (await c.get_prompt("whole"))["description"] == "made"
-                messages = (await c.get_prompt("talk"))["messages"]
-                kinds = [(message["role"], message["content"]["type"]) for message in messages]
-                assert kinds == [
-                    ("user", "text"),
-                    ("assistant", "text"),
-                    ("user", "image"),
-                    ("assistant", "resource"),
-                    ("assistant", "audio" if link.since("2025-03-26") else "text"),
-                    ("user", "text"),
-                    ("user", "resource_link" if link.since("2025-06-18") else "text"),
-                ]
-
-        run(main())
+    async def test_messages_have_roles_and_one_block_each(self, link):
+        async with link.connect(self.app()) as c:
+            assert (await c.get_prompt("whole"))["description"] == "made"
+            messages = (await c.get_prompt("talk"))["messages"]
+            kinds = [(message["role"], message["content"]["type"]) for message in messages]
+            assert kinds == [
+                ("user", "text"),
+                ("assistant", "text"),
+                ("user", "image"),
+                ("assistant", "resource"),
+                ("assistant", "audio" if link.since("2025-03-26") else "text"),
+                ("user", "text"),
+                ("user", "resource_link" if link.since("2025-06-18") else "text"),
+            ]
 
 
 class TestCompletion:
@@ -29437,33 +28415,30 @@ class TestCompletion:
         app.add_resource("x://static", "text")
         return app
 
-    def test_choices_complete_by_themselves_and_functions_the_rest(self, link):
-        async def main():
-            async with link.connect(self.app()) as c:
-                assert await c.complete("paint", "colour", "") == ["red", "blue"]
-                assert await c.complete("paint", "style", "s") == ["Soft", "sharp", "solid"]
-                assert await c.complete("paint", "style", "SO") == ["Soft", "solid"]
-                assert await c.complete("paint", "bright", "t") == ["true"]
-                assert await c.complete("paint", "free", "x") == []
-                assert await c.complete("paint", "none", "x") == []
-                many = await c.complete_full("paint", "city", "a")
-                assert many["values"] == [f"a{n}" for n in range(100)]
-                assert (many["total"], many["hasMore"]) == (250, True)
-                template = "x://{country}/{city}"
-                assert await c.complete(template, "country", "x") == []
-                assert await c.complete(template, "city", "B") == []
-                few = await c.complete_full(template, "city", "B", {"country": "DE"})
-                if link.since("2025-06-18"):
-                    assert few == {"values": ["B in DE"] * 100, "total": 100, "hasMore": False}
-                else:  # an older server would not know what the context is
-                    assert few["values"] == []
-                assert await c.complete("x://static", "a", "b") == []
-                for ref in ("paintt", "x://{nothing}", {"type": "ref/odd"}, {}):
-                    with pytest.raises(m.RemoteError) as caught:
-                        await c.complete(ref, "a", "b")
-                    assert caught.value.code == -32602
-
-        run(main())
+    async def test_choices_complete_by_themselves_and_functions_the_rest(self, link):
+        async with link.connect(self.app()) as c:
+            assert await c.complete("paint", "colour", "") == ["red", "blue"]
+            assert await c.complete("paint", "style", "s") == ["Soft", "sharp", "solid"]
+            assert await c.complete("paint", "style", "SO") == ["Soft", "solid"]
+            assert await c.complete("paint", "bright", "t") == ["true"]
+            assert await c.complete("paint", "free", "x") == []
+            assert await c.complete("paint", "none", "x") == []
+            many = await c.complete_full("paint", "city", "a")
+            assert many["values"] == [f"a{n}" for n in range(100)]
+            assert (many["total"], many["hasMore"]) == (250, True)
+            template = "x://{country}/{city}"
+            assert await c.complete(template, "country", "x") == []
+            assert await c.complete(template, "city", "B") == []
+            few = await c.complete_full(template, "city", "B", {"country": "DE"})
+            if link.since("2025-06-18"):
+                assert few == {"values": ["B in DE"] * 100, "total": 100, "hasMore": False}
+            else:  # an older server would not know what the context is
+                assert few["values"] == []
+            assert await c.complete("x://static", "a", "b") == []
+            for ref in ("paintt", "x://{nothing}", {"type": "ref/odd"}, {}):
+                with pytest.raises(m.RemoteError) as caught:
+                    await c.complete(ref, "a", "b")
+                assert caught.value.code == -32602
 
     @pytest.mark.parametrize(
         "params",
@@ -29478,28 +28453,22 @@ class TestCompletion:
             {"argument": {"name": "a", "value": "b"}},
         ],
     )
-    def test_malformed_requests_are_invalid_parameters(self, params):
-        async def main():
-            async with raw_client(self.app()) as raw:
-                await raw.initialize()
-                assert (await raw.error("completion/complete", params))[0] == -32602
+    async def test_malformed_requests_are_invalid_parameters(self, params):
+        async with raw_client(self.app()) as raw:
+            await raw.initialize()
+            assert (await raw.error("completion/complete", params))[0] == -32602
 
-        run(main())
-
-    def test_a_malformed_context_counts_as_none(self):
-        async def main():
-            async with raw_client(self.app()) as raw:
-                await raw.initialize()
-                for context in ({}, {"arguments": 5}, {"arguments": None}):
-                    params = {
-                        "ref": {"type": "ref/resource", "uri": "x://{country}/{city}"},
-                        "argument": {"name": "city", "value": "b"},
-                        "context": context,
-                    }
-                    answer = await raw.ask("completion/complete", params)
-                    assert answer["result"]["completion"]["values"] == []
-
-        run(main())
+    async def test_a_malformed_context_counts_as_none(self):
+        async with raw_client(self.app()) as raw:
+            await raw.initialize()
+            for context in ({}, {"arguments": 5}, {"arguments": None}):
+                params = {
+                    "ref": {"type": "ref/resource", "uri": "x://{country}/{city}"},
+                    "argument": {"name": "city", "value": "b"},
+                    "context": context,
+                }
+                answer = await raw.ask("completion/complete", params)
+                assert answer["result"]["completion"]["values"] == []
 
 
 class TestLogging:
@@ -29537,14 +28506,11 @@ class TestLogging:
 
         run(main())
 
-    def test_an_unknown_level_is_invalid(self):
-        async def main():
-            async with raw_client(m.Server()) as raw:
-                await raw.initialize()
-                for params in ({"level": "loud"}, {"level": 3}, {}, {"level": ["info"]}):
-                    assert (await raw.error("logging/setLevel", params))[0] == -32602
-
-        run(main())
+    async def test_an_unknown_level_is_invalid(self):
+        async with raw_client(m.Server()) as raw:
+            await raw.initialize()
+            for params in ({"level": "loud"}, {"level": 3}, {}, {"level": ["info"]}):
+                assert (await raw.error("logging/setLevel", params))[0] == -32602
 
     def test_a_programs_own_log_reaches_the_client_that_caused_it_or_all(self, link):
         app, log = m.Server(), logging.getLogger("t15.program")
@@ -29671,45 +28637,36 @@ class TestPagination:
                 more = [True] * (len(sizes) - 1)
                 assert ["nextCursor" in page for page in pages] == [*more, False]
 
-    def test_cursors_survive_insertions_and_removals(self, link):
-        async def main():
-            app = self.app(7)
-            async with link.connect(app) as c:
-                names = []
-                async for tool in c.tools():
-                    names.append(tool["name"])
-                    if tool["name"] == "t2":  # the last of the first page
-                        app.remove_tool("t0")
-                        app.remove_tool("t2")
-                        app.remove_tool("t4")
-                        app.add_tool(lambda: 1, name="new")
-                assert names == ["t0", "t1", "t2", "t3", "t5", "t6", "new"]
-
-        run(main())
+    async def test_cursors_survive_insertions_and_removals(self, link):
+        app = self.app(7)
+        async with link.connect(app) as c:
+            names = []
+            async for tool in c.tools():
+                names.append(tool["name"])
+                if tool["name"] == "t2":  # the last of the first page
+                    app.remove_tool("t0")
+                    app.remove_tool("t2")
+                    app.remove_tool("t4")
+                    app.add_tool(lambda: 1, name="new")
+            assert names == ["t0", "t1", "t2", "t3", "t5", "t6", "new"]
 
     @pytest.mark.parametrize(
         "cursor", ["", "x", "MQ==", "-1", "dG9vbHMvbGlzdDo", "é", "A" * 1000, 5, [], {}, True]
     )
-    def test_an_invalid_cursor_is_invalid_parameters(self, cursor):
-        async def main():
-            async with raw_client(self.app(4)) as raw:
-                await raw.initialize()
-                for what in ("tools", "resources", "resources/templates", "prompts"):
-                    code, _ = await raw.error(f"{what}/list", {"cursor": cursor})
-                    assert code == -32602
+    async def test_an_invalid_cursor_is_invalid_parameters(self, cursor):
+        async with raw_client(self.app(4)) as raw:
+            await raw.initialize()
+            for what in ("tools", "resources", "resources/templates", "prompts"):
+                code, _ = await raw.error(f"{what}/list", {"cursor": cursor})
+                assert code == -32602
 
-        run(main())
-
-    def test_a_cursor_of_another_list_is_invalid(self):
-        async def main():
-            async with raw_client(self.app(4)) as raw:
-                await raw.initialize()
-                answer = await raw.ask("tools/list")
-                cursor = {"cursor": answer["result"]["nextCursor"]}
-                assert (await raw.error("prompts/list", cursor))[0] == -32602
-                assert len((await raw.ask("tools/list", cursor))["result"]["tools"]) == 1
-
-        run(main())
+    async def test_a_cursor_of_another_list_is_invalid(self):
+        async with raw_client(self.app(4)) as raw:
+            await raw.initialize()
+            answer = await raw.ask("tools/list")
+            cursor = {"cursor": answer["result"]["nextCursor"]}
+            assert (await raw.error("prompts/list", cursor))[0] == -32602
+            assert len((await raw.ask("tools/list", cursor))["result"]["tools"]) == 1
 
 
 def asking_app(ask, **options):
@@ -29920,23 +28877,19 @@ class TestTasksOfTheTrial:
     """One legacy revision had tasks of its own, for a trial: nobody here declares or creates them."""
 
     @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
-    def test_a_server_serves_what_is_to_be_a_task_as_anything_else(self, revision):
+    async def test_a_server_serves_what_is_to_be_a_task_as_anything_else(self, revision):
         """spec 2025-11-25: basic/utilities/tasks#task-support-and-handling"""
-
-        async def main():
-            async with raw_client(plain_app()) as raw:
-                hello = await raw.initialize(revision, {"tasks": {"list": {}, "cancel": {}}})
-                assert "tasks" not in hello["capabilities"]
-                call = {"name": "echo", "arguments": {"text": "a"}, "task": {"ttl": 60000}}
-                answer = await raw.ask("tools/call", call)
-                assert answer["result"]["content"] == [{"type": "text", "text": "a"}]
-                assert "task" not in answer["result"]
-                for tool in (await raw.ask("tools/list"))["result"]["tools"]:
-                    assert "execution" not in tool
-                for name in ("get", "result", "cancel", "list"):
-                    assert (await raw.error(f"tasks/{name}", {"taskId": "x"}))[0] == -32601
-
-        run(main())
+        async with raw_client(plain_app()) as raw:
+            hello = await raw.initialize(revision, {"tasks": {"list": {}, "cancel": {}}})
+            assert "tasks" not in hello["capabilities"]
+            call = {"name": "echo", "arguments": {"text": "a"}, "task": {"ttl": 60000}}
+            answer = await raw.ask("tools/call", call)
+            assert answer["result"]["content"] == [{"type": "text", "text": "a"}]
+            assert "task" not in answer["result"]
+            for tool in (await raw.ask("tools/list"))["result"]["tools"]:
+                assert "execution" not in tool
+            for name in ("get", "result", "cancel", "list"):
+                assert (await raw.error(f"tasks/{name}", {"taskId": "x"}))[0] == -32601
 
     def test_a_client_answers_what_is_to_be_a_task_as_anything_else(self):
         text = {"role": "user", "content": {"type": "text", "text": "?"}}
@@ -30399,25 +29352,18 @@ class TestConversations:
     """The life of a conversation, as a server sees it."""
 
     @pytest.mark.parametrize("wanted", ["1999-01-01", "2027-01-01", "", "draft", "DRAFT-2025"])
-    def test_an_unknown_revision_is_answered_with_the_newest(self, wanted):
+    async def test_an_unknown_revision_is_answered_with_the_newest(self, wanted):
         """spec 2025-11-25: basic/lifecycle#version-negotiation"""
-
-        async def main():
-            async with raw_client(m.Server()) as raw:
-                assert (await raw.initialize(wanted))["protocolVersion"] == "2025-11-25"
-
-        run(main())
+        async with raw_client(m.Server()) as raw:
+            assert (await raw.initialize(wanted))["protocolVersion"] == "2025-11-25"
 
     @pytest.mark.parametrize("wanted", LEGACY_REVISIONS)
-    def test_a_known_revision_is_answered_with_itself(self, wanted):
-        async def main():
-            async with raw_client(m.Server("s", "1")) as raw:
-                answer = await raw.initialize(wanted)
-                assert answer["protocolVersion"] == wanted
-                assert answer["serverInfo"] == {"name": "s", "version": "1"}
-                assert "instructions" not in answer
-
-        run(main())
+    async def test_a_known_revision_is_answered_with_itself(self, wanted):
+        async with raw_client(m.Server("s", "1")) as raw:
+            answer = await raw.initialize(wanted)
+            assert answer["protocolVersion"] == wanted
+            assert answer["serverInfo"] == {"name": "s", "version": "1"}
+            assert "instructions" not in answer
 
     @pytest.mark.parametrize(
         "params",
@@ -30428,62 +29374,46 @@ class TestConversations:
             {"protocolVersion": "x", "capabilities": {}},
         ],
     )
-    def test_a_malformed_initialize_is_refused_and_may_be_repeated(self, params):
-        async def main():
-            async with raw_client(m.Server()) as raw:
-                assert (await raw.error("initialize", params))[0] == -32602
-                assert (await raw.initialize())["protocolVersion"] == "2025-11-25"
+    async def test_a_malformed_initialize_is_refused_and_may_be_repeated(self, params):
+        async with raw_client(m.Server()) as raw:
+            assert (await raw.error("initialize", params))[0] == -32602
+            assert (await raw.initialize())["protocolVersion"] == "2025-11-25"
 
-        run(main())
+    async def test_initialize_happens_once(self):
+        async with raw_client(plain_app()) as raw:
+            await raw.initialize("2025-03-26")
+            assert (await raw.error("initialize", raw_hello()))[0] == -32600
+            await raw.ask("tools/call", {"name": "add", "arguments": {"a": 1}})
+            answer = await raw.ask("tools/list")
+            assert "title" not in answer["result"]["tools"][0]
 
-    def test_initialize_happens_once(self):
-        async def main():
-            async with raw_client(plain_app()) as raw:
-                await raw.initialize("2025-03-26")
-                assert (await raw.error("initialize", raw_hello()))[0] == -32600
-                await raw.ask("tools/call", {"name": "add", "arguments": {"a": 1}})
-                answer = await raw.ask("tools/list")
-                assert "title" not in answer["result"]["tools"][0]
-
-        run(main())
-
-    def test_requests_before_initialize_are_served_as_the_newest_handshake_revision(self):
+    async def test_requests_before_initialize_are_served_as_the_newest_handshake_revision(self):
         """One line piped into a server is answered."""
+        async with raw_client(plain_app()) as raw:
+            call = {"name": "add", "arguments": {"a": "x"}}
+            assert (await raw.ask("tools/call", call))["result"]["isError"]  # as of 2025-11-25
+            assert len((await raw.ask("tools/list"))["result"]["tools"]) == 2
+            assert (await raw.initialize("2024-11-05"))["protocolVersion"] == "2024-11-05"
+            assert (await raw.error("tools/call", call))[0] == -32602
 
-        async def main():
-            async with raw_client(plain_app()) as raw:
-                call = {"name": "add", "arguments": {"a": "x"}}
-                assert (await raw.ask("tools/call", call))["result"]["isError"]  # as of 2025-11-25
-                assert len((await raw.ask("tools/list"))["result"]["tools"]) == 2
-                assert (await raw.initialize("2024-11-05"))["protocolVersion"] == "2024-11-05"
-                assert (await raw.error("tools/call", call))[0] == -32602
+    async def test_strict_servers_name_the_missing_step(self):
+        async with raw_client(plain_app(strict=True)) as raw:
+            code, message = await raw.error("tools/list")
+            assert code == -32600 and "initialize" in message
+            assert (await raw.ask("ping"))["result"] == {}
+            await raw.initialize()
+            assert "result" in await raw.ask("tools/list")
 
-        run(main())
-
-    def test_strict_servers_name_the_missing_step(self):
-        async def main():
-            async with raw_client(plain_app(strict=True)) as raw:
-                code, message = await raw.error("tools/list")
-                assert code == -32600 and "initialize" in message
-                assert (await raw.ask("ping"))["result"] == {}
-                await raw.initialize()
-                assert "result" in await raw.ask("tools/list")
-
-        run(main())
-
-    def test_what_is_not_offered_does_not_exist(self):
-        async def main():
-            async with raw_client(m.Server()) as raw:
-                await raw.initialize()
-                for method in (
-                    "tools/list", "tools/call", "resources/list", "resources/subscribe",
-                    "prompts/get", "completion/complete", "nonsense", "", "roots/list",
-                    "sampling/createMessage", "server/discover", "subscriptions/listen",
-                    "notifications/initialized", "rpc.discover",
-                ):  # fmt: skip
-                    assert (await raw.error(method))[0] == -32601, method
-
-        run(main())
+    async def test_what_is_not_offered_does_not_exist(self):
+        async with raw_client(m.Server()) as raw:
+            await raw.initialize()
+            for method in (
+                "tools/list", "tools/call", "resources/list", "resources/subscribe",
+                "prompts/get", "completion/complete", "nonsense", "", "roots/list",
+                "sampling/createMessage", "server/discover", "subscriptions/listen",
+                "notifications/initialized", "rpc.discover",
+            ):  # fmt: skip
+                assert (await raw.error(method))[0] == -32601, method
 
     @pytest.mark.parametrize(
         "method, params",
@@ -30500,14 +29430,11 @@ class TestConversations:
             ("tools/list", {"cursor": 5}),
         ],
     )
-    def test_parameters_of_the_wrong_type_are_invalid(self, method, params):
-        async def main():
-            async with raw_client(plain_app()) as raw:
-                await raw.initialize()
-                assert (await raw.error(method, params))[0] == -32602
-                assert "result" in await raw.ask("ping")
-
-        run(main())
+    async def test_parameters_of_the_wrong_type_are_invalid(self, method, params):
+        async with raw_client(plain_app()) as raw:
+            await raw.initialize()
+            assert (await raw.error(method, params))[0] == -32602
+            assert "result" in await raw.ask("ping")
 
     def test_arguments_are_counted(self):
         app = m.Server()
@@ -30561,29 +29488,25 @@ class TestConversations:
 
         run(main())
 
-    def test_batches_are_for_the_one_revision_that_has_them(self):
+    async def test_batches_are_for_the_one_revision_that_has_them(self):
         """spec 2025-03-26: basic/index#batching"""
-
-        async def main():
-            batch = [
-                {"jsonrpc": "2.0", "id": "a", "method": "ping"},
-                {"jsonrpc": "2.0", "method": "notifications/acme"},
-                {"jsonrpc": "2.0", "id": "b", "method": "nonsense"},
-                {"jsonrpc": "2.0", "id": "c", "method": "initialize", "params": raw_hello()},
-                5,
-            ]
-            for revision in LEGACY_REVISIONS:
-                async with raw_client(m.Server()) as raw:
-                    await raw.initialize(revision)
-                    await raw.say(batch)
-                    answer = await raw.hear()
-                    if revision == "2025-03-26":
-                        errors = {a.get("id"): a.get("error", {}).get("code") for a in answer}
-                        assert errors == {"a": None, "b": -32601, "c": -32600, None: -32600}
-                    else:
-                        assert answer["error"]["code"] == -32600
-
-        run(main())
+        batch = [
+            {"jsonrpc": "2.0", "id": "a", "method": "ping"},
+            {"jsonrpc": "2.0", "method": "notifications/acme"},
+            {"jsonrpc": "2.0", "id": "b", "method": "nonsense"},
+            {"jsonrpc": "2.0", "id": "c", "method": "initialize", "params": raw_hello()},
+            5,
+        ]
+        for revision in LEGACY_REVISIONS:
+            async with raw_client(m.Server()) as raw:
+                await raw.initialize(revision)
+                await raw.say(batch)
+                answer = await raw.hear()
+                if revision == "2025-03-26":
+                    errors = {a.get("id"): a.get("error", {}).get("code") for a in answer}
+                    assert errors == {"a": None, "b": -32601, "c": -32600, None: -32600}
+                else:
+                    assert answer["error"]["code"] == -32600
 
     def test_lifespan_is_entered_once_and_left_when_the_last_has_gone(self):
         steps = []
@@ -30815,57 +29738,48 @@ class TestConnectingEverywhere:
     """spec 2025-11-25: basic/lifecycle"""
 
     @pytest.mark.parametrize("name", LEGACY_REVISIONS)
-    def test_an_older_revision_is_spoken_when_none_is_pinned(self, name):
-        async def main():
-            fake = FakeServer(
-                {
-                    "initialize": {**NEWEST_HELLO, "protocolVersion": name},
-                    "server/discover": failing(-32601, "what?"),
-                }
-            )
-            async with m.Client(fake) as c:
-                assert c.revision == name
-            assert fake.methods()[-2:] == ["initialize", "notifications/initialized"]
-            assert fake.sent[-2]["params"]["protocolVersion"] == "2025-11-25"
+    async def test_an_older_revision_is_spoken_when_none_is_pinned(self, name):
+        fake = FakeServer(
+            {
+                "initialize": {**NEWEST_HELLO, "protocolVersion": name},
+                "server/discover": failing(-32601, "what?"),
+            }
+        )
+        async with m.Client(fake) as c:
+            assert c.revision == name
+        assert fake.methods()[-2:] == ["initialize", "notifications/initialized"]
+        assert fake.sent[-2]["params"]["protocolVersion"] == "2025-11-25"
 
-        run(main())
+    async def test_what_a_sloppy_server_says_of_itself_does_not_matter(self):
+        hello = {**NEWEST_HELLO, "serverInfo": "me", "instructions": 5, "more": [1]}
+        async with client_of_fake(FakeServer({"initialize": hello})) as c:
+            assert (c.server_info, c.instructions, c.server_capabilities) == ({}, None, {})
 
-    def test_what_a_sloppy_server_says_of_itself_does_not_matter(self):
-        async def main():
-            hello = {**NEWEST_HELLO, "serverInfo": "me", "instructions": 5, "more": [1]}
-            async with client_of_fake(FakeServer({"initialize": hello})) as c:
-                assert (c.server_info, c.instructions, c.server_capabilities) == ({}, None, {})
-
-        run(main())
-
-    def test_misuse_is_told_at_once(self):
-        async def main():
-            with pytest.raises(ValueError, match="revision 'x' is not one of 2024-11-05"):
-                m.Client(m.Server(), revision="x")
-            with pytest.raises(TypeError, match="no option 'tiemout'"):
-                m.Client(m.Server(), tiemout=3)
-            with pytest.raises(TypeError, match="no option 'env'"):
-                m.Client(FakeServer(), env={})
-            with pytest.raises(TypeError, match="cannot connect to 5"):
-                await m.Client(5).connect()
-            c = m.Client(m.Server())
-            for call in (c.call("x"), c.ping(), c.notify("x"), c.batch([("ping", None)])):
-                with pytest.raises(m.ConnectionClosed, match="not connected yet"):
-                    await call
-            await c.close()
-            fake = FakeServer()
-            async with client_of_fake(fake) as c:
-                with pytest.raises(RuntimeError, match="connects once"):
-                    await c.connect()
-            found = []
-            for call in (c.ping(), c.notify("x"), c.call("x"), c.notify("x")):
-                with pytest.raises(m.ConnectionClosed) as caught:
-                    await call
-                found.append(caught.value)
-            assert len({*map(str, found)}) == 1 and c.peer.lost not in found
-            assert len({*map(id, found)}) == 4  # each with a traceback of its own
-
-        run(main())
+    async def test_misuse_is_told_at_once(self):
+        with pytest.raises(ValueError, match="revision 'x' is not one of 2024-11-05"):
+            m.Client(m.Server(), revision="x")
+        with pytest.raises(TypeError, match="no option 'tiemout'"):
+            m.Client(m.Server(), tiemout=3)
+        with pytest.raises(TypeError, match="no option 'env'"):
+            m.Client(FakeServer(), env={})
+        with pytest.raises(TypeError, match="cannot connect to 5"):
+            await m.Client(5).connect()
+        c = m.Client(m.Server())
+        for call in (c.call("x"), c.ping(), c.notify("x"), c.batch([("ping", None)])):
+            with pytest.raises(m.ConnectionClosed, match="not connected yet"):
+                await call
+        await c.close()
+        fake = FakeServer()
+        async with client_of_fake(fake) as c:
+            with pytest.raises(RuntimeError, match="connects once"):
+                await c.connect()
+        found = []
+        for call in (c.ping(), c.notify("x"), c.call("x"), c.notify("x")):
+            with pytest.raises(m.ConnectionClosed) as caught:
+                await call
+            found.append(caught.value)
+        assert len({*map(str, found)}) == 1 and c.peer.lost not in found
+        assert len({*map(id, found)}) == 4  # each with a traceback of its own
 
     def test_close_works_twice_and_from_any_task(self, link):
         """users-and-competitors 2.3: a background task owns the connection"""
@@ -30905,37 +29819,30 @@ class TestConnectingEverywhere:
 
         run(main())
 
-    def test_what_the_program_raises_goes_through(self, link):
-        async def main():
-            with pytest.raises(ZeroDivisionError):
-                async with link.connect(plain_app()):
-                    raise ZeroDivisionError
+    async def test_what_the_program_raises_goes_through(self, link):
+        with pytest.raises(ZeroDivisionError):
+            async with link.connect(plain_app()):
+                raise ZeroDivisionError
 
-        run(main())
-
-    def test_what_was_not_declared_is_not_asked_for(self):
+    async def test_what_was_not_declared_is_not_asked_for(self):
         """spec 2025-11-25: basic/lifecycle#operation"""
-
-        async def main():
-            fake = FakeServer(capabilities={"resources": {}})
-            async with client_of_fake(fake) as c:
-                for call, capability in [
-                    (c.list_tools(), "tools"),
-                    (c.call("x"), "tools"),
-                    (c.list_prompts(), "prompts"),
-                    (c.complete("x", "y", "z"), "completions"),
-                    (c.set_log_level("info"), "logging"),
-                    (c.subscribe("x://").open(), "resources.subscribe"),
-                    (c.batch([("ping", None), ("tools/list", None)]), "tools"),
-                ]:
-                    with pytest.raises(m.CapabilityMissing, match=repr(capability)) as caught:
-                        await call
-                    assert caught.value.capability == capability
-                with pytest.raises(m.CapabilityMissing, match="server/discover"):
-                    await c.request("server/discover")
-            assert fake.methods() == ["initialize", "notifications/initialized"]
-
-        run(main())
+        fake = FakeServer(capabilities={"resources": {}})
+        async with client_of_fake(fake) as c:
+            for call, capability in [
+                (c.list_tools(), "tools"),
+                (c.call("x"), "tools"),
+                (c.list_prompts(), "prompts"),
+                (c.complete("x", "y", "z"), "completions"),
+                (c.set_log_level("info"), "logging"),
+                (c.subscribe("x://").open(), "resources.subscribe"),
+                (c.batch([("ping", None), ("tools/list", None)]), "tools"),
+            ]:
+                with pytest.raises(m.CapabilityMissing, match=repr(capability)) as caught:
+                    await call
+                assert caught.value.capability == capability
+            with pytest.raises(m.CapabilityMissing, match="server/discover"):
+                await c.request("server/discover")
+        assert fake.methods() == ["initialize", "notifications/initialized"]
 
     def test_capabilities_follow_from_the_callbacks(self, link):
         everything = {
@@ -31041,61 +29948,54 @@ class TestCallsEverywhere:
 
         run(main())
 
-    def test_progress_renews_a_deadline_but_not_beyond_the_last(self):
+    async def test_progress_renews_a_deadline_but_not_beyond_the_last(self):
         """spec 2025-11-25: basic/lifecycle#timeouts"""
+        fake = FakeServer({"tools/call": lambda msg: []})
 
-        async def main():
-            fake = FakeServer({"tools/call": lambda msg: []})
-
-            async def report(leap):
-                token = fake.sent[-1]["params"]["_meta"]["progressToken"]
-                for step in itertools.count():
-                    await idle()
-                    leap(4)
-                    params = {"progressToken": token, "progress": step}
-                    fake.say(
-                        {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
-                    )
-
-            async with client_of_fake(fake, max_timeout=25) as c:
-                loop, leap = asyncio.get_running_loop(), time_machine()
-                began, steps = loop.time(), []
-                call = asyncio.ensure_future(
-                    c.call("t", timeout=10, progress=lambda *step: steps.append(step))
+        async def report(leap):
+            token = fake.sent[-1]["params"]["_meta"]["progressToken"]
+            for step in itertools.count():
+                await idle()
+                leap(4)
+                params = {"progressToken": token, "progress": step}
+                fake.say(
+                    {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
                 )
-                await eventually(lambda: "tools/call" in fake.methods())
-                reporting = asyncio.ensure_future(report(leap))
-                with pytest.raises(m.RequestTimeout):
-                    await call
-                reporting.cancel()
-                assert 25 <= loop.time() - began < 50
-                assert [step[0] for step in steps[:3]] == [0, 1, 2]
 
-        run(main())
-
-    def test_python_values_become_json(self):
-        async def main():
-            fake = FakeServer(
-                {"tools/call": {"content": []}, "prompts/get": {"messages": []}}
+        async with client_of_fake(fake, max_timeout=25) as c:
+            loop, leap = asyncio.get_running_loop(), time_machine()
+            began, steps = loop.time(), []
+            call = asyncio.ensure_future(
+                c.call("t", timeout=10, progress=lambda *step: steps.append(step))
             )
-            async with client_of_fake(fake) as c:
-                await c.call("t", {"when": datetime.date(2025, 1, 2), "at": Spot(1), "c": Colour.RED})
-                assert fake.sent[-1]["params"]["arguments"] == {
-                    "when": "2025-01-02", "at": {"x": 1, "y": 0}, "c": "red",
-                }  # fmt: skip
-                await c.get_prompt("p", {"n": 3, "s": "3", "list": [1], "none": None})
-                assert fake.sent[-1]["params"]["arguments"] == {
-                    "n": "3", "s": "3", "list": "[1]", "none": "null",
-                }  # fmt: skip
-                before = len(fake.sent)
-                with pytest.raises(TypeError, match="x: |x has|object"):
-                    await c.call("t", {"x": object()})
-                with pytest.raises((TypeError, ValueError)):
-                    await c.request("acme/x", {"x": float("nan")})
-                assert len(fake.sent) == before
-                await c.ping()
+            await eventually(lambda: "tools/call" in fake.methods())
+            reporting = asyncio.ensure_future(report(leap))
+            with pytest.raises(m.RequestTimeout):
+                await call
+            reporting.cancel()
+            assert 25 <= loop.time() - began < 50
+            assert [step[0] for step in steps[:3]] == [0, 1, 2]
 
-        run(main())
+    async def test_python_values_become_json(self):
+        fake = FakeServer(
+            {"tools/call": {"content": []}, "prompts/get": {"messages": []}}
+        )
+        async with client_of_fake(fake) as c:
+            await c.call("t", {"when": datetime.date(2025, 1, 2), "at": Spot(1), "c": Colour.RED})
+            assert fake.sent[-1]["params"]["arguments"] == {
+                "when": "2025-01-02", "at": {"x": 1, "y": 0}, "c": "red",
+            }  # fmt: skip
+            await c.get_prompt("p", {"n": 3, "s": "3", "list": [1], "none": None})
+            assert fake.sent[-1]["params"]["arguments"] == {
+                "n": "3", "s": "3", "list": "[1]", "none": "null",
+            }  # fmt: skip
+            before = len(fake.sent)
+            with pytest.raises(TypeError, match="x: |x has|object"):
+                await c.call("t", {"x": object()})
+            with pytest.raises((TypeError, ValueError)):
+                await c.request("acme/x", {"x": float("nan")})
+            assert len(fake.sent) == before
+            await c.ping()
 
 
 class TestHostileServersEverywhere:
@@ -31273,53 +30173,44 @@ class TestBatchEverywhere:
         else:
             assert arrays == []
 
-    def test_all_of_a_batch_is_sent_or_nothing(self):
-        async def main():
-            hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26", "capabilities": {}}
-            fake = FakeServer({"initialize": hello})
-            async with client_of_fake(fake, revision="2025-03-26") as c:
-                before = len(fake.sent)
-                with pytest.raises(m.CapabilityMissing):
-                    await c.batch([("ping", None), ("tools/list", None)])
-                with pytest.raises(TypeError):
-                    await c.batch([("ping", None), ("acme/x", {"x": object()})])
-                with pytest.raises(ValueError, match="1001 calls in one batch; at most 1000"):
-                    await c.batch([("ping", None)] * 1001)
-                assert len(fake.sent) == before
-                assert await c.batch([("ping", None)] * 1000) == [{}] * 1000
+    async def test_all_of_a_batch_is_sent_or_nothing(self):
+        hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26", "capabilities": {}}
+        fake = FakeServer({"initialize": hello})
+        async with client_of_fake(fake, revision="2025-03-26") as c:
+            before = len(fake.sent)
+            with pytest.raises(m.CapabilityMissing):
+                await c.batch([("ping", None), ("tools/list", None)])
+            with pytest.raises(TypeError):
+                await c.batch([("ping", None), ("acme/x", {"x": object()})])
+            with pytest.raises(ValueError, match="1001 calls in one batch; at most 1000"):
+                await c.batch([("ping", None)] * 1001)
+            assert len(fake.sent) == before
+            assert await c.batch([("ping", None)] * 1000) == [{}] * 1000
 
-        run(main())
+    async def test_a_call_that_cannot_be_sent_fails_the_whole_batch_at_once(self):
+        hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
+        fake = FakeServer({"initialize": hello})
+        async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
+            before = len(fake.sent)
+            for params in ({"_meta": 5}, [1]):
+                for calls in ([("ping", None), ("x", params)], [("x", params), ("ping", None)]):
+                    with pytest.raises((TypeError, AttributeError)):
+                        await c.batch([*calls, ("ping", None)])
+            await idle()
+            assert len(fake.sent) == before and not c.peer.outgoing.pending
+            assert await c.batch([("ping", None)] * 2) == [{}, {}]
 
-    def test_a_call_that_cannot_be_sent_fails_the_whole_batch_at_once(self):
-        async def main():
-            hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
-            fake = FakeServer({"initialize": hello})
-            async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
-                before = len(fake.sent)
-                for params in ({"_meta": 5}, [1]):
-                    for calls in ([("ping", None), ("x", params)], [("x", params), ("ping", None)]):
-                        with pytest.raises((TypeError, AttributeError)):
-                            await c.batch([*calls, ("ping", None)])
-                await idle()
-                assert len(fake.sent) == before and not c.peer.outgoing.pending
-                assert await c.batch([("ping", None)] * 2) == [{}, {}]
-
-        run(main())
-
-    def test_a_batch_that_is_not_answered_times_out_and_is_cancelled(self):
-        async def main():
-            hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
-            fake = FakeServer({"initialize": hello})
-            async with client_of_fake(fake, revision="2025-03-26") as c:
-                leap = time_machine()
-                asked = asyncio.ensure_future(c.batch([("acme/a", None), ("acme/b", None)]))
-                await eventually(lambda: "acme/b" in fake.methods())
-                leap(20)
-                with pytest.raises(m.RequestTimeout):
-                    await asked
-                await eventually(lambda: fake.methods().count("notifications/cancelled") == 2)
-
-        run(main())
+    async def test_a_batch_that_is_not_answered_times_out_and_is_cancelled(self):
+        hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
+        fake = FakeServer({"initialize": hello})
+        async with client_of_fake(fake, revision="2025-03-26") as c:
+            leap = time_machine()
+            asked = asyncio.ensure_future(c.batch([("acme/a", None), ("acme/b", None)]))
+            await eventually(lambda: "acme/b" in fake.methods())
+            leap(20)
+            with pytest.raises(m.RequestTimeout):
+                await asked
+            await eventually(lambda: fake.methods().count("notifications/cancelled") == 2)
 
 
 ###############################################################################
@@ -34408,15 +33299,12 @@ class TestListening:
         assert "a subscription has ended: never again" in caplog.text
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-    def test_what_a_server_without_subscriptions_cannot_tell_is_an_error_at_once(self, revision):
-        async def main():
-            async with m.Client(m.Server(), revision=revision) as c:
-                for wanted in (c.subscribe("x://a", print), c.listen(uris=["x://a"], tools=True)):
-                    with pytest.raises(m.CapabilityMissing, match="resources.subscribe"):
-                        await wanted
-                assert c.subscriptions == []
-
-        run(main())
+    async def test_what_a_server_without_subscriptions_cannot_tell_is_an_error_at_once(self, revision):
+        async with m.Client(m.Server(), revision=revision) as c:
+            for wanted in (c.subscribe("x://a", print), c.listen(uris=["x://a"], tools=True)):
+                with pytest.raises(m.CapabilityMissing, match="resources.subscribe"):
+                    await wanted
+            assert c.subscriptions == []
 
     @pytest.mark.parametrize("how", ["a result", "a cancellation", "an error", "another result"])
     def test_client_hears_that_a_server_ends_it(self, how, caplog):
@@ -37478,14 +36366,11 @@ class TestOptions:
             m.Server(**options)
 
     @pytest.mark.parametrize("token", ["s\n", "", "a b", "é", 5])
-    def test_a_token_that_no_header_can_carry_is_named_by_the_client(self, token):
-        async def main():
-            with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
-                await m.Client("http://127.0.0.1:9/mcp", token=token).connect()
-            with pytest.raises(m.ConnectionClosed, match="token=: give a text of visible ASCII"):
-                await m.Client("http://127.0.0.1:9/mcp", token=lambda: token).connect()
-
-        run(main())
+    async def test_a_token_that_no_header_can_carry_is_named_by_the_client(self, token):
+        with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
+            await m.Client("http://127.0.0.1:9/mcp", token=token).connect()
+        with pytest.raises(m.ConnectionClosed, match="token=: give a text of visible ASCII"):
+            await m.Client("http://127.0.0.1:9/mcp", token=lambda: token).connect()
 
     @pytest.mark.parametrize("name", [
         "elicit", "elicit_url", "sample", "log", "progress", "on_tools_changed", "on_reconnect",
