@@ -5699,9 +5699,11 @@ class Message(dict[str, Any]):
 
 #: The URI of bytes in a result. A resource must have one; nothing can be read there.
 BYTES_URI = "result:bytes"
-#: From the type of a content block to the member that it cannot do without.
-BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
-          "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
+#: From the type of a content block to the members that it cannot do without. A dict that has the
+#: first of them is taken for a block.
+BLOCKS = {"text": ("text",), "image": ("data", "mimeType"), "audio": ("data", "mimeType"),
+          "resource": ("resource",), "resource_link": ("uri", "name"),
+          "tool_use": ("input", "id", "name"), "tool_result": ("content", "toolUseId")}  # fmt: skip
 #: The keyword arguments that describe what is registered, besides its name; and their kinds.
 FIELD_KINDS = {"title": "str", "description": "str", "icons": "list", "meta": "Msg",
                "annotations": "Msg", "mime_type": "str", "size": "int"}  # fmt: skip
@@ -5772,7 +5774,21 @@ def wire_fields(what: str, fields: Msg, known: Sequence[str], maker: Any) -> Msg
 
 
 def _is_block(value: Any) -> bool:
-    return isinstance(value, dict) and BLOCKS.get(str(value.get("type"))) in value
+    return isinstance(value, dict) and BLOCKS.get(str(value.get("type")), ("",))[0] in value
+
+
+def whole_block(block: Msg) -> Msg:
+    """Return a content block; MCPError if it lacks what no client can do without.
+
+    >>> whole_block({"type": "image", "data": "AA=="})
+    Traceback (most recent call last):
+        ...
+    mcp_lite.MCPError: a content block of type 'image' needs mimeType
+    """
+    for name in BLOCKS.get(str(block.get("type")), ()):
+        if name not in block:
+            raise MCPError(f"a content block of type {block['type']!r} needs {name}")
+    return block
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -5788,7 +5804,7 @@ def blocks_of(value: Any) -> list[Msg]:
     if isinstance(value, (bytes, bytearray)):
         return [Resource(BYTES_URI, data=bytes(value))]
     if _is_block(value):
-        return [value]
+        return [whole_block(value)]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [block for item in value for block in blocks_of(item)]
     value = to_json(value)
@@ -5798,7 +5814,7 @@ def blocks_of(value: Any) -> list[Msg]:
 def _as_blocks(content: Any) -> list[Msg]:
     """Return one member of a message's `content` as blocks; blocks that we do not know pass."""
     known = isinstance(content, dict) and "type" in content
-    return [content] if known else blocks_of(content)
+    return [whole_block(content)] if known else blocks_of(content)
 
 
 def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
@@ -7216,7 +7232,10 @@ class Tool(Entry):
             content = [{"type": "text", "text": text}]
             return {"content": content, "structuredContent": {"result": value}}
         answer: Msg = value
-        if not is_result(value):
+        if is_result(value):
+            for block in value["content"]:
+                whole_block(block)
+        else:
             data = without_none(structuredContent=self._structured(value))
             answer = {"content": blocks_of(value), **data}
         # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not

@@ -27423,6 +27423,39 @@ class TestServerTools:
 
         run(main())
 
+    BROKEN = [
+        ({"type": "image", "data": "AA=="}, "mimeType"),
+        ({"type": "audio", "data": "AA=="}, "mimeType"),
+        ({"type": "resource_link", "uri": "x://a"}, "name"),
+    ]
+
+    def test_content_made_by_hand_has_what_clients_cannot_do_without(self, link):
+        """spec 2025-11-25: schema#contentblock"""
+        app = m.Server()
+
+        @app.tool
+        def give(number: int, how: str) -> typing.Any:
+            block, text = self.BROKEN[number][0], {"type": "text", "text": "a"}
+            return {"one": block, "list": [text, block], "whole": {"content": [block]}}[how]
+
+        @app.prompt
+        def ask(number: int) -> typing.Any:
+            return [{"role": "user", "content": self.BROKEN[number][0]}]
+
+        async def main():
+            async with link.connect(app) as c:
+                for number, (block, name) in enumerate(self.BROKEN):
+                    problem = f"a content block of type '{block['type']}' needs {name}"
+                    for how in ("one", "list", "whole"):
+                        answer = await c.call_tool("give", {"number": number, "how": how})
+                        said = {"type": "text", "text": f"tool 'give': {problem}"}
+                        assert bare(answer) == {"content": [said], "isError": True}
+                    with pytest.raises(m.RemoteError, match=problem) as caught:
+                        await c.get_prompt("ask", {"number": number})
+                    assert caught.value.code == -32603
+
+        run(main())
+
     def test_output_that_is_no_object_is_told_to_modern_clients_alone(self, link):
         """spec 2025-11-25: schema#tool, schema#calltoolresult"""
         app, schema = m.Server(), {"type": "array", "items": {"type": "integer"}}
