@@ -1929,6 +1929,7 @@ class Facts:
         self.log_level = log_level
 
 
+NO_URIS: frozenset[str] = frozenset()  # is shared: an empty set for each takes 216 bytes
 START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
 
 # (state, event) -> state; an event crosses the wire. spec 2025-11-25: basic/lifecycle
@@ -1955,7 +1956,7 @@ class Session(Facts):
         self.resumed = False
         self.server_capabilities: Msg = {}
         #: URIs that the client wants to hear of
-        self.subscriptions: set[str] = set()
+        self.subscriptions = NO_URIS
 
     def advance(self, event: str) -> None:
         """Apply an event of the handshake.
@@ -9413,14 +9414,15 @@ async def close_stream(exchange: Exchange) -> None:
 @handles("resources/subscribe", "resources/unsubscribe")
 async def subscribe(ctx: Context) -> Msg:
     """Note which resource a legacy client wants to hear of, or no longer wants to."""
-    uri, wanted = ctx.params["uri"], ctx.conversation.session.subscriptions
+    uri, session = ctx.params["uri"], ctx.conversation.session
     if ctx.method == "resources/unsubscribe":
-        wanted.discard(uri)
+        session.subscriptions -= {uri}
         return {}
     ctx.server.find_resource(uri, ctx.facts.rev)
-    if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+    wanted = session.subscriptions | {uri}
+    if len(wanted) > MAX_SUBSCRIPTIONS:
         raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-    wanted.add(uri)
+    session.subscriptions = wanted
     return {}
 
 
@@ -21352,16 +21354,16 @@ class Forwarder:
     async def subscribe(self, ctx: Context, uri: str) -> Msg:
         """Answer resources/subscribe and resources/unsubscribe; there, the URI is `uri`."""
         near, ours = ctx.conversation, ctx.params["uri"]
-        wanted = near.session.subscriptions
+        session = near.session
         far = await self.reach(near, ctx.facts, ctx.exchange.caller)
         if ctx.method == "resources/unsubscribe":
-            wanted.discard(ours)
+            session.subscriptions -= {ours}
             await far.unfollow(near, uri)
-        elif len(wanted) >= MAX_SUBSCRIPTIONS and ours not in wanted:
+        elif len(session.subscriptions | {ours}) > MAX_SUBSCRIPTIONS:
             raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
         else:
             await far.follow(near, uri)
-            wanted.add(ours)
+            session.subscriptions |= {ours}
         return {}
 
     def ends_of(self, near: Conversation) -> list[FarEnd]:
