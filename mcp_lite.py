@@ -678,6 +678,15 @@ def error(req_id: ReqId | None, problem: Msg) -> Msg:
     return {"jsonrpc": "2.0", "id": req_id, "error": problem}
 
 
+def is_number(value: JSON) -> bool:
+    """Return whether a JSON value is a number, and one that a float can hold, too.
+
+    >>> [is_number(value) for value in (1, 0.5, 10**400, True, "1")]
+    [True, True, False, False, False]
+    """
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
 def is_id(value: JSON) -> bool:
     """Return whether `value` may be a request id (or a progress token).
 
@@ -1685,7 +1694,7 @@ class Outgoing:
         token: JSON = params.get("progressToken")
         progress: JSON = params.get("progress")
         pending = self.pending.get(token) if is_id(token) else None
-        if pending is None or type(progress) not in (int, float):
+        if pending is None or not is_number(progress):
             return None
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
         if not progress > pending.progress:
@@ -3065,7 +3074,10 @@ class Asker:
             return
         if len(pending.reports) >= MAX_REPORTS:
             return  # the callback is too slow, and reports may be left out
-        report = (params["progress"], params.get("total"), params.get("message"))
+        total, message = params.get("total"), params.get("message")
+        total = total if is_number(total) else None
+        message = message if isinstance(message, str) else None
+        report = (params["progress"], total, message)
         self.call_back(pending.on_progress, *report, into=pending.reports)
 
     def call_back(
@@ -8431,7 +8443,7 @@ def check_rate(rate: Any) -> tuple[float, float]:
     (100, 60)
     """
     is_pair = isinstance(rate, (tuple, list)) and len(rate) == 2
-    if not is_pair or not all(type(number) in (int, float) for number in rate):
+    if not is_pair or not all(map(is_number, rate)):
         raise TypeError(f"rate_limit={rate!r:.100}: give (requests, seconds)")
     if not all(0 < number < float("inf") for number in rate):
         raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), finite and above 0")
@@ -14330,6 +14342,7 @@ class Response:
 
 WRITE_BUFFER_BYTES = 64 * 1024  # unsent bytes of one connection before a writer waits
 HEAD_SECONDS = 20.0  # for a request's head, from its first byte
+SLOW_SECONDS = 3.0  # of them; then its connection makes room if there are too many
 BODY_SECONDS = 60.0  # for a request's body
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
@@ -14577,8 +14590,10 @@ class Connection:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked, and all is answered."""
-        return self.waiting_for == "request" and not self._unsent_bytes()
+        """Whether nothing is asked, and all is answered. A head that comes slowly asks nothing."""
+        slow = self.deadline - HEAD_SECONDS + SLOW_SECONDS < self.listener.now
+        waits = self.waiting_for == "request" or (self.waiting_for == "head" and slow)
+        return waits and not self._unsent_bytes()
 
     def hear_end(self) -> None:
         """Hear that the client sends no more or, if the transport is closing, that it is gone."""
@@ -20617,7 +20632,8 @@ class Passage:
             patience = far.max_timeout
             call = PassedCall(far, ctx.method, self.send, patience, patience, self.report)
             call.untouched = ctx.facts.rev.modern
-            return await call.result(params)
+            # From a legacy server, `resultType` would make a question of what is none.
+            return strip_unknown("Result", await call.result(params), far.peer.session.rev)
         finally:
             del far.passages[self]
             far.used = far.loop.time()
@@ -20633,8 +20649,6 @@ class Passage:
 
     async def report(self, progress: float, total: Any, message: Any) -> None:
         """Pass progress on, to whoever waits now."""
-        message = message if isinstance(message, str) else None
-        total = total if type(total) in (int, float) else None
         await self.ctx.report_progress(progress, total, message)
 
     async def question(self, method: str, params: Msg) -> Msg:
@@ -21499,6 +21513,7 @@ class ProxyServer(Server):
 
 MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
 MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
+MAX_MOUNTED_ITEMS = 10_000  # in one list of a mounted server; each page sorts those of all
 MAX_MISSED = 1000  # clients that a Mount knows to be without it
 MISSED_SECONDS = 30.0  # for which they do not ask again, unless it is there after all
 SEPARATOR = "__"  # as of most programs that join servers
@@ -21691,6 +21706,8 @@ async def whole_list(client: Client, method: str) -> list[Msg]:
 class MountedEnd(FarEnd):
     """A connection to a mounted server; it keeps what that lists until it changes."""
 
+    forwarder: Mount
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.lists: dict[str, list[Msg]] = {}
@@ -21711,13 +21728,16 @@ class MountedEnd(FarEnd):
         settle_future(self.lost, None, None)
 
     async def items(self, method: str) -> list[Msg]:
-        """Return the whole of a list; nothing if there is no such list."""
+        """Return the whole of a list as it is here; nothing if there is no such list."""
         async with self.listing:
             # One client may come with tokens that allow more, and less.
             key = canonical([method, await self.transport.authorization()])
             lists = self.lists  # those until a change
             if key not in lists:
-                lists[key] = await whole_list(self, method)
+                items = await whole_list(self, method)
+                if len(items) > MAX_MOUNTED_ITEMS:
+                    raise LimitExceeded(f"{method}: more than {MAX_MOUNTED_ITEMS} items")
+                lists[key] = [self.forwarder.names.listed(method, item) for item in items]
             return lists[key]
 
 
@@ -21792,8 +21812,7 @@ class Mount(Forwarder):
             return []
         self.missed.pop(key, None)
         try:
-            found = await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
-            return [self.names.listed(ctx.method, item) for item in found]
+            return await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
         except (MCPError, asyncio.TimeoutError) as exc:
             if len(self.missed) >= MAX_MISSED:
                 del self.missed[next(iter(self.missed))]

@@ -3386,6 +3386,20 @@ class TestPatience:
             assert (-1, None, None) in seen and len(seen) == 3
             assert talk.heard == []
 
+    async def test_progress_is_told_in_numbers_and_text_alone(self):
+        heard = []
+        async with Talk() as talk:
+            asked = talk.ask(on_progress=lambda *report: heard.append(report))
+            await talk.take()
+            for progress, total, message in (
+                (1, "9", 5), (10**400, 1, "x"), (2, 10**400, {}), (3, True, None), (4, 5, "m")
+            ):
+                params = {"progressToken": 1, "progress": progress, "total": total, "message": message}
+                talk.put(json.dumps(m.notification("notifications/progress", params)))
+            talk.put('{"jsonrpc":"2.0","id":1,"result":{}}')
+            await asked
+        assert heard == [(1, None, None), (2, None, None), (3, None, None), (4, 5, "m")]
+
     async def test_progress_callbacks_that_are_done_are_forgotten_and_slow_ones_bounded(self):
         async with Talk() as talk:
             gate, seen = asyncio.Event(), []
@@ -20173,6 +20187,23 @@ class TestRoundsOfALegacyServer:
             small = await raw.ask("tools/call", modern_params(CAN_BE_ASKED, name="name"))
             assert small["result"]["resultType"] == "input_required"
 
+    def test_the_result_of_a_legacy_server_is_no_question(self):
+        async def main():
+            app = far_server()
+
+            @app.middleware
+            async def pose(ctx, call_next):
+                ask = {"method": "elicitation/create", "params": {"message": "Your password?"}}
+                return {**await call_next(ctx), "resultType": "input_required", "requestState": "x",
+                        "inputRequests": {"a": ask}}  # fmt: skip
+
+            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+                for can in (CAN_BE_ASKED, {}):
+                    params = modern_params(can, name="add", arguments={"a": 1})
+                    assert (await raw.ask("tools/call", params))["result"]["resultType"] == "complete"
+
+        run(main())
+
     def test_a_question_ends_with_its_call_even_if_the_server_forgets_to_withdraw_it(self):
         script = """
 import json, sys
@@ -21249,6 +21280,21 @@ class TestMergedLists:
             assert names == sorted({*names}) and len(names) == 13
             with pytest.raises(m.RemoteError, match="invalid cursor"):
                 await c.request("tools/list", {"cursor": "x"})
+
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_a_list_that_is_too_long_is_left_out(self, monkeypatch, more, caplog):
+        monkeypatch.setattr(m, "MAX_MOUNTED_ITEMS", 3)
+
+        async def main():
+            long = m.Server("long")
+            for number in range(3 + more):
+                long.add_tool(lambda: 1, name=f"t{number}")
+            async with m.Client(mounting((long, "a"))) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert names == ["own"] if more else ["a__t0", "a__t1", "a__t2", "own"]
+
+        run(main())
+        assert ("left out of the lists: tools/list: more than 3 items" in caplog.text) == bool(more)
 
     @pytest.mark.parametrize("far", [V4, V5])
     async def test_a_list_is_asked_for_once_until_it_changes(self, far):
