@@ -12245,8 +12245,18 @@ def hides_module(text: str) -> bool:
     return not {found[1], f"{found[1]}.py"}.isdisjoint(names)
 
 
+IS_SOCKET = "it is a socket: give the URL, and uds= or --unix-socket"
+
+
+def is_socket(path: str) -> bool:
+    """Return whether a path is that of a Unix socket."""
+    return os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)
+
+
 def why_not(word: str, cwd: str | None, path: str | None) -> str:
     """Return why a word starts nothing."""
+    if is_socket(os.path.join(cwd or "", word)):
+        return IS_SOCKET
     if os.path.isdir(os.path.join(cwd or "", word)):
         return "it is a folder"
     if names_file(f"{word}.py", cwd):
@@ -12362,9 +12372,8 @@ class StdioTransport(LineTransport):
         if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
             path = os.path.abspath(os.path.join(self.cwd or "", script))
             raise ConnectionClosed(f"cannot start {self.name}: there is no file {path!r}")
-        if os.path.exists(argv[0]) and stat.S_ISSOCK(os.stat(argv[0]).st_mode):
-            remedy = "give the URL, and uds= or --unix-socket"
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is a socket: {remedy}")
+        if is_socket(argv[0]):
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: {IS_SOCKET}")
         return argv
 
     async def open(self) -> None:
@@ -15020,7 +15029,8 @@ class Listener:
         self.closed = True
         for sock, task in self._accepting:
             task.cancel()
-            self.loop.call_soon(sock.close)  # when the task has let go of it
+            if not self._lent:
+                self.loop.call_soon(sock.close)  # when the task has let go of it
         for connection in list(self.connections):
             if connection.response is None:
                 connection.close()
@@ -16557,7 +16567,7 @@ class HTTPServer(Engine):
         port: 0 takes a free one
         uds: the path of a Unix socket, in place of host and port
         uds_mode: the permissions of that socket; 0o660 lets in a group, such as nginx's
-        sock: a listening socket, in place of host and port; what comes while we end is left on it
+        sock: a listening socket in place of host and port; we leave it open, for our successor
         ssl: an ssl.SSLContext, or (certificate file, key file)
     """
 
@@ -16582,8 +16592,11 @@ class HTTPServer(Engine):
         if ((host, port) != ("127.0.0.1", 8000)) + (uds is not None) + (sock is not None) > 1:
             raise ValueError("give one of these: host= and port=, uds=, sock=")
         if sock is not None:
-            if not hasattr(sock, "getsockname"):
-                raise TypeError(f"sock={sock!r}: give a socket, such as socket.socket(fileno=3)")
+            from socket import SOCK_STREAM
+
+            if getattr(sock, "type", None) != SOCK_STREAM:
+                given = f"sock={sock!r:.100}"
+                raise TypeError(f"{given}: give a TCP or Unix socket: socket.socket(fileno=3)")
             name = sock.getsockname()
             host = name[0] if isinstance(name, tuple) else "localhost"
         self.host, self.port, self.uds, self.ssl = host, port, uds, ssl
@@ -17169,7 +17182,8 @@ class HTTPClient:
             reason = f"{exc}; if it speaks no TLS, try http://" if plain else exc
             if getattr(exc, "verify_code", 0) in UNKNOWN_ISSUER:
                 reason = f"{exc}; $SSL_CERT_FILE or ssl= names a file of certificates to trust"
-        raise ConnectionClosed(f"cannot reach {self.url}: {reason}")
+        where = f"{self.url} on {self.uds}" if self.uds else self.url
+        raise ConnectionClosed(f"cannot reach {where}: {reason}")
 
     def _take_back(self, answer: HTTPAnswer) -> None:
         self.busy.discard(answer)
@@ -25249,7 +25263,8 @@ class Checkup:
 
     async def knock_unknown(self, transport: HTTPTransport) -> None:
         """Send a request as somebody whom the server does not know."""
-        url, http = transport.url, HTTPClient(transport.url, ssl=transport.ssl)
+        url, uds = transport.url, transport.http.uds
+        http = HTTPClient(url, ssl=transport.ssl, uds=uds)
         fields = {"content-type": JSON_TYPE, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         msg = self.sample_request()
         if self.c.peer.session.rev.modern:
@@ -25262,7 +25277,7 @@ class Checkup:
             if status == 401 and "resource_metadata" not in challenge.params:
                 if not await self.metadata_stands(http, url):
                     self.find("no-metadata", str(url), "neither named nor at the usual place")
-            elif status < 400 and not is_loopback(url.host):
+            elif status < 400 and not uds and not is_loopback(url.host):
                 self.find("open-door", str(url))
         finally:
             await http.close()

@@ -8209,7 +8209,12 @@ class TestCommandLine:
         (tmp_path / "server.py").touch()
         (tmp_path / "server").mkdir()
         (tmp_path / "other.py").touch()
-        for word, why in (("server", "it is a folder"), ("other", "did you mean other.py?")):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(str(tmp_path / "s"))
+        for word, why in (
+            ("server", "it is a folder"), ("other", "did you mean other.py?"),
+            ("s", "it is a socket: give the URL, and uds= or --unix-socket"),
+        ):  # fmt: skip
             with pytest.raises(m.ConnectionClosed) as caught:
                 m.command_line(word, str(tmp_path), "/nowhere")
             assert str(caught.value) == f"cannot start '{word}': {why}"
@@ -14359,7 +14364,7 @@ class TestRunningOverHTTP:
         async def main():
             first, second = app("first"), app("second")
             with socket.create_server(("127.0.0.1", 0)) as held:
-                old = first.http(sock=held.dup(), grace=60)
+                old = first.http(sock=held, grace=60)
                 await old.__aenter__()
                 assert old.url == f"http://127.0.0.1:{held.getsockname()[1]}/mcp"
                 async with m.Client(old.url) as c:
@@ -14374,7 +14379,7 @@ class TestRunningOverHTTP:
                     first.gate.set()
                     assert await running == "first"
                     await stopping
-                    async with second.http(sock=held.dup()):
+                    async with second.http(sock=held):
                         await coming
                         assert (await late.call("who"), await c.call("who")) == ("second",) * 2
                         await late.close()
@@ -14385,12 +14390,14 @@ class TestRunningOverHTTP:
         monkeypatch.setattr(m, "HAND_OVER_SECONDS", 0.01)
 
         async def main():
-            with pytest.raises(TypeError, match=re.escape("sock=3: give a socket, such as socket.socket(")):
-                demo().http(sock=3)
+            with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+                for wrong in (3, datagrams):
+                    with pytest.raises(TypeError, match="sock=.*: give a TCP or Unix socket: socket.socket"):
+                        demo().http(sock=wrong)
             with pytest.raises(ValueError, match="one of these"):
                 demo().http(sock=3, uds="x")
             with socket.create_server(("127.0.0.1", 0)) as held:
-                async with demo().http(sock=held.dup(), grace=60) as server:
+                async with demo().http(sock=held, grace=60) as server:
                     wire = await Wire.open(server.url)
                     wire.send(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     assert (await wire.answer())[0] == 404
@@ -25600,6 +25607,10 @@ class TestServe:
             assert cli("call", "add", "a=2", "--", *proxy)[:2] == (0, "2\n")
             problem = f"error: cannot start '{path}': it is a socket: give the URL, and uds= or --unix-socket"
             assert cli("tools", path)[2].startswith(problem)
+            report = cli("check", *there)[1]
+            assert "it ended" not in report and "0 errors" in report, report
+            nowhere = cli("tools", "--unix-socket", path + "2", there[2])[2]
+            assert nowhere.startswith(f"error: cannot reach http://localhost/mcp on {path}2: [Errno 2]")
             server.terminate()
             assert server.wait(20) == 0
 
