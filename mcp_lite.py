@@ -160,8 +160,8 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     59  The trace
     60  The person
     61  Verbs
-    62  Applications
-    63  Options
+    62  Options
+    63  Applications
     64  Rules for servers
     65  Checks
     66  Where to serve, and a proxy
@@ -15774,10 +15774,14 @@ class Entrance:
             same = [who for known, who in self.tokens.items() if compare_digest(known, given)]
             if same:
                 return same[0]
-            principal = await maybe_await(self.verify(token)) if self.verify else None
+            principal = await self.judge(token)
             if principal:  # a function that compares says False
                 return self.identity_of(principal)
         raise ProtocolError("a valid bearer token is needed", http_status=401)
+
+    async def judge(self, token: str) -> Any:
+        """Return the principal of a token, which is not one of the known; none of another."""
+        return await maybe_await(self.verify(token)) if self.verify else None
 
     @property
     def lacks_url(self) -> bool:
@@ -20103,7 +20107,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 ###############################################################################
 # 52. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 9, 16, 19, 34, 36, 42 and 47 to 50.
+# Uses sections 1, 2, 16, 19, 34, 36, 42 and 47 to 50.
 #
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
@@ -20353,9 +20357,8 @@ class Guard(Entrance):
         # spec: basic/authorization/index#refresh-tokens -- it is no business of a resource
         if "offline_access" in (*self.scopes, *self.offered):
             raise ValueError("offline_access is no scope of a server")
-        self.url, self.judge_token, self.issuers = resource_url or "", verify, list(issuers)
-        self.expand = expand
-        self.documentation = documentation
+        self.url, self.issuers = resource_url or "", list(issuers)
+        self.expand, self.documentation = expand, documentation
         #: by the hash of a header: until when its token needs no judge, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
@@ -20391,11 +20394,12 @@ class Guard(Entrance):
 
     async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
         """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
+        if query:
+            self.token_of(headers, query)  # which may name another there
         authorization = headers.get("authorization", "")
-        token = self.token_of(headers, query) if query else ""
         who = self.known(authorization)
         if who is None:
-            who = await self.meet(authorization, token or self.token_of(headers))
+            who = await self.meet(authorization, self.token_of(headers))
         if self.scopes and not getattr(who.principal, "scopes", NO_SCOPES).issuperset(self.scopes):
             problem = "the token has too little scope"
             raise Refused(problem, 403, self.wants("", who.principal))
@@ -20417,7 +20421,7 @@ class Guard(Entrance):
     async def judge(self, token: str) -> Any:
         """Return the principal of a token; Refused if verify() knows none."""
         try:
-            principal = await maybe_await(self.judge_token(token))
+            principal = await super().judge(token)
         except ProtocolError:
             raise
         except Exception as exc:  # whatever it is, nobody comes in by it
@@ -22080,14 +22084,14 @@ ENGINES["mounts"] = Mounts
 ###############################################################################
 # 57. Configurations
 ###############################################################################
-# Uses sections 1, 23, 29, 32, 46 and 56.
+# Uses sections 1 to 3, 23, 29, 32, 46 and 56.
 #
 # Problem.  Applications keep their servers in a file, `mcp.json`, and each has its own spelling.
 # Rules.    1. One reader knows all spellings. An entry that it cannot read is an error that names
 #              the server and the key.
 #           2. Several servers become one, by mounting: each has its name as prefix.
-# Plan.     Variables; entries; prefixes; a server from a configuration.
-# Not here. How mounted servers are served: section 56. Who writes such files: section 62.
+# Plan.     Variables; entries; prefixes; a server from a configuration; what a file says.
+# Not here. How mounted servers are served: section 56. Who writes such files: section 63.
 
 SERVER_KEYS = ("mcpServers", "servers", "context_servers")  # of a file: most; VS Code; Zed
 URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini CLI
@@ -22215,6 +22219,50 @@ def configured(
             raise ValueError(f"{both} would have the same prefix, {prefix!r}: rename one")
         app.mount(where, prefix, **options)
     return app
+
+
+# Files.
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+
+
+def blanked(text: str) -> str:
+    """Return JSON with comments as JSON: blanks for comments, and for commas before a bracket.
+
+    Every character that is left stands where it stood.
+
+    >>> blanked('{"a//": [1, /* 2 */ ], } // end')
+    '{"a//": [1          ]  }       '
+    """
+    for other in (r"//[^\r\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
+        keep = re.compile(f"(?s){_STRING}|{other}")
+        text = keep.sub(
+            lambda hit: hit[0] if hit[0][0] == '"' else re.sub(r"[^\r\n]", " ", hit[0]), text
+        )
+    return text
+
+
+def read_settings(text: str) -> Msg:
+    """Return the object in JSON with comments; ProtocolError if there is none, {} in a blank."""
+    bare = blanked(text)
+    settings = decode(bare.encode("utf-8", "replace")) if bare.strip() else {}
+    if not isinstance(settings, dict):
+        raise ProtocolError("it is no JSON object")
+    return settings
+
+
+def settings_in(path: str) -> Msg:
+    """Return what a file of settings says; OSError, ValueError or ProtocolError if it cannot be."""
+    with open(path, encoding="utf-8-sig") as file:
+        text = file.read()
+    if not path.endswith(".toml"):
+        return read_settings(text)
+    if sys.version_info < (3, 11):
+        raise ValueError("Python has no parser of TOML before 3.11")
+    import importlib
+
+    settings: Msg = importlib.import_module("tomllib").loads(text)
+    return settings
 
 
 CONNECTORS.append(
@@ -23326,14 +23374,14 @@ class Person:
 ###############################################################################
 # 61. Verbs
 ###############################################################################
-# Uses sections 1, 2, 4 to 6, 16, 29, 31, 34, 36, 46, 49 to 51, 57, 58 and 60.
+# Uses sections 1, 2, 4, 16, 29, 31, 34, 36, 46, 49 to 51, 57, 58 and 60.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
-# Plan.     What is typed; CommandLine, with a method for each verb; logging in; VERBS; OPTIONS.
-# Not here. How a command line is read: section 63. How it ends: section 69.
+# Plan.     What is typed; CommandLine, with a method for each verb; logging in; VERBS.
+# Not here. The options, and how a command line is read: section 62. How it ends: section 69.
 
 
 def program() -> str:
@@ -23679,7 +23727,74 @@ def log_out(args: Any) -> None:
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 
-# What reads the options.
+class Verb(Row):
+    """A word of the command line."""
+
+    method: Any  #: the function that does it: of what `talks`, or of the arguments
+    form: str  #: the words that it takes, besides the target
+    about: str
+    example: str  #: command lines, less the program; they end with a target
+    target: str = "TARGET"
+    talks: Any = CommandLine  #: the class of what talks to the target as a client, if it does
+
+
+TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token for URLs
+PAIRS = "[KEY=VALUE ...]"
+FILE, REMOTE = "server.py", "https://example.com/mcp"  # targets of examples
+VERBS: dict[str, Verb] = {
+    "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers.",
+                 f"info {FILE}\ninfo {REMOTE}"),
+    "tools": Verb(CommandLine.list, "[NAME ...]", "List the tools, or tell all of some.",
+                  f"tools {FILE}\ntools add {FILE}"),
+    "resources": Verb(CommandLine.list, "[URI ...]", "List the resources, or tell all of some.",
+                      f"resources {FILE}"),
+    "templates": Verb(CommandLine.list, "[URI ...]", "List the templates, or tell all of some.",
+                      f"templates {FILE}"),
+    "prompts": Verb(CommandLine.list, "[NAME ...]", "List the prompts, or tell all of some.",
+                    f"prompts {FILE}\nprompts review {FILE}"),
+    "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool.",
+                 f"call add a=1 b=2 {FILE}\ncall deploy --yes {FILE}\n"
+                 f"call plot -o plot.png {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
+    "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe.",
+                 f"read note://milk {FILE}\nread shop://logo {FILE} >logo.png"),
+    "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt.",
+                   f"prompt review style=kind code=x=1 {FILE}"),
+    "complete": Verb(CommandLine.complete, f"REF KEY=BEGUN {PAIRS}",
+                     "Complete the first; the others are known already.",
+                     f"complete review style=k {FILE}"),
+    "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes.", f"ping {REMOTE}"),
+    "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered.",
+                  f"login {REMOTE}", "URL"),
+    "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all.",
+                   f"logout {REMOTE}\nlogout --all", "URL", None),
+}  # fmt: skip
+
+###############################################################################
+# 62. Options
+###############################################################################
+# Uses sections 1, 2, 4 to 6, 16, 32, 34, 36, 46, 57, 58, 60 and 61.
+#
+# Problem.  The words of a command line say what to do, with which server, and how. Whoever types
+#           them wrong wants to be told what would be right, in one line.
+# Rules.    1. Options may stand anywhere before `--`. After it comes the command of a server.
+#           2. An option that a verb has no use for is refused: it would be lost in silence.
+# Plan.     What reads a value; OPTIONS; parse_command_line(); the target among the words; the help,
+#           and the next command to type after an error.
+# Not here. What the verbs do: section 61.
+
+#: A target: a file with servers, perhaps with the name of one.
+CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
+#: What looks like a target of any kind, but for a command.
+TARGET = rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}"
+#: Options that say how to reach a URL.
+FOR_URLS: tuple[str, ...] = (
+    "--header", "--header-file", "--token", "--auth", "--client-id", "--scope", "--port",
+    "--no-browser", "--unix-socket",
+)  # fmt: skip
+SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
+
+
+# What reads a value.
 
 
 def header_file(path: str) -> list[str]:
@@ -23742,17 +23857,6 @@ def one_of(*known: str) -> Callable[[str], str]:
     return read
 
 
-class Verb(Row):
-    """A word of the command line."""
-
-    method: Any  #: the function that does it: of what `talks`, or of the arguments
-    form: str  #: the words that it takes, besides the target
-    about: str
-    example: str  #: command lines, less the program; they end with a target
-    target: str = "TARGET"
-    talks: Any = CommandLine  #: the class of what talks to the target as a client, if it does
-
-
 class Option(Row):
     """An option of the command line."""
 
@@ -23764,36 +23868,6 @@ class Option(Row):
     default: Any = None  #: a list if the option may be given more than once
 
 
-TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token for URLs
-PAIRS = "[KEY=VALUE ...]"
-FILE, REMOTE = "server.py", "https://example.com/mcp"  # targets of examples
-VERBS: dict[str, Verb] = {
-    "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers.",
-                 f"info {FILE}\ninfo {REMOTE}"),
-    "tools": Verb(CommandLine.list, "[NAME ...]", "List the tools, or tell all of some.",
-                  f"tools {FILE}\ntools add {FILE}"),
-    "resources": Verb(CommandLine.list, "[URI ...]", "List the resources, or tell all of some.",
-                      f"resources {FILE}"),
-    "templates": Verb(CommandLine.list, "[URI ...]", "List the templates, or tell all of some.",
-                      f"templates {FILE}"),
-    "prompts": Verb(CommandLine.list, "[NAME ...]", "List the prompts, or tell all of some.",
-                    f"prompts {FILE}\nprompts review {FILE}"),
-    "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool.",
-                 f"call add a=1 b=2 {FILE}\ncall deploy --yes {FILE}\n"
-                 f"call plot -o plot.png {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
-    "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe.",
-                 f"read note://milk {FILE}\nread shop://logo {FILE} >logo.png"),
-    "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt.",
-                   f"prompt review style=kind code=x=1 {FILE}"),
-    "complete": Verb(CommandLine.complete, f"REF KEY=BEGUN {PAIRS}",
-                     "Complete the first; the others are known already.",
-                     f"complete review style=k {FILE}"),
-    "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes.", f"ping {REMOTE}"),
-    "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered.",
-                  f"login {REMOTE}", "URL"),
-    "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all.",
-                   f"logout {REMOTE}\nlogout --all", "URL", None),
-}  # fmt: skip
 OPTIONS = [
     Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
     Option("--output", "FILE", "call read prompt",
@@ -23835,436 +23909,8 @@ OPTIONS = [
            one_of("short", "full")),
 ]
 
-###############################################################################
-# 62. Applications
-###############################################################################
-# Uses sections 1 to 3, 28, 32, 34, 46, 49, 57 to 59 and 61.
-#
-# Problem.  An application that starts servers reads in a file of its own how to start them. Each
-#           has another file and another form, and starts them where little is found.
-# Rules.    1. What is written is absolute: an application may have no PATH, and work in any folder.
-#           2. Such a file belongs to somebody else. One entry is put into its text, and every other
-#              character stays: comments, order, settings of all kinds. A copy of the file is kept.
-#           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
-#              name), nothing is written.
-# Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
-# Not here. How a Client is made from such a file: section 57.
 
-
-class Application(Row):
-    """A program that starts MCP servers, and the file that tells it which."""
-
-    title: str
-    #: by sys.platform, "" for all others; the first without an unset variable counts, and every
-    #: folder that a pattern with `*` finds
-    files: dict[str, tuple[str, ...]]
-    project: str = ""  #: the file for one folder of work
-    key: str = "mcpServers"  #: the member that has the servers
-    url: str = "url"  #: the member of an entry that has the URL; "" if it takes commands only
-    typed: bool = False  #: whether an entry says "stdio" or "http"
-    command: str = ""  #: the application's own command that adds {name} with {entry}
-
-
-def _in_config(folder: str, base: str = "") -> dict[str, tuple[str, ...]]:
-    """Return where Electron applications keep a file."""
-    mac = f"~/Library/Application Support/{folder}"
-    linux = f"$XDG_CONFIG_HOME/{folder}", f"~/.config/{folder}"
-    return {"darwin": (mac,), "win32": (f"$APPDATA/{folder}",), "": linux}
-
-
-CLAUDE_FILE = "claude_desktop_config.json"
-#: As their manuals, sources and users had it in November 2026.
-APPLICATIONS = {
-    "claude-desktop": Application("Claude Desktop", {
-        **_in_config(f"Claude/{CLAUDE_FILE}"),
-        "win32": (  # one from the Microsoft Store sees folders of its own
-            f"$APPDATA/Claude/{CLAUDE_FILE}",
-            f"$LOCALAPPDATA/Packages/Claude_*/LocalCache/Roaming/Claude/{CLAUDE_FILE}",
-            f"$LOCALAPPDATA/Claude-Data/claude_*/{CLAUDE_FILE}",
-        ),
-    }, url=""),
-    "claude-code": Application("Claude Code", {"": ("~/.claude.json",)}, ".mcp.json", typed=True,
-                               command="claude mcp add-json {name} {entry}"),
-    "cursor": Application("Cursor", {"": ("~/.cursor/mcp.json",)}, ".cursor/mcp.json"),
-    "vscode": Application("VS Code", _in_config("Code/User/mcp.json"), ".vscode/mcp.json",
-                          "servers", typed=True, command="code --add-mcp {named}"),
-    "devin": Application("Devin Desktop", {"": ("~/.codeium/windsurf/mcp_config.json",)},
-                         url="serverUrl"),
-    "zed": Application("Zed", {
-        "": ("$XDG_CONFIG_HOME/zed/settings.json", "~/.config/zed/settings.json"),
-        "darwin": ("~/.config/zed/settings.json",), "win32": ("$APPDATA/Zed/settings.json",),
-    }, ".zed/settings.json", "context_servers"),
-    "gemini": Application("Gemini CLI", {"": ("~/.gemini/settings.json",)},
-                          ".gemini/settings.json", url="httpUrl"),
-    "codex": Application("Codex CLI", {"": ("$CODEX_HOME/config.toml", "~/.codex/config.toml")},
-                         ".codex/config.toml", "mcp_servers"),
-}  # fmt: skip
-APPLICATIONS["windsurf"] = APPLICATIONS["devin"]  # its former name
-
-
-def files_of(app: Application, platform: str = sys.platform) -> list[str]:
-    """Return the files in which an application looks on a platform; only the first may be new."""
-    import glob
-
-    plain_file, found = "", []
-    for pattern in app.files.get(platform) or app.files[""]:
-        path = os.path.normpath(os.path.expanduser(os.path.expandvars(pattern)))
-        if "*" in pattern:
-            folder, name = os.path.split(path)
-            found += [os.path.join(each, name) for each in sorted(glob.glob(folder))]
-        elif "$" not in path and not plain_file:
-            plain_file = path
-    if plain_file and (os.path.exists(plain_file) or not found):
-        found.insert(0, plain_file)
-    return found
-
-
-# Entries.
-
-#: Programs that start a server which is named by one of their arguments.
-STARTERS = r"(python[\d.]*|py|node|npx|npm|bunx|uvx?|deno|docker|cmd)(\.\w+)?"
-RUN_WORDS = ("run", "exec", "serve", "tool", "/c")
-
-
-def name_for(target: Any) -> str:
-    """Return a short name for a server, of letters, digits and hyphens: all applications take it.
-
-    >>> name_for(["npx", "-y", "@scope/server-files@1.2", "/tmp"]), name_for("https://a.b.com/mcp")
-    ('server-files', 'a-b-com')
-    """
-    if is_url(target):
-        words = [parse_url(target).host]
-    else:
-        words = [target] if isinstance(target, str) else target
-        words = [w for w in words if ".py:" in w] or words
-        words = [w for w in words if w[:1] != "-" and w not in RUN_WORDS]
-        words = [w for w in words if not re.fullmatch(STARTERS, os.path.basename(w))] or words
-        words = [re.sub(r"(\.py(:\w+)?|\.\w{1,4}|(?<=.)[@=].*)$", "", os.path.basename(word))
-                 for word in words[:1]]  # fmt: skip
-    return re.sub("[^a-z0-9]+", "-", "".join(words).lower()).strip("-")[:20].strip("-") or "server"
-
-
-def absolute(word: str) -> str:
-    """Return a word of a command; one that names what is in this folder, from the root.
-
-    A mere word, without a slash, is the name of a file here, but never that of a folder.
-    """
-    path, app = app_in(word)
-    path, app = path or word, app and f":{app}"
-    slash = os.path.dirname(path) or path in (".", "..")
-    if os.path.isfile(path) or (slash and os.path.exists(path)):
-        return os.path.abspath(path) + app
-    return word
-
-
-def own_command(quick: bool = False) -> list[str]:
-    """Return the command that starts this command line in another process.
-
-    A `quick` one is not for people to read. It imports this file, which Python has compiled.
-    """
-    path = os.path.abspath(globals().get("__file__") or "")
-    folder, name = os.path.split(os.path.splitext(path)[0])
-    if os.path.isfile(path) and not (quick and name.isidentifier()):
-        return [sys.executable, path]
-    if not os.path.isfile(path) and not os.path.isfile(folder):
-        raise ValueError("FILE.py:APP needs mcp_lite.py as a file: give a command instead")
-    # As for a script, this folder is searched, or the zip archive that has this file, but no other.
-    code = f"import sys; sys.path[0] = {folder!r}; import {name} as m; m.exit_as_main()"
-    return [sys.executable, "-c", code]
-
-
-def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
-    """Return how `app` is told of a target; UsageError where it cannot be."""
-    if is_url(target):
-        if not app.url:  # it starts commands only
-            given = [word for name in headers for word in ("--header", f"{name}:{headers[name]}")]
-            return entry_of(app, [*own_command(), "proxy", target, *given], env, {})
-        entry: Msg = {"type": "http"} if app.typed else {}
-        entry[app.url] = target
-        if headers:
-            entry["http_headers" if app.key == "mcp_servers" else "headers"] = headers
-        return entry
-    if isinstance(target, str) and not names_file(target, None):
-        raise UsageError(f"{target}: no such file; give a command after `--`")
-    try:
-        words = [target] if isinstance(target, str) else [*target]
-        if app_in(words[0])[0]:  # as a command that people can read
-            words[:0] = [*own_command(), "serve"]
-        argv = command_line([*map(absolute, words)], None, os.environ.get("PATH"))
-    except (ConnectionClosed, ValueError) as exc:
-        raise UsageError(str(exc)) from None
-    if argv[0].lower().endswith((".cmd", ".bat")):  # no program, but a text for cmd.exe
-        argv = ["cmd", "/c", *argv]
-    entry = {"type": "stdio"} if app.typed else {}
-    return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
-
-
-def as_toml(table: str, entry: Msg) -> str:
-    """Return an entry as a table of TOML.
-
-    >>> print(as_toml("mcp_servers.a", {"command": "x", "args": ["1"], "env": {"K": "v"}}))
-    [mcp_servers.a]
-    command = "x"
-    args = ["1"]
-    env = { "K" = "v" }
-    """
-    lines = [f"[{table}]"]
-    for key, value in entry.items():
-        text = json.dumps(value, ensure_ascii=False)
-        if isinstance(value, dict):
-            pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in value.items())
-            text = f"{{ {pairs} }}"
-        lines.append(f"{key} = {text}")
-    return "\n".join(lines)
-
-
-# Text with one entry more.
-
-_STRING = r'"(?:[^"\\]|\\.)*"'
-
-
-def blanked(text: str) -> str:
-    """Return JSON with comments as JSON: blanks for comments, and for commas before a bracket.
-
-    Every character that is left stands where it stood.
-
-    >>> blanked('{"a//": [1, /* 2 */ ], } // end')
-    '{"a//": [1          ]  }       '
-    """
-    for other in (r"//[^\r\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
-        keep = re.compile(f"(?s){_STRING}|{other}")
-        text = keep.sub(
-            lambda hit: hit[0] if hit[0][0] == '"' else re.sub(r"[^\r\n]", " ", hit[0]), text
-        )
-    return text
-
-
-def members_of(text: str, at: int) -> dict[str, tuple[int, int]]:
-    """Return where the value of each member of the object at `at` begins and ends in JSON text.
-
-    >>> members_of('{"a": 1, "b": {}}', 0)
-    {'a': (6, 7), 'b': (14, 16)}
-    """
-    read, found = json.JSONDecoder().raw_decode, {}
-
-    def next_word(at: int) -> int:
-        while text[at] in " \t\r\n:,":
-            at += 1
-        return at
-
-    at = next_word(at + 1)
-    while text[at] != "}":
-        key, at = read(text, at)
-        start = next_word(at)
-        _, end = read(text, start)
-        found[key] = (start, end)
-        at = next_word(end)
-    return found
-
-
-def read_settings(text: str) -> Msg:
-    """Return the object in JSON with comments; ProtocolError if there is none, {} in a blank."""
-    bare = blanked(text)
-    settings = decode(bare.encode("utf-8", "replace")) if bare.strip() else {}
-    if not isinstance(settings, dict):
-        raise ProtocolError("it is no JSON object")
-    return settings
-
-
-def put_member(text: str, path: Sequence[str], value: JSON) -> str:
-    """Return the text of a JSON object in which `path` leads to `value`; all else is as it was.
-
-    >>> put_member('{"a": 1.50} // mine', ["b", "c"], [])
-    '{\\n  "b": {\\n    "c": []\\n  },\\n  "a": 1.50} // mine'
-    """
-    bare, at, depth = blanked(text), 0, 1
-    if not bare.strip():
-        text, bare = text + "{}\n", bare + "{}\n"
-    at = bare.index("{")
-    while path[0] in (there := members_of(bare, at)) and len(path) > 1:
-        (at, _), path, depth = there[path[0]], path[1:], depth + 1
-        if bare[at] != "{":
-            raise ProtocolError(f"its {path[0]!r} stands in what is no object")
-    eol = "\r\n" if "\r\n" in text else "\n"
-    indent = re.match(r"\s*\{[^\S\n]*\n([ \t]+)", bare)
-    unit = indent[1] if indent else "  "
-    for key in reversed(path[1:]):
-        value = {key: value}
-    lines = json.dumps({path[0]: value}, indent=unit, ensure_ascii=False).split("\n")[1:-1]
-    new = "".join(f"{eol}{unit * (depth - 1)}{line}" for line in lines)
-    if path[0] in there:
-        (start, end), label = there[path[0]], json.dumps(path[0], ensure_ascii=False)
-        return text[:start] + new.lstrip()[len(label) + 2 :] + text[end:]
-    rest = text[at + 1 :]
-    if not re.match(r"[^\S\n]*\n", bare[at + 1 :]):  # what follows is on the line of the bracket
-        rest = f"{eol}{unit * (depth - (not there))}{rest.lstrip(' ')}"
-    return text[: at + 1] + new + "," * bool(there) + rest
-
-
-def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
-    """Put an entry into a file of settings, and return what was done; UsageError: nothing was."""
-    before, mode = b"", 0o600  # of a new file: an entry may hold a secret
-    if os.path.islink(path):
-        raise UsageError(f"{path} is a link to {os.path.realpath(path)}: change that by hand")
-    try:
-        with open(path, "r+b") as file:  # as one that we may write
-            before, mode = file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    try:
-        text = before.decode("utf-8")
-        mark, text = text[: text.startswith("\ufeff")], text.lstrip("\ufeff")
-        settings = read_settings(text)
-        there = settings.get(key, {})
-        if there.get(name) == entry:
-            return f"{path} has {name} as it is"
-        if name in there and not force:
-            raise UsageError(f"{path} has another {name!r}: give --name, or --force to replace it")
-        text = put_member(text, [key, name], entry)
-        if read_settings(text) != {**settings, key: {**there, name: entry}}:
-            raise ProtocolError("the entry does not fit into its text")
-    except (ProtocolError, ValueError, AttributeError) as exc:
-        raise UsageError(f"{path} is left alone: {exc}") from exc
-    if before:
-        write_whole(path + ".bak", before, mode)
-        with open(path, "rb") as file:
-            if file.read() != before:  # the application has written meanwhile
-                raise UsageError(f"{path} is changing: close the application and try again")
-    write_whole(path, (mark + text).encode(), mode)
-    return f"{path} has {name} now" + f"; as it was: {path}.bak" * bool(before)
-
-
-# The verb.
-
-
-def missing_import(target: Any) -> str:
-    """Return what to do about a file that will not find this module when it is started; "" if ok.
-
-    A file that changes sys.path may find it.
-    """
-    if not (isinstance(target, str) and target.endswith(".py")):
-        return ""
-    with open(target, "rb") as file:
-        found = re.search(rb"(?m)^(?:from|import) mcp_lite\b|^(.*sys\.path)", file.read())
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folders = [os.path.dirname(target), *(each for each in sys.path[1:] if each not in given)]
-    there = any(os.path.isfile(os.path.join(folder, "mcp_lite.py")) for folder in folders)
-    if found is None or found[1] is not None or there:
-        return ""
-    copy = "copy mcp_lite.py beside it, or give FILE.py:APP"
-    return f"warning: {target} will not find mcp_lite when it is started: {copy}\n"
-
-
-def settings_in(path: str) -> Msg:
-    """Return what a file of settings says; OSError, ValueError or ProtocolError if it cannot be."""
-    with open(path, encoding="utf-8-sig") as file:
-        text = file.read()
-    if not path.endswith(".toml"):
-        return read_settings(text)
-    if sys.version_info < (3, 11):
-        raise ValueError("Python has no parser of TOML before 3.11")
-    import importlib
-
-    settings: Msg = importlib.import_module("tomllib").loads(text)
-    return settings
-
-
-def list_configured(args: Any) -> None:
-    """Show which servers are configured for which application, here and for this user."""
-    found = []
-    for app in {id(app): app for app in APPLICATIONS.values()}.values():
-        for path in [*files_of(app), *([app.project] if app.project else [])]:
-            if not os.path.exists(path):
-                continue
-            row: Msg = {"application": app.title, "file": os.path.abspath(path)}
-            try:
-                servers = object_of(settings_in(path), app.key)
-                row["servers"] = {name: redact(servers[name]) for name in servers}
-            except (OSError, ValueError, ProtocolError) as exc:
-                row["error"] = str(exc)
-            found.append(row)
-    if args.json:
-        print(json.dumps(found, indent=2))
-        return
-    if not found:
-        print("(none)")
-    for row in found:
-        print(one_line(f"{row['application']}: {row['file']}"))  # a name may be hostile
-        for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
-            entry = entry if isinstance(entry, dict) else {}
-            words = [entry.get("command", ""), *entry.get("args", ())]
-            url = [entry[key] for key in URL_KEYS if key in entry]
-            print("   ", one_line(f"{name}: {' '.join(map(str, url or words))}"))
-
-
-def configure(args: Any) -> None:
-    """Show the entry of a server for an application, or write it; or list all that there are."""
-    if args.list:
-        return list_configured(args)
-    app: Application = pick("application", args.words[0], APPLICATIONS)
-    if args.configured is not None:
-        raise UsageError("config takes a server, and not another configuration")
-    name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
-    sys.stderr.write(plain(missing_import(args.target)))
-    paths = [app.project] if args.project else files_of(app)
-    if not paths or not paths[0]:
-        raise UsageError(f"{app.title} has no such file here")
-    toml = app.key == "mcp_servers"
-    if args.write and toml:
-        raise UsageError(f"add it to {paths[0]} by hand: only JSON can be written")
-    if args.write:
-        for path in paths:
-            try:
-                print(write_entry(path, app.key, name, entry, args.force))
-            except OSError as exc:
-                raise UsageError(f"{path} is left alone: {exc}") from exc
-        return
-    import shlex
-
-    text = json.dumps({app.key: {name: entry}}, indent=2)
-    print(as_toml(f"{app.key}.{name}", entry) if toml else text)
-    hints = f"in {' and '.join(paths)}" + ("" if toml else "; --write puts it there")
-    if app.command and not args.project:
-        own = {"entry": json.dumps(entry), "named": json.dumps({"name": name, **entry})}
-        hints += "; or: " + app.command.format(name=name, **{k: shlex.quote(own[k]) for k in own})
-    sys.stderr.write(one_line(hints) + "\n")
-
-
-VERBS["config"] = Verb(
-    configure, "APP", "Show how an application is told of a server, or tell it.",
-    f"config cursor {FILE}\nconfig claude-desktop {FILE} --write\nconfig --list", talks=None,
-)
-OPTIONS += [
-    Option("--write", "", "config", "put it into the application's file"),
-    Option("--project", "", "config", "for this folder, not for all that I do"),
-    Option("--name", "NAME", "config", "how the application calls the server"),
-    Option("--force", "", "config", "replace what has that name"),
-    Option("--list", "", "config", "show what is configured, and where"),
-]
-
-###############################################################################
-# 63. Options
-###############################################################################
-# Uses sections 1, 2, 16, 32, 34, 36, 46, 57, 58 and 60 to 62.
-#
-# Problem.  The words of a command line say what to do, with which server, and how. Whoever types
-#           them wrong wants to be told what would be right, in one line.
-# Rules.    1. Options may stand anywhere before `--`. After it comes the command of a server.
-#           2. An option that a verb has no use for is refused: it would be lost in silence.
-# Plan.     read_options(); parse_command_line(); the target among the words;
-#           the help, and the next command to type after an error.
-# Not here. What the verbs do: section 61.
-
-#: A target: a file with servers, perhaps with the name of one.
-CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
-#: What looks like a target of any kind, but for a command.
-TARGET = rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}"
-#: Options that say how to reach a URL.
-FOR_URLS: tuple[str, ...] = (
-    "--header", "--header-file", "--token", "--auth", "--client-id", "--scope", "--port",
-    "--no-browser", "--unix-socket",
-)  # fmt: skip
-SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
+# The command line.
 
 
 def options_of(verb: str) -> list[Option]:
@@ -24569,6 +24215,371 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
         sys.stderr.write(text + "\n")
     return status
+
+###############################################################################
+# 63. Applications
+###############################################################################
+# Uses sections 1, 2, 28, 32, 34, 46, 49, 57 to 59, 61 and 62.
+#
+# Problem.  An application that starts servers reads in a file of its own how to start them. Each
+#           has another file and another form, and starts them where little is found.
+# Rules.    1. What is written is absolute: an application may have no PATH, and work in any folder.
+#           2. Such a file belongs to somebody else. One entry is put into its text, and every other
+#              character stays: comments, order, settings of all kinds. A copy of the file is kept.
+#           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
+#              name), nothing is written.
+# Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
+# Not here. How such a file is read, and how a Client is made from it: section 57.
+
+
+class Application(Row):
+    """A program that starts MCP servers, and the file that tells it which."""
+
+    title: str
+    #: by sys.platform, "" for all others; the first without an unset variable counts, and every
+    #: folder that a pattern with `*` finds
+    files: dict[str, tuple[str, ...]]
+    project: str = ""  #: the file for one folder of work
+    key: str = "mcpServers"  #: the member that has the servers
+    url: str = "url"  #: the member of an entry that has the URL; "" if it takes commands only
+    typed: bool = False  #: whether an entry says "stdio" or "http"
+    command: str = ""  #: the application's own command that adds {name} with {entry}
+
+
+def _in_config(folder: str, base: str = "") -> dict[str, tuple[str, ...]]:
+    """Return where Electron applications keep a file."""
+    mac = f"~/Library/Application Support/{folder}"
+    linux = f"$XDG_CONFIG_HOME/{folder}", f"~/.config/{folder}"
+    return {"darwin": (mac,), "win32": (f"$APPDATA/{folder}",), "": linux}
+
+
+CLAUDE_FILE = "claude_desktop_config.json"
+#: As their manuals, sources and users had it in November 2026.
+APPLICATIONS = {
+    "claude-desktop": Application("Claude Desktop", {
+        **_in_config(f"Claude/{CLAUDE_FILE}"),
+        "win32": (  # one from the Microsoft Store sees folders of its own
+            f"$APPDATA/Claude/{CLAUDE_FILE}",
+            f"$LOCALAPPDATA/Packages/Claude_*/LocalCache/Roaming/Claude/{CLAUDE_FILE}",
+            f"$LOCALAPPDATA/Claude-Data/claude_*/{CLAUDE_FILE}",
+        ),
+    }, url=""),
+    "claude-code": Application("Claude Code", {"": ("~/.claude.json",)}, ".mcp.json", typed=True,
+                               command="claude mcp add-json {name} {entry}"),
+    "cursor": Application("Cursor", {"": ("~/.cursor/mcp.json",)}, ".cursor/mcp.json"),
+    "vscode": Application("VS Code", _in_config("Code/User/mcp.json"), ".vscode/mcp.json",
+                          "servers", typed=True, command="code --add-mcp {named}"),
+    "devin": Application("Devin Desktop", {"": ("~/.codeium/windsurf/mcp_config.json",)},
+                         url="serverUrl"),
+    "zed": Application("Zed", {
+        "": ("$XDG_CONFIG_HOME/zed/settings.json", "~/.config/zed/settings.json"),
+        "darwin": ("~/.config/zed/settings.json",), "win32": ("$APPDATA/Zed/settings.json",),
+    }, ".zed/settings.json", "context_servers"),
+    "gemini": Application("Gemini CLI", {"": ("~/.gemini/settings.json",)},
+                          ".gemini/settings.json", url="httpUrl"),
+    "codex": Application("Codex CLI", {"": ("$CODEX_HOME/config.toml", "~/.codex/config.toml")},
+                         ".codex/config.toml", "mcp_servers"),
+}  # fmt: skip
+APPLICATIONS["windsurf"] = APPLICATIONS["devin"]  # its former name
+
+
+def files_of(app: Application, platform: str = sys.platform) -> list[str]:
+    """Return the files in which an application looks on a platform; only the first may be new."""
+    import glob
+
+    plain_file, found = "", []
+    for pattern in app.files.get(platform) or app.files[""]:
+        path = os.path.normpath(os.path.expanduser(os.path.expandvars(pattern)))
+        if "*" in pattern:
+            folder, name = os.path.split(path)
+            found += [os.path.join(each, name) for each in sorted(glob.glob(folder))]
+        elif "$" not in path and not plain_file:
+            plain_file = path
+    if plain_file and (os.path.exists(plain_file) or not found):
+        found.insert(0, plain_file)
+    return found
+
+
+# Entries.
+
+#: Programs that start a server which is named by one of their arguments.
+STARTERS = r"(python[\d.]*|py|node|npx|npm|bunx|uvx?|deno|docker|cmd)(\.\w+)?"
+RUN_WORDS = ("run", "exec", "serve", "tool", "/c")
+
+
+def name_for(target: Any) -> str:
+    """Return a short name for a server, of letters, digits and hyphens: all applications take it.
+
+    >>> name_for(["npx", "-y", "@scope/server-files@1.2", "/tmp"]), name_for("https://a.b.com/mcp")
+    ('server-files', 'a-b-com')
+    """
+    if is_url(target):
+        words = [parse_url(target).host]
+    else:
+        words = [target] if isinstance(target, str) else target
+        words = [w for w in words if ".py:" in w] or words
+        words = [w for w in words if w[:1] != "-" and w not in RUN_WORDS]
+        words = [w for w in words if not re.fullmatch(STARTERS, os.path.basename(w))] or words
+        words = [re.sub(r"(\.py(:\w+)?|\.\w{1,4}|(?<=.)[@=].*)$", "", os.path.basename(word))
+                 for word in words[:1]]  # fmt: skip
+    return re.sub("[^a-z0-9]+", "-", "".join(words).lower()).strip("-")[:20].strip("-") or "server"
+
+
+def absolute(word: str) -> str:
+    """Return a word of a command; one that names what is in this folder, from the root.
+
+    A mere word, without a slash, is the name of a file here, but never that of a folder.
+    """
+    path, app = app_in(word)
+    path, app = path or word, app and f":{app}"
+    slash = os.path.dirname(path) or path in (".", "..")
+    if os.path.isfile(path) or (slash and os.path.exists(path)):
+        return os.path.abspath(path) + app
+    return word
+
+
+def own_command(quick: bool = False) -> list[str]:
+    """Return the command that starts this command line in another process.
+
+    A `quick` one is not for people to read. It imports this file, which Python has compiled.
+    """
+    path = os.path.abspath(globals().get("__file__") or "")
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    if os.path.isfile(path) and not (quick and name.isidentifier()):
+        return [sys.executable, path]
+    if not os.path.isfile(path) and not os.path.isfile(folder):
+        raise ValueError("FILE.py:APP needs mcp_lite.py as a file: give a command instead")
+    # As for a script, this folder is searched, or the zip archive that has this file, but no other.
+    code = f"import sys; sys.path[0] = {folder!r}; import {name} as m; m.exit_as_main()"
+    return [sys.executable, "-c", code]
+
+
+def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
+    """Return how `app` is told of a target; UsageError where it cannot be."""
+    if is_url(target):
+        if not app.url:  # it starts commands only
+            given = [word for name in headers for word in ("--header", f"{name}:{headers[name]}")]
+            return entry_of(app, [*own_command(), "proxy", target, *given], env, {})
+        entry: Msg = {"type": "http"} if app.typed else {}
+        entry[app.url] = target
+        if headers:
+            entry["http_headers" if app.key == "mcp_servers" else "headers"] = headers
+        return entry
+    if isinstance(target, str) and not names_file(target, None):
+        raise UsageError(f"{target}: no such file; give a command after `--`")
+    try:
+        words = [target] if isinstance(target, str) else [*target]
+        if app_in(words[0])[0]:  # as a command that people can read
+            words[:0] = [*own_command(), "serve"]
+        argv = command_line([*map(absolute, words)], None, os.environ.get("PATH"))
+    except (ConnectionClosed, ValueError) as exc:
+        raise UsageError(str(exc)) from None
+    if argv[0].lower().endswith((".cmd", ".bat")):  # no program, but a text for cmd.exe
+        argv = ["cmd", "/c", *argv]
+    entry = {"type": "stdio"} if app.typed else {}
+    return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
+
+
+def as_toml(table: str, entry: Msg) -> str:
+    """Return an entry as a table of TOML.
+
+    >>> print(as_toml("mcp_servers.a", {"command": "x", "args": ["1"], "env": {"K": "v"}}))
+    [mcp_servers.a]
+    command = "x"
+    args = ["1"]
+    env = { "K" = "v" }
+    """
+    lines = [f"[{table}]"]
+    for key, value in entry.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict):
+            pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in value.items())
+            text = f"{{ {pairs} }}"
+        lines.append(f"{key} = {text}")
+    return "\n".join(lines)
+
+
+# Text with one entry more.
+
+def members_of(text: str, at: int) -> dict[str, tuple[int, int]]:
+    """Return where the value of each member of the object at `at` begins and ends in JSON text.
+
+    >>> members_of('{"a": 1, "b": {}}', 0)
+    {'a': (6, 7), 'b': (14, 16)}
+    """
+    read, found = json.JSONDecoder().raw_decode, {}
+
+    def next_word(at: int) -> int:
+        while text[at] in " \t\r\n:,":
+            at += 1
+        return at
+
+    at = next_word(at + 1)
+    while text[at] != "}":
+        key, at = read(text, at)
+        start = next_word(at)
+        _, end = read(text, start)
+        found[key] = (start, end)
+        at = next_word(end)
+    return found
+
+
+def put_member(text: str, path: Sequence[str], value: JSON) -> str:
+    """Return the text of a JSON object in which `path` leads to `value`; all else is as it was.
+
+    >>> put_member('{"a": 1.50} // mine', ["b", "c"], [])
+    '{\\n  "b": {\\n    "c": []\\n  },\\n  "a": 1.50} // mine'
+    """
+    bare, at, depth = blanked(text), 0, 1
+    if not bare.strip():
+        text, bare = text + "{}\n", bare + "{}\n"
+    at = bare.index("{")
+    while path[0] in (there := members_of(bare, at)) and len(path) > 1:
+        (at, _), path, depth = there[path[0]], path[1:], depth + 1
+        if bare[at] != "{":
+            raise ProtocolError(f"its {path[0]!r} stands in what is no object")
+    eol = "\r\n" if "\r\n" in text else "\n"
+    indent = re.match(r"\s*\{[^\S\n]*\n([ \t]+)", bare)
+    unit = indent[1] if indent else "  "
+    for key in reversed(path[1:]):
+        value = {key: value}
+    lines = json.dumps({path[0]: value}, indent=unit, ensure_ascii=False).split("\n")[1:-1]
+    new = "".join(f"{eol}{unit * (depth - 1)}{line}" for line in lines)
+    if path[0] in there:
+        (start, end), label = there[path[0]], json.dumps(path[0], ensure_ascii=False)
+        return text[:start] + new.lstrip()[len(label) + 2 :] + text[end:]
+    rest = text[at + 1 :]
+    if not re.match(r"[^\S\n]*\n", bare[at + 1 :]):  # what follows is on the line of the bracket
+        rest = f"{eol}{unit * (depth - (not there))}{rest.lstrip(' ')}"
+    return text[: at + 1] + new + "," * bool(there) + rest
+
+
+def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
+    """Put an entry into a file of settings, and return what was done; UsageError: nothing was."""
+    before, mode = b"", 0o600  # of a new file: an entry may hold a secret
+    if os.path.islink(path):
+        raise UsageError(f"{path} is a link to {os.path.realpath(path)}: change that by hand")
+    try:
+        with open(path, "r+b") as file:  # as one that we may write
+            before, mode = file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    try:
+        text = before.decode("utf-8")
+        mark, text = text[: text.startswith("\ufeff")], text.lstrip("\ufeff")
+        settings = read_settings(text)
+        there = settings.get(key, {})
+        if there.get(name) == entry:
+            return f"{path} has {name} as it is"
+        if name in there and not force:
+            raise UsageError(f"{path} has another {name!r}: give --name, or --force to replace it")
+        text = put_member(text, [key, name], entry)
+        if read_settings(text) != {**settings, key: {**there, name: entry}}:
+            raise ProtocolError("the entry does not fit into its text")
+    except (ProtocolError, ValueError, AttributeError) as exc:
+        raise UsageError(f"{path} is left alone: {exc}") from exc
+    if before:
+        write_whole(path + ".bak", before, mode)
+        with open(path, "rb") as file:
+            if file.read() != before:  # the application has written meanwhile
+                raise UsageError(f"{path} is changing: close the application and try again")
+    write_whole(path, (mark + text).encode(), mode)
+    return f"{path} has {name} now" + f"; as it was: {path}.bak" * bool(before)
+
+
+# The verb.
+
+
+def missing_import(target: Any) -> str:
+    """Return what to do about a file that will not find this module when it is started; "" if ok.
+
+    A file that changes sys.path may find it.
+    """
+    if not (isinstance(target, str) and target.endswith(".py")):
+        return ""
+    with open(target, "rb") as file:
+        found = re.search(rb"(?m)^(?:from|import) mcp_lite\b|^(.*sys\.path)", file.read())
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = [os.path.dirname(target), *(each for each in sys.path[1:] if each not in given)]
+    there = any(os.path.isfile(os.path.join(folder, "mcp_lite.py")) for folder in folders)
+    if found is None or found[1] is not None or there:
+        return ""
+    copy = "copy mcp_lite.py beside it, or give FILE.py:APP"
+    return f"warning: {target} will not find mcp_lite when it is started: {copy}\n"
+
+
+def list_configured(args: Any) -> None:
+    """Show which servers are configured for which application, here and for this user."""
+    found = []
+    for app in {id(app): app for app in APPLICATIONS.values()}.values():
+        for path in [*files_of(app), *([app.project] if app.project else [])]:
+            if not os.path.exists(path):
+                continue
+            row: Msg = {"application": app.title, "file": os.path.abspath(path)}
+            try:
+                servers = object_of(settings_in(path), app.key)
+                row["servers"] = {name: redact(servers[name]) for name in servers}
+            except (OSError, ValueError, ProtocolError) as exc:
+                row["error"] = str(exc)
+            found.append(row)
+    if args.json:
+        print(json.dumps(found, indent=2))
+        return
+    if not found:
+        print("(none)")
+    for row in found:
+        print(one_line(f"{row['application']}: {row['file']}"))  # a name may be hostile
+        for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
+            entry = entry if isinstance(entry, dict) else {}
+            words = [entry.get("command", ""), *entry.get("args", ())]
+            url = [entry[key] for key in URL_KEYS if key in entry]
+            print("   ", one_line(f"{name}: {' '.join(map(str, url or words))}"))
+
+
+def configure(args: Any) -> None:
+    """Show the entry of a server for an application, or write it; or list all that there are."""
+    if args.list:
+        return list_configured(args)
+    app: Application = pick("application", args.words[0], APPLICATIONS)
+    if args.configured is not None:
+        raise UsageError("config takes a server, and not another configuration")
+    name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
+    sys.stderr.write(plain(missing_import(args.target)))
+    paths = [app.project] if args.project else files_of(app)
+    if not paths or not paths[0]:
+        raise UsageError(f"{app.title} has no such file here")
+    toml = app.key == "mcp_servers"
+    if args.write and toml:
+        raise UsageError(f"add it to {paths[0]} by hand: only JSON can be written")
+    if args.write:
+        for path in paths:
+            try:
+                print(write_entry(path, app.key, name, entry, args.force))
+            except OSError as exc:
+                raise UsageError(f"{path} is left alone: {exc}") from exc
+        return
+    import shlex
+
+    text = json.dumps({app.key: {name: entry}}, indent=2)
+    print(as_toml(f"{app.key}.{name}", entry) if toml else text)
+    hints = f"in {' and '.join(paths)}" + ("" if toml else "; --write puts it there")
+    if app.command and not args.project:
+        own = {"entry": json.dumps(entry), "named": json.dumps({"name": name, **entry})}
+        hints += "; or: " + app.command.format(name=name, **{k: shlex.quote(own[k]) for k in own})
+    sys.stderr.write(one_line(hints) + "\n")
+
+
+VERBS["config"] = Verb(
+    configure, "APP", "Show how an application is told of a server, or tell it.",
+    f"config cursor {FILE}\nconfig claude-desktop {FILE} --write\nconfig --list", talks=None,
+)
+OPTIONS += [
+    Option("--write", "", "config", "put it into the application's file"),
+    Option("--project", "", "config", "for this folder, not for all that I do"),
+    Option("--name", "NAME", "config", "how the application calls the server"),
+    Option("--force", "", "config", "replace what has that name"),
+    Option("--list", "", "config", "show what is configured, and where"),
+]
 
 ###############################################################################
 # 64. Rules for servers
@@ -25014,7 +25025,7 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
 ###############################################################################
 # 65. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 28, 31, 34, 36, 37, 45 to 47, 57, 58, 61 and 64.
+# Uses sections 1 to 4, 7, 19, 28, 31, 34, 36, 37, 45 to 47, 57, 58, 61, 62 and 64.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
@@ -25433,7 +25444,7 @@ OPTIONS += [
 ###############################################################################
 # 66. Where to serve, and a proxy
 ###############################################################################
-# Uses sections 1, 16, 24, 32, 46, 55, 58 and 61.
+# Uses sections 1, 16, 24, 32, 46, 55, 58, 61 and 62.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
@@ -25524,7 +25535,7 @@ OPTIONS += [
 ###############################################################################
 # 67. Shell
 ###############################################################################
-# Uses sections 1, 2, 9, 24, 49, 58 to 61 and 63.
+# Uses sections 1, 2, 9, 24, 49 and 58 to 62.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
@@ -25877,7 +25888,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 68. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 22 to 24, 27, 32, 55, 58, 61, 62 and 66.
+# Uses sections 1 to 3, 5, 7, 22 to 24, 27, 32, 55, 58, 61 to 63 and 66.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
@@ -26179,7 +26190,7 @@ OPTIONS += [
 ###############################################################################
 # 69. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 27, 59, 61 and 63.
+# Uses sections 1, 2, 9, 27, 59, 61 and 62.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
