@@ -1792,19 +1792,15 @@ class TestTasks:
         assert "seen" in caplog.text and "unseen" not in caplog.text
         assert [record.name for record in caplog.records] == ["mcp_lite"]
 
-    def test_task_that_ends_at_once_is_forgotten_and_told_of(self):
+    async def test_task_that_ends_at_once_is_forgotten_and_told_of(self):
         ends = []
 
         async def nothing():
             return 1
-
-        async def main():
-            tasks = m.Tasks(lambda: ends.append(len(tasks.running)))
-            assert await tasks.spawn(nothing()) == 1
-            await idle()
-            assert not tasks.running and ends == [0]
-
-        run(main())
+        tasks = m.Tasks(lambda: ends.append(len(tasks.running)))
+        assert await tasks.spawn(nothing()) == 1
+        await idle()
+        assert not tasks.running and ends == [0]
 
     async def test_close_from_inside_one_of_the_tasks_ends_the_others(self):
         tasks = m.Tasks()
@@ -1818,26 +1814,22 @@ class TestTasks:
         assert await tasks.spawn(closer()) == "went on"
         assert other.cancelled()
 
-    def test_task_that_ignores_its_cancellation_does_not_hold_up_close(self, monkeypatch, caplog):
+    async def test_task_that_ignores_its_cancellation_does_not_hold_up_close(self, monkeypatch, caplog):
         monkeypatch.setattr(m, "GRACE_SECONDS", 0.01)
+        release = asyncio.Event()
 
-        async def main():
-            release = asyncio.Event()
+        async def stubborn():
+            while not release.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await release.wait()
 
-            async def stubborn():
-                while not release.is_set():
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await release.wait()
-
-            tasks = m.Tasks()
-            task = tasks.spawn(stubborn())
-            await idle()
-            await tasks.close()
-            assert not task.done() and "1 tasks ignore" in caplog.text
-            release.set()
-            await task
-
-        run(main())
+        tasks = m.Tasks()
+        task = tasks.spawn(stubborn())
+        await idle()
+        await tasks.close()
+        assert not task.done() and "1 tasks ignore" in caplog.text
+        release.set()
+        await task
 
     async def test_task_that_another_spawns_while_it_is_cancelled_is_cancelled_too(self):
         tasks, late = m.Tasks(), []
@@ -1929,23 +1921,19 @@ class TestThreads:
         ],
         ids=lambda value: getattr(value, "__name__", type(value).__name__),
     )
-    def test_exception_arrives_and_neither_thread_nor_loop_ends(self, raised, seen):
+    async def test_exception_arrives_and_neither_thread_nor_loop_ends(self, raised, seen):
         """Rule 4: a tool that calls sys.exit() must not end the server."""
 
         def fail():
             raise raised
-
-        async def main():
-            threads = m.Threads(1)
-            with pytest.raises(seen) as caught:
-                await threads.run(fail)
-            if seen is RuntimeError:
-                assert type(raised).__name__ in str(caught.value)
-                assert caught.value.__cause__ is raised
-            assert await threads.run(lambda: "alive") == "alive"
-            threads.close()
-
-        run(main())
+        threads = m.Threads(1)
+        with pytest.raises(seen) as caught:
+            await threads.run(fail)
+        if seen is RuntimeError:
+            assert type(raised).__name__ in str(caught.value)
+            assert caught.value.__cause__ is raised
+        assert await threads.run(lambda: "alive") == "alive"
+        threads.close()
 
     async def test_cancelled_call_is_awaited_no_longer_and_its_thread_goes_on(self):
         threads, gate, done = m.Threads(1), threading.Event(), []
@@ -1977,28 +1965,24 @@ class TestThreads:
         assert made == ["third"]
         threads.close()
 
-    def test_call_that_is_cancelled_before_its_turn_is_forgotten_at_once(self):
+    async def test_call_that_is_cancelled_before_its_turn_is_forgotten_at_once(self):
         class Argument:
             pass
-
-        async def main():
-            threads, gate = m.Threads(1), threading.Event()
-            first = asyncio.ensure_future(threads.run(gate.wait, 10))
-            argument = Argument()
-            ref = weakref.ref(argument)
-            second = asyncio.ensure_future(threads.run(id, argument))
-            await idle()
-            second.cancel()
-            del argument
-            await asyncio.wait({second})
-            del second
-            gc.collect()
-            assert ref() is None and not threads.waiting
-            gate.set()
-            await first
-            threads.close()
-
-        run(main())
+        threads, gate = m.Threads(1), threading.Event()
+        first = asyncio.ensure_future(threads.run(gate.wait, 10))
+        argument = Argument()
+        ref = weakref.ref(argument)
+        second = asyncio.ensure_future(threads.run(id, argument))
+        await idle()
+        second.cancel()
+        del argument
+        await asyncio.wait({second})
+        del second
+        gc.collect()
+        assert ref() is None and not threads.waiting
+        gate.set()
+        await first
+        threads.close()
 
     async def test_thread_that_waits_for_the_loop_makes_room_for_another(self):
         """Twenty calls that each need a further thread, with one thread: no deadlock."""
@@ -2020,27 +2004,23 @@ class TestThreads:
             assert not threads.blocking
         threads.close()
 
-    def test_no_more_than_so_many_threads_wait_for_the_loop(self, monkeypatch):
+    async def test_no_more_than_so_many_threads_wait_for_the_loop(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_BLOCKED_THREADS", 2)
+        threads, gate = m.Threads(1), threading.Event()
 
-        async def main():
-            threads, gate = m.Threads(1), threading.Event()
+        def outer():
+            with threads.blocked():
+                return gate.wait(10)
 
-            def outer():
-                with threads.blocked():
-                    return gate.wait(10)
-
-            first = [asyncio.ensure_future(threads.run(outer)) for _ in range(2)]
-            await until(lambda: sum(threads.blocking.values()) == 2)
-            with pytest.raises(m.RPCError, match="too many threads") as caught:
-                await threads.run(outer)
-            assert caught.value.code == m.TOO_BUSY
-            gate.set()
-            assert await asyncio.gather(*first) == [True, True]
-            assert await threads.run(outer)
-            threads.close()
-
-        run(main())
+        first = [asyncio.ensure_future(threads.run(outer)) for _ in range(2)]
+        await until(lambda: sum(threads.blocking.values()) == 2)
+        with pytest.raises(m.RPCError, match="too many threads") as caught:
+            await threads.run(outer)
+        assert caught.value.code == m.TOO_BUSY
+        gate.set()
+        assert await asyncio.gather(*first) == [True, True]
+        assert await threads.run(outer)
+        threads.close()
 
     async def test_one_owner_leaves_threads_for_the_others(self):
         threads, gate, began = m.Threads(4), threading.Event(), []
@@ -2122,21 +2102,17 @@ class TestThreads:
         gate.set()
         await job
 
-    def test_a_thread_that_cannot_be_started_is_an_error_of_that_call(self, monkeypatch):
+    async def test_a_thread_that_cannot_be_started_is_an_error_of_that_call(self, monkeypatch):
         def refuse(self):
             raise RuntimeError("can't start new thread")
-
-        async def main():
-            threads = m.Threads(2)
-            with monkeypatch.context() as patch:
-                patch.setattr(threading.Thread, "start", refuse)
-                with pytest.raises(RuntimeError, match="can't start"):
-                    await threads.run(lambda: 1)
-            assert not threads.waiting and threads.threads == 0
-            assert await threads.run(lambda: 1) == 1
-            threads.close()
-
-        run(main())
+        threads = m.Threads(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError, match="can't start"):
+                await threads.run(lambda: 1)
+        assert not threads.waiting and threads.threads == 0
+        assert await threads.run(lambda: 1) == 1
+        threads.close()
 
     async def test_close_finishes_what_was_given_and_the_pool_can_be_used_again(self):
         threads, gate = m.Threads(2), threading.Event()
@@ -2180,23 +2156,19 @@ class TestThreads:
 
         run(main())
 
-    def test_idle_thread_keeps_no_result_alive(self):
+    async def test_idle_thread_keeps_no_result_alive(self):
         class Thing:
             pass
-
-        async def main():
-            threads = m.Threads(1)
-            thing = Thing()
-            ref = weakref.ref(thing)
-            assert await threads.run(lambda x: x, thing) is thing
-            assert await threads.run(lambda: None) is None
-            del thing
-            await idle()
-            gc.collect()
-            assert ref() is None
-            threads.close()
-
-        run(main())
+        threads = m.Threads(1)
+        thing = Thing()
+        ref = weakref.ref(thing)
+        assert await threads.run(lambda x: x, thing) is thing
+        assert await threads.run(lambda: None) is None
+        del thing
+        await idle()
+        gc.collect()
+        assert ref() is None
+        threads.close()
 
 
 ###############################################################################
@@ -2361,23 +2333,19 @@ class TestAnswering:
         ],
         ids=repr,
     )  # fmt: skip
-    def test_handler_that_fails_is_an_error_to_the_peer_and_the_next_is_served(self, exc, error):
+    async def test_handler_that_fails_is_an_error_to_the_peer_and_the_next_is_served(self, exc, error):
         """Rules 4 and 12: nothing ends the process; traceback to the log, message to the peer."""
 
         async def serve(exchange):
             if exchange.method == "fail":
                 raise exc
             return {}
-
-        async def main():
-            async with Talk(serve) as talk:
-                talk.put(request_line(1, "fail"), request_line(2))
-                assert sorted([await talk.take(), await talk.take()]) == [
-                    f'{{"jsonrpc":"2.0","id":1,"error":{error}}}',
-                    '{"jsonrpc":"2.0","id":2,"result":{}}',
-                ]
-
-        run(main())
+        async with Talk(serve) as talk:
+            talk.put(request_line(1, "fail"), request_line(2))
+            assert sorted([await talk.take(), await talk.take()]) == [
+                f'{{"jsonrpc":"2.0","id":1,"error":{error}}}',
+                '{"jsonrpc":"2.0","id":2,"result":{}}',
+            ]
 
     def test_unforeseen_exception_is_in_the_log_with_its_traceback(self, caplog):
         async def serve(exchange):
@@ -2428,7 +2396,7 @@ class TestAnswering:
         assert not peer.incoming
 
     @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
-    def test_answer_that_is_too_long_becomes_an_error_that_says_so(self, revision, monkeypatch):
+    async def test_answer_that_is_too_long_becomes_an_error_that_says_so(self, revision, monkeypatch):
         """At the limit, and one byte past it; a batch counts each answer, and all together."""
         monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
         frame = len('{"jsonrpc":"2.0","id":1,"result":{"text":""}}')
@@ -2439,26 +2407,22 @@ class TestAnswering:
         def ask(req_id, size):
             params = f'{{"name":"dump","size":{size}}}'
             return f'{{"jsonrpc":"2.0","id":{req_id},"method":"tools/call","params":{params}}}'
-
-        async def main():
-            async with Talk(serve, revision=revision) as talk:
-                talk.put(ask(1, 1000))
-                assert len(await talk.take()) == 1000
-                talk.put(ask(2, 1001))
-                wrong = (
-                    '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer to '
-                    "tools/call of 'dump' cannot be sent: the message is 1001 bytes long; "
-                    'a message may have 1000"}}'
-                )
-                assert await talk.take() == wrong
-                if revision == "2025-03-26":
-                    talk.put(f"[{ask(1, 100)},{ask(2, 1001)}]")
-                    assert (await talk.take()).endswith(f"}},{wrong}]")
-                    talk.put(f"[{ask(1, 600)},{ask(2, 600)}]")
-                    both = await talk.take()
-                    assert both.count("the batch cannot be answered: the message is 1203 bytes") == 2
-
-        run(main())
+        async with Talk(serve, revision=revision) as talk:
+            talk.put(ask(1, 1000))
+            assert len(await talk.take()) == 1000
+            talk.put(ask(2, 1001))
+            wrong = (
+                '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer to '
+                "tools/call of 'dump' cannot be sent: the message is 1001 bytes long; "
+                'a message may have 1000"}}'
+            )
+            assert await talk.take() == wrong
+            if revision == "2025-03-26":
+                talk.put(f"[{ask(1, 100)},{ask(2, 1001)}]")
+                assert (await talk.take()).endswith(f"}},{wrong}]")
+                talk.put(f"[{ask(1, 600)},{ask(2, 600)}]")
+                both = await talk.take()
+                assert both.count("the batch cannot be answered: the message is 1203 bytes") == 2
 
     @pytest.mark.parametrize("last, fits", [(1000, True), (1001, False)])
     def test_only_the_answers_of_a_batch_that_do_not_fit_become_errors(
@@ -2489,7 +2453,7 @@ class TestAnswering:
 
         run(main())
 
-    def test_what_has_not_begun_when_a_batch_is_full_is_not_run(self, monkeypatch):
+    async def test_what_has_not_begun_when_a_batch_is_full_is_not_run(self, monkeypatch):
         monkeypatch.setattr(m, "ERROR_BYTES", 100)
         monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 5000)
         begun = []
@@ -2497,42 +2461,30 @@ class TestAnswering:
         async def serve(exchange):
             begun.append(exchange.req_id)
             return {"text": "x" * 3000}
+        async with Talk(serve, revision="2025-03-26") as talk:
+            talk.put(json.dumps([m.request(i, "a") for i in range(10)]))
+            answers = json.loads(await talk.take())
+            assert sorted(item["id"] for item in answers) == [*range(10)]
+            assert ["error" in item for item in answers].count(False) == 1
+            if sys.version_info >= (3, 12):  # before, all begin together
+                assert begun == [0, 1]
 
-        async def main():
-            async with Talk(serve, revision="2025-03-26") as talk:
-                talk.put(json.dumps([m.request(i, "a") for i in range(10)]))
-                answers = json.loads(await talk.take())
-                assert sorted(item["id"] for item in answers) == [*range(10)]
-                assert ["error" in item for item in answers].count(False) == 1
-                if sys.version_info >= (3, 12):  # before, all begin together
-                    assert begun == [0, 1]
-
-        run(main())
-
-    def test_a_tool_s_answer_that_is_too_long_says_that_it_travels_twice(self, monkeypatch):
+    async def test_a_tool_s_answer_that_is_too_long_says_that_it_travels_twice(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
 
         async def serve(exchange):
             return {"content": [], "structuredContent": {"result": "x" * 1000}}
+        async with Talk(serve) as talk:
+            talk.put('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dump"}}')
+            said = await talk.take()
+            assert "a tool's result travels twice, as text and as structured content" in said
 
-        async def main():
-            async with Talk(serve) as talk:
-                talk.put('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dump"}}')
-                said = await talk.take()
-                assert "a tool's result travels twice, as text and as structured content" in said
-
-        run(main())
-
-    def test_request_of_ours_that_is_too_long_fails_at_once(self, monkeypatch):
+    async def test_request_of_ours_that_is_too_long_fails_at_once(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 1000)
-
-        async def main():
-            async with Talk() as talk:
-                with pytest.raises(m.LimitExceeded, match="a message may have 1000"):
-                    await talk.ask("a", {"text": "x" * 1000})
-                assert await talk.taken() == []
-
-        run(main())
+        async with Talk() as talk:
+            with pytest.raises(m.LimitExceeded, match="a message may have 1000"):
+                await talk.ask("a", {"text": "x" * 1000})
+            assert await talk.taken() == []
 
     @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
     @pytest.mark.parametrize("kind", ["object", "nan", "bytes", "circle", "deep"])
@@ -3187,38 +3139,34 @@ class TestCancelling:
     @pytest.mark.parametrize("seconds, expected", [
         (10, ["telling", "told", "closed"]), (0.01, ["telling", "closed"]),
     ])  # fmt: skip
-    def test_who_hangs_up_waits_until_that_is_heard_but_not_for_ever(
+    async def test_who_hangs_up_waits_until_that_is_heard_but_not_for_ever(
         self, seconds, expected, monkeypatch
     ):
         monkeypatch.setattr(m, "TELL_SECONDS", seconds)
+        said, read = [], asyncio.get_running_loop().create_future()
 
-        async def main():
-            said, read = [], asyncio.get_running_loop().create_future()
+        async def send(msg):
+            if msg["method"] == "notifications/cancelled":
+                said.append("telling")
+                await read
+                said.append("told")
 
-            async def send(msg):
-                if msg["method"] == "notifications/cancelled":
-                    said.append("telling")
-                    await read
-                    said.append("told")
+        async def close():
+            said.append("closed")
 
-            async def close():
-                said.append("closed")
-
-            async with Talk() as talk:
-                asked = asyncio.ensure_future(talk.peer.ask("acme/x", None, send, patience=60))
-                await idle()
-                ending = asyncio.ensure_future(talk.peer.hang_up(send, close))
-                await idle()
-                if "told" in expected:
-                    assert said == ["telling"] and not ending.done()
-                    read.set_result(None)
-                await ending
-                assert said == expected
-                with pytest.raises(m.ConnectionClosed, match="has closed"):
-                    await asked
-                read.cancel()
-
-        run(main())
+        async with Talk() as talk:
+            asked = asyncio.ensure_future(talk.peer.ask("acme/x", None, send, patience=60))
+            await idle()
+            ending = asyncio.ensure_future(talk.peer.hang_up(send, close))
+            await idle()
+            if "told" in expected:
+                assert said == ["telling"] and not ending.done()
+                read.set_result(None)
+            await ending
+            assert said == expected
+            with pytest.raises(m.ConnectionClosed, match="has closed"):
+                await asked
+            read.cancel()
 
 
 class TestAsking:
@@ -3505,28 +3453,24 @@ class TestCrowding:
             )  # fmt: skip
             assert not talk.peer.held and not talk.peer.loads
 
-    def test_requests_that_wait_are_bounded_in_bytes_and_refused_beyond(self, monkeypatch):
+    async def test_requests_that_wait_are_bounded_in_bytes_and_refused_beyond(self, monkeypatch):
         line = request_line(2)
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * (len(line) + m.HELD_OVERHEAD))
-
-        async def main():
-            gate = Gate()
-            async with Talk(gate, max_in_flight=1) as talk:
-                talk.put(request_line(1), request_line(2), request_line(3), request_line(4))
-                assert await talk.take() == (
-                    '{"jsonrpc":"2.0","id":4,"error":'
-                    '{"code":503,"message":"too many requests wait for their turn"}}'
-                )
-                talk.put(request_line(2))
-                assert "a request with id 2 is still running" in await talk.take()
-                gate.open.set()
-                assert sorted([json.loads(await talk.take())["id"] for _ in range(3)]) == [1, 2, 3]
-
-        run(main())
+        gate = Gate()
+        async with Talk(gate, max_in_flight=1) as talk:
+            talk.put(request_line(1), request_line(2), request_line(3), request_line(4))
+            assert await talk.take() == (
+                '{"jsonrpc":"2.0","id":4,"error":'
+                '{"code":503,"message":"too many requests wait for their turn"}}'
+            )
+            talk.put(request_line(2))
+            assert "a request with id 2 is still running" in await talk.take()
+            gate.open.set()
+            assert sorted([json.loads(await talk.take())["id"] for _ in range(3)]) == [1, 2, 3]
 
     @pytest.mark.parametrize("batched", [False, True])
     @pytest.mark.parametrize("more, fits", [(0, True), (1, False)])
-    def test_large_requests_that_run_are_bounded_in_bytes(self, monkeypatch, more, fits, batched):
+    async def test_large_requests_that_run_are_bounded_in_bytes(self, monkeypatch, more, fits, batched):
         """With those that wait. One alone may be larger, and small ones are not counted."""
 
         def line(req_id, more=0):
@@ -3534,24 +3478,20 @@ class TestCrowding:
             return f"[{text}]" if batched else text
 
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * len(line(1)))
-
-        async def main():
-            gate = Gate()
-            async with Talk(gate, revision="2025-03-26") as talk:
-                talk.put(line(1), line(2, more), line(3), request_line(4))
-                await idle()
-                begun = ["1 began", *["2 began"] * fits, *["3 began"] * (not fits), "4 began"]
-                assert gate.log == begun
-                assert "the requests that run or wait would take more than" in await talk.take()
-                gate.open.set()
-                for _ in range(3):
-                    await talk.take()
-                await idle()
-                assert not talk.peer.loads
-                talk.put(line(5, m.MAX_PEER_BYTES))
-                assert '"id":5,"result"' in await talk.take()
-
-        run(main())
+        gate = Gate()
+        async with Talk(gate, revision="2025-03-26") as talk:
+            talk.put(line(1), line(2, more), line(3), request_line(4))
+            await idle()
+            begun = ["1 began", *["2 began"] * fits, *["3 began"] * (not fits), "4 began"]
+            assert gate.log == begun
+            assert "the requests that run or wait would take more than" in await talk.take()
+            gate.open.set()
+            for _ in range(3):
+                await talk.take()
+            await idle()
+            assert not talk.peer.loads
+            talk.put(line(5, m.MAX_PEER_BYTES))
+            assert '"id":5,"result"' in await talk.take()
 
     async def test_a_small_request_is_not_counted_and_a_large_one_is(self):
         gate = Gate()
@@ -3760,27 +3700,23 @@ class TestEnding:
             await asyncio.gather(talk.peer.close(), talk.peer.close())
             await talk.peer.close()
 
-    def test_reader_that_fails_leaves_nothing_behind(self):
+    async def test_reader_that_fails_leaves_nothing_behind(self):
         class Burst(Line):
             async def read(self):
                 if self.inbox.qsize():
                     return await super().read()
                 await idle()
                 raise OSError("burst")
-
-        async def main():
-            gate, talk = Gate(), Talk()
-            talk.peer.serve = gate
-            talk.line = Burst()
-            talk.put(request_line(1))
-            asked = talk.ask()
-            with pytest.raises(OSError, match="burst"):
-                await talk.peer.run(talk.line)
-            with pytest.raises(m.ConnectionClosed):
-                await asked
-            assert gate.log == ["1 began", "1 cancelled"]
-
-        run(main())
+        gate, talk = Gate(), Talk()
+        talk.peer.serve = gate
+        talk.line = Burst()
+        talk.put(request_line(1))
+        asked = talk.ask()
+        with pytest.raises(OSError, match="burst"):
+            await talk.peer.run(talk.line)
+        with pytest.raises(m.ConnectionClosed):
+            await asked
+        assert gate.log == ["1 began", "1 cancelled"]
 
     async def test_run_that_is_cancelled_leaves_nothing_behind(self):
         gate = Gate()
@@ -6374,18 +6310,14 @@ class TestPipes:
                 await asyncio.sleep(0)
         await writer.close()
 
-    def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
+    async def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
         def refuse(self):
             raise RuntimeError("can't start new thread")
-
-        async def main():
-            with monkeypatch.context() as patch:
-                patch.setattr(threading.Thread, "start", refuse)
-                for connect in (m.write_lines, functools.partial(m.read_lines, limit=100)):
-                    with pytest.raises(RuntimeError, match="can't start new thread"):
-                        await connect(os.open(os.devnull, os.O_RDWR))
-
-        run(main())
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            for connect in (m.write_lines, functools.partial(m.read_lines, limit=100)):
+                with pytest.raises(RuntimeError, match="can't start new thread"):
+                    await connect(os.open(os.devnull, os.O_RDWR))
 
 
 ###############################################################################
@@ -6928,44 +6860,32 @@ class TestConnecting:
             await client_of_fake(fake).connect()
         assert fake.ended
 
-    def test_a_silent_server_is_given_up(self):
+    async def test_a_silent_server_is_given_up(self):
         class Silent(FakeServer):
             def hint(self):
                 return 'it printed to stdout: "hello"'
+        fake = Silent({"initialize": lambda msg: []})
+        with pytest.raises(m.RequestTimeout, match="fake did not answer initialize.*hello"):
+            await client_of_fake(fake, timeout=0.01).connect()
+        assert fake.methods() == ["initialize"]  # which must not be cancelled
+        assert fake.ended
 
-        async def main():
-            fake = Silent({"initialize": lambda msg: []})
-            with pytest.raises(m.RequestTimeout, match="fake did not answer initialize.*hello"):
-                await client_of_fake(fake, timeout=0.01).connect()
-            assert fake.methods() == ["initialize"]  # which must not be cancelled
-            assert fake.ended
-
-        run(main())
-
-    def test_a_server_that_dies_says_why(self):
+    async def test_a_server_that_dies_says_why(self):
         class Dying(FakeServer):
             def explain(self):
                 return "exited with status 3; its last words: no such file"
+        fake = Dying({"initialize": lambda msg: setattr(fake, "ended", True) or []})
+        with pytest.raises(m.ConnectionClosed, match="fake exited with status 3; .*no such file"):
+            await client_of_fake(fake).connect()
 
-        async def main():
-            fake = Dying({"initialize": lambda msg: setattr(fake, "ended", True) or []})
-            with pytest.raises(m.ConnectionClosed, match="fake exited with status 3; .*no such file"):
-                await client_of_fake(fake).connect()
-
-        run(main())
-
-    def test_a_transport_that_cannot_open_says_why(self):
+    async def test_a_transport_that_cannot_open_says_why(self):
         class Unreachable(FakeServer):
             async def open(self):
                 raise m.ConnectionClosed("command not found: nonesuch")
-
-        async def main():
-            fake = Unreachable()
-            with pytest.raises(m.ConnectionClosed, match="nonesuch"):
-                await client_of_fake(fake).connect()
-            assert fake.ended and not fake.sent
-
-        run(main())
+        fake = Unreachable()
+        with pytest.raises(m.ConnectionClosed, match="nonesuch"):
+            await client_of_fake(fake).connect()
+        assert fake.ended and not fake.sent
 
     async def test_a_connection_that_is_given_up_leaves_nothing(self):
         fake = FakeServer({"initialize": lambda msg: []})
@@ -7011,19 +6931,15 @@ class TestConnecting:
         for odd in (None, 5, {"requiredCapabilities": 5}, {"requiredCapabilities": {"x": 1}}):
             assert m.with_remedy(m.RemoteError(-32021, "no", odd)).message == "no"
 
-    def test_a_revision_that_has_no_such_question_is_blamed_and_not_the_client(self):
+    async def test_a_revision_that_has_no_such_question_is_blamed_and_not_the_client(self):
         app = m.Server()
 
         @app.tool
         async def ask(ctx: m.Context) -> str:
             return str(await ctx.elicit("Well?"))
-
-        async def main():
-            async with m.Client(app, revision="2024-11-05", elicit=lambda *given: {}) as c:
-                with pytest.raises(m.ToolError, match="speaks revision 2024-11-05, which has no elicitation"):
-                    await c.call("ask")
-
-        run(main())
+        async with m.Client(app, revision="2024-11-05", elicit=lambda *given: {}) as c:
+            with pytest.raises(m.ToolError, match="speaks revision 2024-11-05, which has no elicitation"):
+                await c.call("ask")
 
     async def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
         for target, option, kind in [
@@ -7098,17 +7014,13 @@ class TestConnecting:
         run(main())
 
     @pytest.mark.parametrize("ping", [lambda msg: [], failing(-32601, "no")], ids=["silent", "no"])
-    def test_a_server_that_wants_no_roots_holds_nobody_up(self, ping, monkeypatch):
+    async def test_a_server_that_wants_no_roots_holds_nobody_up(self, ping, monkeypatch):
         monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
-
-        async def main():
-            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
-            async with client_of_fake(fake, roots=[]) as c:
-                assert await c.call("t") is None
-            async with client_of_fake(FakeServer({"ping": ping})):
-                pass
-
-        run(main())
+        fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
+        async with client_of_fake(fake, roots=[]) as c:
+            assert await c.call("t") is None
+        async with client_of_fake(FakeServer({"ping": ping})):
+            pass
 
     def test_a_server_that_is_never_reached_is_an_error_and_not_a_lost_subscription(self, caplog):
         async def main():
@@ -7161,30 +7073,26 @@ class TestLists:
                 assert fake.methods().count("tools/list") == len(cursors) + 1
 
     @pytest.mark.parametrize("pages, fine", [(3, True), (4, False)])
-    def test_pages_without_end_are_cut(self, monkeypatch, pages, fine):
+    async def test_pages_without_end_are_cut(self, monkeypatch, pages, fine):
         monkeypatch.setattr(m, "MAX_PAGES", 3)
+        count = itertools.count(1)
+        seen = []
 
-        async def main():
-            count = itertools.count(1)
-            seen = []
+        def answer(msg):
+            number = next(count)
+            page = {"prompts": [{"name": "p"}]}
+            if number < pages:
+                page["nextCursor"] = f"cursor {number}"
+            return answering(page)(msg)
 
-            def answer(msg):
-                number = next(count)
-                page = {"prompts": [{"name": "p"}]}
-                if number < pages:
-                    page["nextCursor"] = f"cursor {number}"
-                return answering(page)(msg)
-
-            async with client_of_fake(FakeServer({"prompts/list": answer})) as c:
-                if fine:
-                    assert len(await c.list_prompts()) == 3
-                else:
-                    with pytest.raises(m.LimitExceeded, match="more than 3 pages"):
-                        async for item in c.prompts():
-                            seen.append(item)
-                    assert len(seen) == 3
-
-        run(main())
+        async with client_of_fake(FakeServer({"prompts/list": answer})) as c:
+            if fine:
+                assert len(await c.list_prompts()) == 3
+            else:
+                with pytest.raises(m.LimitExceeded, match="more than 3 pages"):
+                    async for item in c.prompts():
+                        seen.append(item)
+                assert len(seen) == 3
 
     @pytest.mark.parametrize(
         "answer",
@@ -7268,7 +7176,7 @@ class TestCalls:
                 await c.call("t")
             assert (str(caught.value), caught.value.result) == (text, answer)
 
-    def test_output_is_checked_against_the_schema_of_a_tool_that_was_listed(self, caplog):
+    async def test_output_is_checked_against_the_schema_of_a_tool_that_was_listed(self, caplog):
         """spec 2025-11-25: server/tools#output-schema"""
         number = {"type": "object", "properties": {"n": {"type": "integer"}}}
         tools = [
@@ -7277,35 +7185,31 @@ class TestCalls:
             {"name": "odd", "inputSchema": {}, "outputSchema": {"$ref": "https://elsewhere/"}},
             {"name": "none", "inputSchema": {}, "outputSchema": 5},
         ]
-
-        async def main():
-            out = {"content": [], "structuredContent": {"n": "x"}}
-            given = [out]
-            react = lambda msg: answering(given[0])(msg)  # noqa: E731
-            fake = FakeServer({"tools/call": react, "tools/list": {"tools": tools}})
-            async with client_of_fake(fake) as c:
-                assert await c.call("good") == {"n": "x"}
-                assert "tools/list" not in fake.methods()  # nothing is hidden
-                await c.list_tools()
-                with pytest.raises(m.ProtocolError, match="'good' broke its own output schema: n:"):
-                    await c.call("good")
-                for name in ("free", "odd", "odd", "none", "hidden"):
-                    assert await c.call(name) == {"n": "x"}
-                assert caplog.text.count("the output of 'odd' is not checked") == 1
-                given[0] = {"content": []}
-                with pytest.raises(m.ProtocolError, match="schema: there is no structuredContent"):
-                    await c.call("good")
-                given[0] = {"content": [], "isError": True}
-                with pytest.raises(m.ToolError):
-                    await c.call("good")
-                for given[0] in ({"content": []}, out):
-                    await c.call("free")
-                fake.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-                await c.ping()
-                assert await c.call("good") == {"n": "x"}
-                assert fake.methods().count("tools/list") == 1
-
-        run(main())
+        out = {"content": [], "structuredContent": {"n": "x"}}
+        given = [out]
+        react = lambda msg: answering(given[0])(msg)  # noqa: E731
+        fake = FakeServer({"tools/call": react, "tools/list": {"tools": tools}})
+        async with client_of_fake(fake) as c:
+            assert await c.call("good") == {"n": "x"}
+            assert "tools/list" not in fake.methods()  # nothing is hidden
+            await c.list_tools()
+            with pytest.raises(m.ProtocolError, match="'good' broke its own output schema: n:"):
+                await c.call("good")
+            for name in ("free", "odd", "odd", "none", "hidden"):
+                assert await c.call(name) == {"n": "x"}
+            assert caplog.text.count("the output of 'odd' is not checked") == 1
+            given[0] = {"content": []}
+            with pytest.raises(m.ProtocolError, match="schema: there is no structuredContent"):
+                await c.call("good")
+            given[0] = {"content": [], "isError": True}
+            with pytest.raises(m.ToolError):
+                await c.call("good")
+            for given[0] in ({"content": []}, out):
+                await c.call("free")
+            fake.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            await c.ping()
+            assert await c.call("good") == {"n": "x"}
+            assert fake.methods().count("tools/list") == 1
 
     async def test_a_cancelled_call_is_cancelled_at_the_server(self):
         fake = FakeServer({"tools/call": lambda msg: []})
@@ -7398,7 +7302,7 @@ class TestHostileServers:
             assert await c.ping() < 10
 
     @pytest.mark.parametrize("method", CALLS)
-    def test_answers_that_are_no_answers(self, method):
+    async def test_answers_that_are_no_answers(self, method):
         """A malformed answer fails the request that it names, and that one alone."""
         broken = [
             {"result": value} for value in GARBAGE if not isinstance(value, dict)
@@ -7412,27 +7316,23 @@ class TestHostileServers:
             {"error": {"code": 1}},
             {"jsonrpc": "1.0", "result": {}},
         ]  # fmt: skip
+        fake = FakeServer()
+        async with client_of_fake(fake) as c:
+            leap = time_machine()
+            for answer in broken:
+                fake.answers[method] = lambda msg, answer=answer: [
+                    {"jsonrpc": "2.0", "id": msg["id"], **answer}
+                ]
+                asked = asyncio.ensure_future(self.survives(self.CALLS[method](c)))
+                await idle()
+                if not asked.done():
+                    leap(20)
+                assert isinstance(await asked, m.MCPError), answer
+            fake.answers[method] = {}
+            fake.answers["ping"] = {}
+            assert await c.ping() < 10
 
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake) as c:
-                leap = time_machine()
-                for answer in broken:
-                    fake.answers[method] = lambda msg, answer=answer: [
-                        {"jsonrpc": "2.0", "id": msg["id"], **answer}
-                    ]
-                    asked = asyncio.ensure_future(self.survives(self.CALLS[method](c)))
-                    await idle()
-                    if not asked.done():
-                        leap(20)
-                    assert isinstance(await asked, m.MCPError), answer
-                fake.answers[method] = {}
-                fake.answers["ping"] = {}
-                assert await c.ping() < 10
-
-        run(main())
-
-    def test_random_answers(self):
+    async def test_random_answers(self):
         dice = rng("hostile answers")
         words = ["tools", "name", "uri", "content", "type", "text", "nextCursor", "completion"]
         words += ["values", "contents", "blob", "messages", "role", "isError", "structuredContent"]
@@ -7444,19 +7344,15 @@ class TestHostileServers:
             if dice.random() < 0.4:
                 return [value(depth - 1) for _ in range(dice.randrange(3))]
             return {word: value(depth - 1) for word in dice.sample(words, dice.randrange(5))}
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake) as c:
-                for _turn in range(600):
-                    method = dice.choice(list(self.CALLS))
-                    for each in self.CALLS:
-                        answer = value(4)
-                        fake.answers[each] = answer if isinstance(answer, dict) else {"x": answer}
-                    await self.survives(self.CALLS[method](c))
-                    c.subscriptions.clear()
-
-        run(main())
+        fake = FakeServer()
+        async with client_of_fake(fake) as c:
+            for _turn in range(600):
+                method = dice.choice(list(self.CALLS))
+                for each in self.CALLS:
+                    answer = value(4)
+                    fake.answers[each] = answer if isinstance(answer, dict) else {"x": answer}
+                await self.survives(self.CALLS[method](c))
+                c.subscriptions.clear()
 
     @pytest.mark.parametrize(
         "line",
@@ -7510,26 +7406,22 @@ class TestHostileServers:
             "",
         ],
     )
-    def test_malformed_notifications_do_no_harm(self, method):
+    async def test_malformed_notifications_do_no_harm(self, method):
         def listen(*args):
             heard.append(args)
 
         heard = []
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(
-                fake, log=listen, progress=listen, on_resource_updated=listen, on_tools_changed=listen
-            ) as c:
-                keys = ["uri", "level", "data", "progressToken", "progress", "requestId", "_meta"]
-                for key in keys:
-                    for value in GARBAGE:
-                        params = {key: value, **({"progressToken": 1} if key == "progress" else {})}
-                        fake.say({"jsonrpc": "2.0", "method": method, "params": params})
-                fake.say({"jsonrpc": "2.0", "method": method})
-                assert await c.ping() < 10
-
-        run(main())
+        fake = FakeServer()
+        async with client_of_fake(
+            fake, log=listen, progress=listen, on_resource_updated=listen, on_tools_changed=listen
+        ) as c:
+            keys = ["uri", "level", "data", "progressToken", "progress", "requestId", "_meta"]
+            for key in keys:
+                for value in GARBAGE:
+                    params = {key: value, **({"progressToken": 1} if key == "progress" else {})}
+                    fake.say({"jsonrpc": "2.0", "method": method, "params": params})
+            fake.say({"jsonrpc": "2.0", "method": method})
+            assert await c.ping() < 10
 
     async def test_a_blob_that_is_no_base64_is_a_protocol_error(self):
         fake = FakeServer()
@@ -7648,20 +7540,16 @@ class TestCallbacks:
 class TestBatch:
     """spec 2025-03-26: basic/index#batching"""
 
-    def test_a_batch_that_cannot_be_written_fails_at_once(self):
+    async def test_a_batch_that_cannot_be_written_fails_at_once(self):
         class Broken(FakeServer):
             async def write(self, msg):
                 if isinstance(msg, list):
                     raise m.ConnectionClosed("the pipe is broken")
                 await super().write(msg)
-
-        async def main():
-            fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
-            async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
-                with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
-                    await c.batch([("ping", None)] * 3)
-
-        run(main())
+        fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
+        async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
+            with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
+                await c.batch([("ping", None)] * 3)
 
 
 class TestSubscriptions:
@@ -7723,19 +7611,15 @@ class TestSubscriptions:
             assert fake.methods().count("resources/subscribe") == 2
             assert not c.subscriptions
 
-    def test_a_slow_reader_loses_the_oldest_updates_not_memory(self, monkeypatch):
+    async def test_a_slow_reader_loses_the_oldest_updates_not_memory(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_INBOX", 3)
-
-        async def main():
-            fake = FakeServer(self.ANSWERS)
-            async with client_of_fake(fake) as c:
-                async with c.subscribe("x://a") as updates:
-                    fake.say(*(self.update(f"x://a/{n}") for n in range(10)))
-                    await c.ping()
-                    seen = [(await updates.__anext__())["uri"] for _ in range(3)]
-                assert seen == ["x://a/7", "x://a/8", "x://a/9"]
-
-        run(main())
+        fake = FakeServer(self.ANSWERS)
+        async with client_of_fake(fake) as c:
+            async with c.subscribe("x://a") as updates:
+                fake.say(*(self.update(f"x://a/{n}") for n in range(10)))
+                await c.ping()
+                seen = [(await updates.__anext__())["uri"] for _ in range(3)]
+            assert seen == ["x://a/7", "x://a/8", "x://a/9"]
 
 
 ###############################################################################
@@ -7878,21 +7762,17 @@ class TestChild:
         assert text.count("\n") == m.MAX_LAST_WORDS - 1
         assert text.endswith('\n999"')
 
-    def test_the_last_words_are_those_of_its_last_seconds(self):
+    async def test_the_last_words_are_those_of_its_last_seconds(self):
         code = "import sys\nfor line in sys.stdin: print('words', file=sys.stderr); sys.exit(3)"
-
-        async def main():
-            heard = asyncio.Event()
-            transport = child(f"import sys; print('old', file=sys.stderr, flush=True)\n{code}", stderr=lambda line: heard.set())
-            await transport.open()
-            await heard.wait()
-            transport.last_words[0] = (time.monotonic() - m.RECENT_SECONDS, "old")
-            await transport.write({})
-            assert await answers(transport) == []
-            assert transport.explain() == 'exited with status 3; its last words: "words"'
-            await transport.close()
-
-        run(main())
+        heard = asyncio.Event()
+        transport = child(f"import sys; print('old', file=sys.stderr, flush=True)\n{code}", stderr=lambda line: heard.set())
+        await transport.open()
+        await heard.wait()
+        transport.last_words[0] = (time.monotonic() - m.RECENT_SECONDS, "old")
+        await transport.write({})
+        assert await answers(transport) == []
+        assert transport.explain() == 'exited with status 3; its last words: "words"'
+        await transport.close()
 
     @pytest.mark.parametrize(
         "word, url",
@@ -7902,14 +7782,10 @@ class TestChild:
             ("https:a.example", "https://a.example"),
         ],
     )  # fmt: skip
-    def test_a_url_without_its_beginning_is_told_how_urls_begin(self, word, url):
+    async def test_a_url_without_its_beginning_is_told_how_urls_begin(self, word, url):
         begin = url.partition("//")[0]
-
-        async def main():
-            with pytest.raises(m.ConnectionClosed, match=f"a URL begins with {begin}//, as in {url}$"):
-                await m.Client(word).connect()
-
-        run(main())
+        with pytest.raises(m.ConnectionClosed, match=f"a URL begins with {begin}//, as in {url}$"):
+            await m.Client(word).connect()
 
     def test_half_a_line_then_death(self):
         code = 'import os; os.write(1, b\'{"id":1}\\n{"id"\'); os.kill(os.getpid(), 9)'
@@ -8270,32 +8146,24 @@ class TestCommandLine:
         assert transport.process is None
         await transport.close()
 
-    def test_a_script_that_serves_nothing_is_told_what_it_lacks(self, tmp_path):
+    async def test_a_script_that_serves_nothing_is_told_what_it_lacks(self, tmp_path):
         (tmp_path / "norun.py").write_text("x = 1\n")
+        with pytest.raises(m.ConnectionClosed) as caught:
+            await m.Client(tmp_path / "norun.py", stderr="null").connect()
+        assert "exited with status 0 without a word" in str(caught.value)
+        assert "app.run()" in str(caught.value) and "FILE.py:APP" in str(caught.value)
 
-        async def main():
-            with pytest.raises(m.ConnectionClosed) as caught:
-                await m.Client(tmp_path / "norun.py", stderr="null").connect()
-            assert "exited with status 0 without a word" in str(caught.value)
-            assert "app.run()" in str(caught.value) and "FILE.py:APP" in str(caught.value)
-
-        run(main())
-
-    def test_without_threads_nothing_is_started_and_nothing_is_left(self, monkeypatch):
+    async def test_without_threads_nothing_is_started_and_nothing_is_left(self, monkeypatch):
         """Thread limits, and subinterpreters that allow no daemon threads."""
 
         def refuse(self):
             raise RuntimeError("can't start new thread")
-
-        async def main():
-            client = m.Client([sys.executable, "-c", ECHO])
-            with monkeypatch.context() as patch:
-                patch.setattr(threading.Thread, "start", refuse)
-                with pytest.raises(m.ConnectionClosed, match="cannot start .*new thread"):
-                    await client.connect()
-            assert client.transport.process is None
-
-        run(main())
+        client = m.Client([sys.executable, "-c", ECHO])
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(m.ConnectionClosed, match="cannot start .*new thread"):
+                await client.connect()
+        assert client.transport.process is None
 
     @posix
     def test_without_descriptors_nothing_is_started_and_nothing_is_left(self, monkeypatch):
@@ -10213,23 +10081,19 @@ class TestServing:
     """RFC 9112: one request after the other, on one connection."""
 
     @pytest.mark.parametrize("heads", [3, 4])
-    def test_as_many_heads_as_may_be_are_remembered_and_the_oldest_gives_way(
+    async def test_as_many_heads_as_may_be_are_remembered_and_the_oldest_gives_way(
         self, heads, monkeypatch
     ):
         """Which one it is makes no difference to the answer."""
         monkeypatch.setattr(m, "KNOWN_HEADS", 3)
-
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                for number in (*range(heads), 0):
-                    known = listener.known_head.cache_info()
-                    wire.send(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number)
-                    assert (await wire.answer())[0] == 200
-                now = listener.known_head.cache_info()
-                assert now.currsize == 3 and now.hits - known.hits == (heads == 3)
-                assert [request.path for request in listener.seen][-1] == "/0"
-
-        run(main())
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            for number in (*range(heads), 0):
+                known = listener.known_head.cache_info()
+                wire.send(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number)
+                assert (await wire.answer())[0] == 200
+            now = listener.known_head.cache_info()
+            assert now.currsize == 3 and now.hits - known.hits == (heads == 3)
+            assert [request.path for request in listener.seen][-1] == "/0"
 
     async def test_requests_follow_each_other_on_one_connection(self):
         async with listening() as listener, await Wire.open(listener.root) as wire:
@@ -10291,7 +10155,7 @@ class TestServing:
             assert (await wire.answer("GET"))[2] == b"GET /old? "
             assert await wire.everything() == b""
 
-    def test_a_stream_is_chunked_or_ended_by_the_connection(self):
+    async def test_a_stream_is_chunked_or_ended_by_the_connection(self):
         """RFC 9112 §6.1: no chunks for HTTP/1.0."""
 
         async def stream(request, response):
@@ -10301,22 +10165,18 @@ class TestServing:
             await response.end(b"three")
             await response.write(b"never")
             await response.end()
-
-        async def main():
-            async with listening(stream) as listener:
-                async with await Wire.open(listener.root) as wire:
-                    for _ in range(2):
-                        wire.send(GET)
-                        status, headers, body = await wire.answer("GET")
-                        assert (status, body) == (200, b"one two three")
-                        assert headers["transfer-encoding"] == "chunked"
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-                    head, _, body = (await wire.everything()).partition(b"\r\n\r\n")
-                    assert body == b"one two three" and b"chunked" not in head
-                    assert b"connection: close" in head
-
-        run(main())
+        async with listening(stream) as listener:
+            async with await Wire.open(listener.root) as wire:
+                for _ in range(2):
+                    wire.send(GET)
+                    status, headers, body = await wire.answer("GET")
+                    assert (status, body) == (200, b"one two three")
+                    assert headers["transfer-encoding"] == "chunked"
+            async with await Wire.open(listener.root) as wire:
+                wire.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+                head, _, body = (await wire.everything()).partition(b"\r\n\r\n")
+                assert body == b"one two three" and b"chunked" not in head
+                assert b"connection: close" in head
 
     async def test_head_has_the_length_and_not_the_body(self):
         """RFC 9110 §9.3.2"""
@@ -10455,16 +10315,12 @@ class TestServing:
                     await one.answer("GET")
         assert order.index("/b") < 100
 
-    def test_what_cannot_be_sent_gives_500(self, caplog):
+    async def test_what_cannot_be_sent_gives_500(self, caplog):
         async def split(request, response):
             await response.send(200, {"x": "a\r\nb: c"}, b"")
-
-        async def main():
-            async with listening(split) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                assert (await wire.everything()).startswith(b"HTTP/1.1 500 ")
-
-        run(main())
+        async with listening(split) as listener, await Wire.open(listener.root) as wire:
+            wire.send(GET)
+            assert (await wire.everything()).startswith(b"HTTP/1.1 500 ")
 
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -10523,22 +10379,18 @@ class TestRefusingRequests:
     """After any doubt: one answer, close, and nothing more is read. users-and-competitors 4.4, 2"""
 
     @pytest.mark.parametrize("case", range(len(SMUGGLED)))
-    def test_nothing_is_served_after_a_broken_request(self, case):
+    async def test_nothing_is_served_after_a_broken_request(self, case):
         data, wanted = SMUGGLED[case]
-
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(data + b"\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
-                got = await wire.everything()
-                assert int(got.split()[1]) == wanted
-                assert got.count(b"HTTP/1.1 ") == 1 and b"connection: close" in got
-                msg = json.loads(got.partition(b"\r\n\r\n")[2])
-                assert msg["jsonrpc"] == "2.0" and "id" not in msg
-                wire.drop()
-                await until(lambda: not listener.connections)
-                assert listener.seen == []
-
-        run(main())
+        async with listening() as listener, await Wire.open(listener.root) as wire:
+            wire.send(data + b"\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+            got = await wire.everything()
+            assert int(got.split()[1]) == wanted
+            assert got.count(b"HTTP/1.1 ") == 1 and b"connection: close" in got
+            msg = json.loads(got.partition(b"\r\n\r\n")[2])
+            assert msg["jsonrpc"] == "2.0" and "id" not in msg
+            wire.drop()
+            await until(lambda: not listener.connections)
+            assert listener.seen == []
 
     async def test_what_came_before_the_broken_request_is_served(self):
         async with listening() as listener, await Wire.open(listener.root) as wire:
@@ -10547,25 +10399,21 @@ class TestRefusingRequests:
             assert re.findall(rb"HTTP/1.1 ([0-9]+)", data) == [b"200", b"400"]
             assert len(listener.seen) == 1
 
-    def test_a_body_is_refused_at_its_limit_and_the_client_hears_it(self, monkeypatch):
+    async def test_a_body_is_refused_at_its_limit_and_the_client_hears_it(self, monkeypatch):
         """The rest of the body is read for a moment: closing on unread input would reset."""
         monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
-
-        async def main():
-            async with listening(max_body=1000) as listener:
-                for size, status in ((1000, 200), (1001, 413)):
-                    async with await Wire.open(listener.root) as wire:
-                        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
-                        wire.send(head % size + b"x" * size)
-                        assert (await wire.answer())[0] == status
+        async with listening(max_body=1000) as listener:
+            for size, status in ((1000, 200), (1001, 413)):
                 async with await Wire.open(listener.root) as wire:
-                    wire.send(head % 3_000_000)
-                    for _ in range(30):
-                        wire.send(b"x" * 100_000)
-                        await wire.writer.drain()
-                    assert (await wire.everything()).startswith(b"HTTP/1.1 413 ")
-
-        run(main())
+                    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+                    wire.send(head % size + b"x" * size)
+                    assert (await wire.answer())[0] == status
+            async with await Wire.open(listener.root) as wire:
+                wire.send(head % 3_000_000)
+                for _ in range(30):
+                    wire.send(b"x" * 100_000)
+                    await wire.writer.drain()
+                assert (await wire.everything()).startswith(b"HTTP/1.1 413 ")
 
     async def test_who_goes_on_sending_after_a_refusal_is_cut_off(self):
         async with listening() as listener, await Wire.open(listener.root) as wire:
@@ -10577,44 +10425,36 @@ class TestRefusingRequests:
             wire.send(b"x" * 11)
             await until(lambda: not listener.connections)
 
-    def test_who_sends_40_megabytes_too_many_still_hears_413(self, monkeypatch):
+    async def test_who_sends_40_megabytes_too_many_still_hears_413(self, monkeypatch):
         monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
-
-        async def main():
-            async with listening(max_body=1000) as listener, await Wire.open(listener.root) as wire:
-                wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n")
-                for _ in range(40):
-                    wire.send(b"x" * 1_000_000)
-                    await wire.writer.drain()
-                assert (await wire.answer())[0] == 413
-
-        run(main())
+        async with listening(max_body=1000) as listener, await Wire.open(listener.root) as wire:
+            wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n")
+            for _ in range(40):
+                wire.send(b"x" * 1_000_000)
+                await wire.writer.drain()
+            assert (await wire.answer())[0] == 413
 
     @pytest.mark.parametrize("size, status", [(499, 200), (500, 503)])
-    def test_unfinished_bodies_are_bounded_in_sum(self, monkeypatch, size, status):
+    async def test_unfinished_bodies_are_bounded_in_sum(self, monkeypatch, size, status):
         """Here for all that come from this machine: another address has a share of its own."""
         monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
-
-        async def main():
-            async with listening() as listener:
-                one, two = await Wire.open(listener.root), await Wire.open(listener.root)
-                head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n"
-                one.send(head + b"x" * 500)
-                await until(lambda: listener.bodies == {"": 500})
-                two.send(head + b"x" * size)
-                await until(lambda: listener.bodies == {"": 500 + size})
-                two.send(b"x")  # a share that is used up takes no other piece
-                if status == 200:
-                    await until(lambda: listener.bodies == {"": 1000})
-                    one.drop()
-                    await until(lambda: listener.bodies == {"": 500})
-                    two.send(b"x" * 400)
-                assert (await two.answer())[0] == status
-                two.drop()
+        async with listening() as listener:
+            one, two = await Wire.open(listener.root), await Wire.open(listener.root)
+            head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n"
+            one.send(head + b"x" * 500)
+            await until(lambda: listener.bodies == {"": 500})
+            two.send(head + b"x" * size)
+            await until(lambda: listener.bodies == {"": 500 + size})
+            two.send(b"x")  # a share that is used up takes no other piece
+            if status == 200:
+                await until(lambda: listener.bodies == {"": 1000})
                 one.drop()
-                await until(lambda: not listener.bodies)
-
-        run(main())
+                await until(lambda: listener.bodies == {"": 500})
+                two.send(b"x" * 400)
+            assert (await two.answer())[0] == status
+            two.drop()
+            one.drop()
+            await until(lambda: not listener.bodies)
 
     def test_one_sender_of_unfinished_bodies_leaves_half_of_their_room_to_others(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
@@ -10782,33 +10622,29 @@ class TestDeadlines:
             await until(lambda: lost)
         assert lost == ["heard"]
 
-    def test_a_client_that_reads_its_last_answer_slowly_gets_it(self, monkeypatch):
+    async def test_a_client_that_reads_its_last_answer_slowly_gets_it(self, monkeypatch):
         """Little is left unsent, so that nobody ever waited for the client."""
         monkeypatch.setattr(m, "WRITE_BUFFER_BYTES", 10**9)
+        async def big(request, response):
+            connection.append(response.connection)
+            listener.close()  # so that the connection closes after this answer
+            await response.send(200, {}, b"x" * 8_000_000)
 
-        async def main():
-            async def big(request, response):
-                connection.append(response.connection)
-                listener.close()  # so that the connection closes after this answer
-                await response.send(200, {}, b"x" * 8_000_000)
-
-            connection = []
-            async with listening(big) as listener, await Wire.open(listener.root) as wire:
-                wire.writer.transport.pause_reading()
-                wire.send(GET)
-                await until(lambda: connection and connection[0].transport.is_closing())
-                [one] = connection
-                left = one.transport.get_write_buffer_size()
-                assert left
-                for _ in range(2):  # something was read between two looks
-                    one.unsent, one.deadline = left + 1, 0
-                    listener._sweep()
-                    assert one.deadline > listener.loop.time() and one in listener.connections
-                one.deadline = 0
+        connection = []
+        async with listening(big) as listener, await Wire.open(listener.root) as wire:
+            wire.writer.transport.pause_reading()
+            wire.send(GET)
+            await until(lambda: connection and connection[0].transport.is_closing())
+            [one] = connection
+            left = one.transport.get_write_buffer_size()
+            assert left
+            for _ in range(2):  # something was read between two looks
+                one.unsent, one.deadline = left + 1, 0
                 listener._sweep()
-                await until(lambda: not listener.connections)
-
-        run(main())
+                assert one.deadline > listener.loop.time() and one in listener.connections
+            one.deadline = 0
+            listener._sweep()
+            await until(lambda: not listener.connections)
 
     async def test_a_slow_reader_makes_the_writer_wait_and_gets_everything(self):
         async def flood(request, response):
@@ -10880,7 +10716,7 @@ class TestLosing:
                 await until(lambda: serving(listener))
             await heard
 
-    def test_clients_that_vanish_at_any_byte_leave_nothing(self):
+    async def test_clients_that_vanish_at_any_byte_leave_nothing(self):
         request = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
 
         async def stream(request, response):
@@ -10888,25 +10724,21 @@ class TestLosing:
             for _ in range(3):
                 await response.write(b"more")
             await response.end(b"two")
-
-        async def main():
-            async with listening(stream) as listener:
-                for size in range(len(request) + 1):
-                    for way in ("close", "reset", "eof"):
-                        wire = await Wire.open(listener.root)
-                        wire.send(request[:size])
-                        if size == len(request):
-                            await wire.reader.read(20)
-                        if way == "eof":
-                            wire.writer.write_eof()
-                            await wire.everything()
-                        (wire.writer.close if way == "close" else wire.reset)()
-                await until(lambda: not listener.connections and not listener.tasks.running)
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(request)
-                    assert (await wire.answer())[2] == b"onemoremoremoretwo"
-
-        run(main())
+        async with listening(stream) as listener:
+            for size in range(len(request) + 1):
+                for way in ("close", "reset", "eof"):
+                    wire = await Wire.open(listener.root)
+                    wire.send(request[:size])
+                    if size == len(request):
+                        await wire.reader.read(20)
+                    if way == "eof":
+                        wire.writer.write_eof()
+                        await wire.everything()
+                    (wire.writer.close if way == "close" else wire.reset)()
+            await until(lambda: not listener.connections and not listener.tasks.running)
+            async with await Wire.open(listener.root) as wire:
+                wire.send(request)
+                assert (await wire.answer())[2] == b"onemoremoremoretwo"
 
     async def test_writing_to_a_lost_client_is_harmless(self):
         gate = asyncio.get_running_loop().create_future()
@@ -10969,28 +10801,24 @@ class TestListeners:
         assert warning.startswith("there are too many connections, at 3 connections: idle ones")
 
     @pytest.mark.parametrize("asks", [b"", GET])
-    def test_beyond_the_bound_of_busy_connections_a_client_is_told_so(self, monkeypatch, asks):
+    async def test_beyond_the_bound_of_busy_connections_a_client_is_told_so(self, monkeypatch, asks):
         monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
-
-        async def main():
-            async with listening() as listener, contextlib.AsyncExitStack() as stack:
-                for _ in range(2):
-                    wire = await stack.enter_async_context(await Wire.open(listener.root))
-                    wire.send(b"GET / HTTP/1.1\r\n")
-                await until(lambda: sum(x.waiting_for == "head" for x in listener.connections) == 2)
-                async with await Wire.open(listener.root) as late:
-                    if asks:
-                        late.send(asks)
-                    status, headers, body = await late.answer("GET")
-                    assert (status, headers["retry-after"]) == (503, "1")
-                    assert b"there are too many connections" in body
-                wire.drop()
-                await until(lambda: len(listener.connections) == 1)
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(GET)
-                    assert (await wire.answer("GET"))[0] == 200
-
-        run(main())
+        async with listening() as listener, contextlib.AsyncExitStack() as stack:
+            for _ in range(2):
+                wire = await stack.enter_async_context(await Wire.open(listener.root))
+                wire.send(b"GET / HTTP/1.1\r\n")
+            await until(lambda: sum(x.waiting_for == "head" for x in listener.connections) == 2)
+            async with await Wire.open(listener.root) as late:
+                if asks:
+                    late.send(asks)
+                status, headers, body = await late.answer("GET")
+                assert (status, headers["retry-after"]) == (503, "1")
+                assert b"there are too many connections" in body
+            wire.drop()
+            await until(lambda: len(listener.connections) == 1)
+            async with await Wire.open(listener.root) as wire:
+                wire.send(GET)
+                assert (await wire.answer("GET"))[0] == 200
 
     async def test_no_piece_of_an_answer_waits_for_the_one_before_it_to_arrive(self):
         """RFC 896 -- unless TCP_NODELAY is set, it does."""
@@ -11035,27 +10863,23 @@ class TestListeners:
         [warning] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
         assert "open files" in warning and "`ulimit -n`" in warning
 
-    def test_connections_of_one_address_are_bounded_unless_it_is_ours(self, monkeypatch):
+    async def test_connections_of_one_address_are_bounded_unless_it_is_ours(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_CONNECTIONS_PER_HOST", 2)
-
-        async def main():
-            async with listening() as listener:
-                for address, wanted in (
-                    ("192.0.2.1", [True, True, False, False]),
-                    ("192.0.2.2", [True, True, False, False]),
-                    ("127.0.0.1", [True] * 4),
-                    ("local", [True] * 4),
-                ):
-                    callers = [m.Connection(listener) for _ in range(4)]
-                    for caller in callers:
-                        caller.address = address
-                    assert [listener.admit(caller) for caller in callers] == wanted
-                    listener.forget(callers[0])
-                    assert listener.admit(callers[0])
-                    for caller in callers:
-                        listener.forget(caller)
-
-        run(main())
+        async with listening() as listener:
+            for address, wanted in (
+                ("192.0.2.1", [True, True, False, False]),
+                ("192.0.2.2", [True, True, False, False]),
+                ("127.0.0.1", [True] * 4),
+                ("local", [True] * 4),
+            ):
+                callers = [m.Connection(listener) for _ in range(4)]
+                for caller in callers:
+                    caller.address = address
+                assert [listener.admit(caller) for caller in callers] == wanted
+                listener.forget(callers[0])
+                assert listener.admit(callers[0])
+                for caller in callers:
+                    listener.forget(caller)
 
     def test_a_unix_socket_is_for_its_owner_alone(self, tmp_path):
         path = str(tmp_path / "s")
@@ -11077,14 +10901,10 @@ class TestListeners:
         run(main())
         assert os.umask(before) == before
 
-    def test_a_unix_socket_may_be_opened_to_others(self, tmp_path):
+    async def test_a_unix_socket_may_be_opened_to_others(self, tmp_path):
         path = str(tmp_path / "s")
-
-        async def main():
-            async with m.Server("x").http(uds=path, uds_mode=0o660):
-                assert os.stat(path).st_mode & 0o777 == 0o660
-
-        run(main())
+        async with m.Server("x").http(uds=path, uds_mode=0o660):
+            assert os.stat(path).st_mode & 0o777 == 0o660
 
     async def test_a_file_of_a_certificate_that_is_missing_is_named(self, tmp_path):
         with pytest.raises(m.CannotServe, match="nope.pem"):
@@ -11243,22 +11063,18 @@ class TestTLS:
                 wire.send(GET)
                 assert b"HTTP" not in await wire.everything()
 
-    def test_a_connection_counts_before_its_handshake_is_over(self, monkeypatch, certificate):
+    async def test_a_connection_counts_before_its_handshake_is_over(self, monkeypatch, certificate):
         monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
-
-        async def main():
-            async with listening(ssl=certificate) as listener, contextlib.AsyncExitStack() as stack:
-                silent = [
-                    await stack.enter_async_context(await Wire.open(listener.root))
-                    for _ in range(2)
-                ]
-                await until(lambda: len(listener.connections) == 2)
-                async with await Wire.open(listener.root) as late:
-                    assert await late.everything() == b""
-                silent[0].drop()
-                await until(lambda: len(listener.connections) == 1)
-
-        run(main())
+        async with listening(ssl=certificate) as listener, contextlib.AsyncExitStack() as stack:
+            silent = [
+                await stack.enter_async_context(await Wire.open(listener.root))
+                for _ in range(2)
+            ]
+            await until(lambda: len(listener.connections) == 2)
+            async with await Wire.open(listener.root) as late:
+                assert await late.everything() == b""
+            silent[0].drop()
+            await until(lambda: len(listener.connections) == 1)
 
     async def test_a_refused_request_and_a_lost_stream_over_tls(self, certificate):
         heard = asyncio.get_running_loop().create_future()
@@ -11303,15 +11119,11 @@ class TestClientConnections:
             await asyncio.gather(*(fetch(client) for _ in range(5)))
             assert len(listener.connections) == 5 == len(client.idle)
 
-    def test_idle_connections_are_bounded(self, monkeypatch):
+    async def test_idle_connections_are_bounded(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_IDLE_CONNECTIONS", 2)
-
-        async def main():
-            async with listening() as listener, client_of(listener.root) as client:
-                await asyncio.gather(*(fetch(client) for _ in range(4)))
-                assert len(client.idle) == 2
-
-        run(main())
+        async with listening() as listener, client_of(listener.root) as client:
+            await asyncio.gather(*(fetch(client) for _ in range(4)))
+            assert len(client.idle) == 2
 
     async def test_a_server_that_vanishes_in_silence_is_found_out_by_the_kernel(self):
         """A laptop sleeps, a network changes: a stream of events would stand for ever."""
@@ -11340,7 +11152,7 @@ class TestClientConnections:
             assert [request.body for request in listener.seen] == [b"", b"once"]
             assert connection not in listener.connections or how != "closed by the server"
 
-    def test_a_request_that_got_no_answer_is_not_sent_again(self):
+    async def test_a_request_that_got_no_answer_is_not_sent_again(self):
         """It may have been served."""
         seen = []
 
@@ -11349,15 +11161,11 @@ class TestClientConnections:
             if len(seen) == 1:
                 wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                 seen.append(await one_request(wire))
-
-        async def main():
-            async with scripted(once) as url, client_of(url) as client:
-                assert (await fetch(client))[0] == 200
-                with pytest.raises(m.ConnectionClosed, match="ended before the answer"):
-                    await fetch(client, "/", "POST", b"pay")
-                assert [body for _, body in seen] == [b"", b"pay"]
-
-        run(main())
+        async with scripted(once) as url, client_of(url) as client:
+            assert (await fetch(client))[0] == 200
+            with pytest.raises(m.ConnectionClosed, match="ended before the answer"):
+                await fetch(client, "/", "POST", b"pay")
+            assert [body for _, body in seen] == [b"", b"pay"]
 
     @pytest.mark.parametrize(
         "answer, status, body",
@@ -11379,17 +11187,13 @@ class TestClientConnections:
             (b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!", 404, b"no!"),
         ],
     )
-    def test_answers_of_every_framing(self, answer, status, body):
+    async def test_answers_of_every_framing(self, answer, status, body):
         async def serve(wire):
             await one_request(wire)
             wire.send(answer)
             wire.writer.close()
-
-        async def main():
-            async with scripted(serve) as url, client_of(url) as client:
-                assert await fetch(client) == (status, body)
-
-        run(main())
+        async with scripted(serve) as url, client_of(url) as client:
+            assert await fetch(client) == (status, body)
 
     @pytest.mark.parametrize(
         "answer, match",
@@ -11404,64 +11208,52 @@ class TestClientConnections:
             (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "too long"),
         ],
     )
-    def test_nonsense_is_an_error_that_names_the_url(self, answer, match):
+    async def test_nonsense_is_an_error_that_names_the_url(self, answer, match):
         async def serve(wire):
             await one_request(wire)
             wire.send(answer)
             wire.writer.close()
+        async with scripted(serve) as url, client_of(url) as client:
+            with pytest.raises(m.ConnectionClosed, match=match) as caught:
+                await fetch(client, "/path")
+            assert f"{url}/path" in str(caught.value) and not client.idle and not client.busy
 
-        async def main():
-            async with scripted(serve) as url, client_of(url) as client:
-                with pytest.raises(m.ConnectionClosed, match=match) as caught:
-                    await fetch(client, "/path")
-                assert f"{url}/path" in str(caught.value) and not client.idle and not client.busy
-
-        run(main())
-
-    def test_an_endless_head_and_an_endless_body_end(self):
+    async def test_an_endless_head_and_an_endless_body_end(self):
         async def serve(wire):
             head, _ = await one_request(wire)
             wire.send(b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if head.target == "/body" else b""))
             while True:
                 wire.send(b"X: y\r\n" * 1000)
                 await wire.writer.drain()
+        async with scripted(serve) as url, client_of(url) as client:
+            with pytest.raises(m.ConnectionClosed, match="too long|more than"):
+                await fetch(client, "/head")
+            answer = await client.send("GET", "/body", {})
+            with pytest.raises(m.LimitExceeded, match="longer than 1000 bytes"):
+                await answer.body(1000)
+            answer.close()
 
-        async def main():
-            async with scripted(serve) as url, client_of(url) as client:
-                with pytest.raises(m.ConnectionClosed, match="too long|more than"):
-                    await fetch(client, "/head")
-                answer = await client.send("GET", "/body", {})
-                with pytest.raises(m.LimitExceeded, match="longer than 1000 bytes"):
-                    await answer.body(1000)
-                answer.close()
-
-        run(main())
-
-    def test_deadlines_for_connection_and_head(self, monkeypatch):
+    async def test_deadlines_for_connection_and_head(self, monkeypatch):
         async def silent(wire):
             await wire.reader.read()
-
-        async def main():
-            async with scripted(silent) as url, client_of(url) as client:
-                with pytest.raises(m.ConnectionClosed, match=f"{url}/ sent no answer within 0.01"):
-                    await fetch(client, patience=0.01)
-                assert not client.busy
-            with socket.socket() as full:  # whoever is beyond the backlog waits
-                full.bind(("127.0.0.1", 0))
-                full.listen(0)
-                url = f"http://127.0.0.1:{full.getsockname()[1]}"
-                monkeypatch.setattr(m, "CONNECT_SECONDS", 0.05)
-                held = [socket.socket() for _ in range(5)]
-                for each in held:
-                    each.setblocking(False)
-                    each.connect_ex(full.getsockname())
-                async with client_of(url) as client:
-                    with pytest.raises(m.ConnectionClosed, match="no connection within 0.05"):
-                        await fetch(client)
-                for each in held:
-                    each.close()
-
-        run(main())
+        async with scripted(silent) as url, client_of(url) as client:
+            with pytest.raises(m.ConnectionClosed, match=f"{url}/ sent no answer within 0.01"):
+                await fetch(client, patience=0.01)
+            assert not client.busy
+        with socket.socket() as full:  # whoever is beyond the backlog waits
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            url = f"http://127.0.0.1:{full.getsockname()[1]}"
+            monkeypatch.setattr(m, "CONNECT_SECONDS", 0.05)
+            held = [socket.socket() for _ in range(5)]
+            for each in held:
+                each.setblocking(False)
+                each.connect_ex(full.getsockname())
+            async with client_of(url) as client:
+                with pytest.raises(m.ConnectionClosed, match="no connection within 0.05"):
+                    await fetch(client)
+            for each in held:
+                each.close()
 
     @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", f"http://{'a' * 70}.invalid/x"])
     async def test_a_server_that_cannot_be_reached_is_named(self, url):
@@ -11487,24 +11279,20 @@ class TestRedirects:
         [(method, status, status in (307, 308) or method == "GET")
          for method in ("GET", "POST", "DELETE") for status in (301, 302, 303, 307, 308)],
     )  # fmt: skip
-    def test_within_the_origin(self, method, status, followed):
+    async def test_within_the_origin(self, method, status, followed):
         async def move(request, response):
             if request.path == "/old":
                 await response.send(status, {"location": "../new?x=1#part"}, b"moved")
             else:
                 await response.send(200, {}, request.method.encode() + b" " + request.body)
-
-        async def main():
-            async with listening(move) as listener, client_of(listener.root) as client:
-                body = b"body" if method == "POST" else b""
-                if followed:
-                    wanted = method.encode() + b" " + body
-                    assert await fetch(client, "/old", method, body) == (200, wanted)
-                else:
-                    with pytest.raises(m.ConnectionClosed, match="use http://127.*/new"):
-                        await fetch(client, "/old", method, body)
-
-        run(main())
+        async with listening(move) as listener, client_of(listener.root) as client:
+            body = b"body" if method == "POST" else b""
+            if followed:
+                wanted = method.encode() + b" " + body
+                assert await fetch(client, "/old", method, body) == (200, wanted)
+            else:
+                with pytest.raises(m.ConnectionClosed, match="use http://127.*/new"):
+                    await fetch(client, "/old", method, body)
 
     @pytest.mark.parametrize(
         "location, match",
@@ -11622,7 +11410,7 @@ class TestProxies:
         with pytest.raises(ValueError):
             m.proxy_for(m.parse_url("http://a.example/"), {"HTTP_PROXY": text})
 
-    def test_plain_http_is_asked_of_the_proxy_in_absolute_form(self):
+    async def test_plain_http_is_asked_of_the_proxy_in_absolute_form(self):
         """RFC 9112 §3.2.2"""
         seen = []
 
@@ -11631,70 +11419,58 @@ class TestProxies:
                 data = await wire.reader.readuntil(b"\r\n\r\n")
                 seen.append(data)
                 wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        async with scripted(proxy) as url, client_of("http://server.invalid:81/") as client:
+            client.proxy = m.Proxy(m.parse_url(url), {"proxy-authorization": "Basic eA=="})
+            for _ in range(2):
+                assert await fetch(client, "/mcp?x") == (200, b"ok")
+        assert len(seen) == 2
+        assert seen[0].startswith(b"GET http://server.invalid:81/mcp?x HTTP/1.1\r\n")
+        assert b"host: server.invalid:81\r\n" in seen[0]
+        assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
 
-        async def main():
-            async with scripted(proxy) as url, client_of("http://server.invalid:81/") as client:
-                client.proxy = m.Proxy(m.parse_url(url), {"proxy-authorization": "Basic eA=="})
-                for _ in range(2):
-                    assert await fetch(client, "/mcp?x") == (200, b"ok")
-            assert len(seen) == 2
-            assert seen[0].startswith(b"GET http://server.invalid:81/mcp?x HTTP/1.1\r\n")
-            assert b"host: server.invalid:81\r\n" in seen[0]
-            assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
-
-        run(main())
-
-    def test_https_goes_through_a_tunnel(self, certificate):
+    async def test_https_goes_through_a_tunnel(self, certificate):
         """RFC 9110 §9.3.6: what is said inside, also to whom, the proxy cannot read."""
         seen = []
+        async with listening(ssl=certificate) as listener:
+            where = m.parse_url(listener.root)
 
-        async def main():
-            async with listening(ssl=certificate) as listener:
-                where = m.parse_url(listener.root)
+            async def proxy(wire):
+                seen.append(await wire.reader.readuntil(b"\r\n\r\n"))
+                wire.send(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
 
-                async def proxy(wire):
-                    seen.append(await wire.reader.readuntil(b"\r\n\r\n"))
-                    wire.send(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
+                async def pump(source, sink):
+                    with contextlib.suppress(ConnectionError):
+                        while data := await source.reader.read(65536):
+                            seen.append(data)
+                            sink.send(data)
+                    sink.drop()
 
-                    async def pump(source, sink):
-                        with contextlib.suppress(ConnectionError):
-                            while data := await source.reader.read(65536):
-                                seen.append(data)
-                                sink.send(data)
-                        sink.drop()
+                async with await Wire.open(listener.root) as there:
+                    await asyncio.gather(pump(wire, there), pump(there, wire))
 
-                    async with await Wire.open(listener.root) as there:
-                        await asyncio.gather(pump(wire, there), pump(there, wire))
+            async with scripted(proxy) as url:
+                async with client_of(listener.root, ssl=certificate[0]) as client:
+                    client.proxy = m.Proxy(
+                        m.parse_url(url), {"proxy-authorization": "Basic eA=="}
+                    )
+                    secret = {"authorization": "secret"}
+                    for _ in range(2):
+                        got = await fetch(client, "/", "POST", b"x" * 1000, headers=secret)
+                        assert got == (200, b"POST /? " + b"x" * 1000)
+                    assert len(client.idle) == 1
+            assert seen[0].startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % where.port)
+            assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
+            assert b"secret" not in b"".join(seen)
 
-                async with scripted(proxy) as url:
-                    async with client_of(listener.root, ssl=certificate[0]) as client:
-                        client.proxy = m.Proxy(
-                            m.parse_url(url), {"proxy-authorization": "Basic eA=="}
-                        )
-                        secret = {"authorization": "secret"}
-                        for _ in range(2):
-                            got = await fetch(client, "/", "POST", b"x" * 1000, headers=secret)
-                            assert got == (200, b"POST /? " + b"x" * 1000)
-                        assert len(client.idle) == 1
-                assert seen[0].startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % where.port)
-                assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
-                assert b"secret" not in b"".join(seen)
-
-        run(main())
-
-    def test_a_proxy_that_refuses_is_named(self, certificate):
+    async def test_a_proxy_that_refuses_is_named(self, certificate):
         async def proxy(wire):
             await wire.reader.readuntil(b"\r\n\r\n")
             wire.send(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-
-        async def main():
-            async with scripted(proxy) as url:
-                async with client_of("https://server.invalid/", ssl=certificate[0]) as client:
-                    client.proxy = m.Proxy(m.parse_url(url), {})
-                    with pytest.raises(m.ConnectionClosed, match=f"{url}/ refused: status 407"):
-                        await fetch(client)
-
-        run(main())
+        async with scripted(proxy) as url:
+            async with client_of("https://server.invalid/", ssl=certificate[0]) as client:
+                client.proxy = m.Proxy(m.parse_url(url), {})
+                with pytest.raises(m.ConnectionClosed, match=f"{url}/ refused: status 407"):
+                    await fetch(client)
 
 
 ###############################################################################
@@ -12302,32 +12078,28 @@ class TestSessions:
             await until(lambda: not server.endpoint.tasks.running)
             assert len(server.endpoint.sessions) == 20 == len(app.conversations)
 
-    def test_an_idle_session_is_small(self):
+    async def test_an_idle_session_is_small(self):
         """DESIGN section 6: at most 4 KiB."""
         import tracemalloc
+        async with demo().http(port=0) as server:
+            endpoint = server.endpoint
 
-        async def main():
-            async with demo().http(port=0) as server:
-                endpoint = server.endpoint
+            def open_one():
+                session = endpoint.open_session(m.KeptSession, m.Caller())
+                session.conversation.session.advance("initialize")
+                session.conversation.session.client_info = {"name": "x", "version": "1"}
+                session.conversation.session.advance("result")
 
-                def open_one():
-                    session = endpoint.open_session(m.KeptSession, m.Caller())
-                    session.conversation.session.advance("initialize")
-                    session.conversation.session.client_info = {"name": "x", "version": "1"}
-                    session.conversation.session.advance("result")
-
+            open_one()
+            gc.collect()
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(1000):
                 open_one()
-                gc.collect()
-                tracemalloc.start()
-                before = tracemalloc.get_traced_memory()[0]
-                for _ in range(1000):
-                    open_one()
-                gc.collect()
-                size = (tracemalloc.get_traced_memory()[0] - before) / 1000
-                tracemalloc.stop()
-                assert size <= 4096
-
-        run(main())
+            gc.collect()
+            size = (tracemalloc.get_traced_memory()[0] - before) / 1000
+            tracemalloc.stop()
+            assert size <= 4096
 
     async def test_without_sessions_every_request_stands_alone(self):
         """`sessions=False`"""
@@ -12430,27 +12202,23 @@ class TestStreams:
             log.removeHandler(handler)
 
     @pytest.mark.parametrize("missed", [False, True])
-    def test_a_client_that_opens_its_stream_too_late_for_all_that_waits_learns_it(
+    async def test_a_client_that_opens_its_stream_too_late_for_all_that_waits_learns_it(
         self, missed, monkeypatch
     ):
         monkeypatch.setattr(m, "MAX_WAITING", 3)
-
-        async def main():
-            app = watched_demo()
-            async with http_calling(app) as (caller, server):
-                for n in range(4):
-                    assert await caller.status("POST", subscribing(n, f"note://{n}")) == 200
-                for n in range(3 + missed):
-                    app.resource_updated(f"note://{n}")
-                if missed:  # so it begins a new session, and knows that there was a gap
-                    assert await caller.status("GET") == 404
-                else:
-                    stream = await caller.events("GET")
-                    found = [(await stream.message())["params"]["uri"] for _ in range(3)]
-                    assert found == ["note://0", "note://1", "note://2"]
-                    stream.drop()
-
-        run(main())
+        app = watched_demo()
+        async with http_calling(app) as (caller, server):
+            for n in range(4):
+                assert await caller.status("POST", subscribing(n, f"note://{n}")) == 200
+            for n in range(3 + missed):
+                app.resource_updated(f"note://{n}")
+            if missed:  # so it begins a new session, and knows that there was a gap
+                assert await caller.status("GET") == 404
+            else:
+                stream = await caller.events("GET")
+                found = [(await stream.message())["params"]["uri"] for _ in range(3)]
+                assert found == ["note://0", "note://1", "note://2"]
+                stream.drop()
 
     async def test_a_second_reader_is_refused_while_the_first_lives(self):
         """CVE-2026-33946: the session's id alone must not take a stream away."""
@@ -12665,66 +12433,54 @@ class TestResuming:
     @pytest.mark.parametrize(
         "limit, value, kept", [("MAX_KEPT_EVENTS", 5, 5), ("MAX_KEPT_BYTES", 500, None)]
     )
-    def test_the_log_is_bounded_and_says_so(self, limit, value, kept, monkeypatch):
+    async def test_the_log_is_bounded_and_says_so(self, limit, value, kept, monkeypatch):
         monkeypatch.setattr(m, limit, value)
+        async with http_calling() as (caller, server):
+            events = await caller.events("POST", call_of(1, "count", {"to": 20}))
+            ids = []
+            while (event := await events.next()) is not None:
+                ids.append(event.id)
+            assert len(ids) == 21 or len(ids) == 22
+            [session] = server.endpoint.sessions.values()
+            [stream] = session.streams.values()
+            assert len(stream.events) == (kept or len(stream.events)) < 21
+            assert stream.size - len(stream.events[-1]) <= m.MAX_KEPT_BYTES
+            oldest = stream.last - len(stream.events)
+            name = stream.name
+            again = await caller.events("GET", last_event_id=f"{name}-{oldest}")
+            assert len(await again.messages()) == len(stream.events)
+            for gone in (oldest - 1, 0, stream.last + 1):
+                status, _, answer = await caller.ask("GET", last_event_id=f"{name}-{gone}")
+                assert status == 400 and "no longer kept" in answer["error"]["message"]
 
-        async def main():
-            async with http_calling() as (caller, server):
-                events = await caller.events("POST", call_of(1, "count", {"to": 20}))
-                ids = []
-                while (event := await events.next()) is not None:
-                    ids.append(event.id)
-                assert len(ids) == 21 or len(ids) == 22
-                [session] = server.endpoint.sessions.values()
-                [stream] = session.streams.values()
-                assert len(stream.events) == (kept or len(stream.events)) < 21
-                assert stream.size - len(stream.events[-1]) <= m.MAX_KEPT_BYTES
-                oldest = stream.last - len(stream.events)
-                name = stream.name
-                again = await caller.events("GET", last_event_id=f"{name}-{oldest}")
-                assert len(await again.messages()) == len(stream.events)
-                for gone in (oldest - 1, 0, stream.last + 1):
-                    status, _, answer = await caller.ask("GET", last_event_id=f"{name}-{gone}")
-                    assert status == 400 and "no longer kept" in answer["error"]["message"]
-
-        run(main())
-
-    def test_the_newest_event_is_kept_whatever_its_size(self, monkeypatch):
+    async def test_the_newest_event_is_kept_whatever_its_size(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_KEPT_BYTES", 10)
+        async with http_calling() as (caller, server):
+            events = await caller.events("POST", call_of(1, "count", {"to": 2}))
+            await events.messages()
+            [session] = server.endpoint.sessions.values()
+            [stream] = session.streams.values()
+            again = await caller.events("GET", last_event_id=f"{stream.name}-2")
+            assert len(await again.messages()) == 1
 
-        async def main():
-            async with http_calling() as (caller, server):
-                events = await caller.events("POST", call_of(1, "count", {"to": 2}))
-                await events.messages()
-                [session] = server.endpoint.sessions.values()
-                [stream] = session.streams.values()
-                again = await caller.events("GET", last_event_id=f"{stream.name}-2")
-                assert len(await again.messages()) == 1
-
-        run(main())
-
-    def test_a_large_answer_pushes_nothing_out(self, monkeypatch):
+    async def test_a_large_answer_pushes_nothing_out(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_KEPT_BYTES", 2000)
+        app = demo()
 
-        async def main():
-            app = demo()
+        @app.tool
+        async def large(ctx: m.Context) -> str:
+            await ctx.info("before")
+            return "x" * 10_000
 
-            @app.tool
-            async def large(ctx: m.Context) -> str:
-                await ctx.info("before")
-                return "x" * 10_000
-
-            async with http_calling(app) as (caller, server):
-                events = await caller.events("POST", call_of(1, "large"))
-                first = await events.next()
-                await events.messages()
-                again = await caller.events("GET", last_event_id=first.id)
-                said = await again.messages()
-                assert [msg.get("method", "answer") for msg in said] == [
-                    "notifications/message", "answer",
-                ]  # fmt: skip
-
-        run(main())
+        async with http_calling(app) as (caller, server):
+            events = await caller.events("POST", call_of(1, "large"))
+            first = await events.next()
+            await events.messages()
+            again = await caller.events("GET", last_event_id=first.id)
+            said = await again.messages()
+            assert [msg.get("method", "answer") for msg in said] == [
+                "notifications/message", "answer",
+            ]  # fmt: skip
 
     async def test_finished_streams_are_bounded_in_number_and_size(self, monkeypatch):
         async with http_calling() as (caller, server):
@@ -12736,29 +12492,25 @@ class TestResuming:
             await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
             assert len(session.streams) == 1
 
-    def test_a_reader_that_is_overtaken_is_cut_off_and_nothing_waits_for_it(self, monkeypatch):
+    async def test_a_reader_that_is_overtaken_is_cut_off_and_nothing_waits_for_it(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_KEPT_EVENTS", 3)
-
-        async def main():
-            async with http_calling() as (caller, server):
-                [session] = server.endpoint.sessions.values()
-                stream = await caller.events("GET")
-                await stream.next()
-                stream.answer.stream[1].transport.pause_reading()
-                big = {"jsonrpc": "2.0", "method": "acme/big", "params": {"x": "x" * 3_000_000}}
-                tasks = [asyncio.ensure_future(session.announce(big)) for _ in range(9)]
-                await until(lambda: session.listening.last == 9)
-                await until(lambda: sum(task.done() for task in tasks) >= 8)
-                stream.answer.stream[1].transport.resume_reading()
-                found = await stream.messages()
-                assert 1 <= len(found) < 9, "some are lost, and the stream says so by ending"
-                assert await caller.status("GET", last_event_id=stream.decoder.last_id) == 400
-                fresh = await caller.events("GET")
-                assert (await fresh.message())["method"] == "acme/big"
-                fresh.drop()
-                await asyncio.wait(tasks)
-
-        run(main())
+        async with http_calling() as (caller, server):
+            [session] = server.endpoint.sessions.values()
+            stream = await caller.events("GET")
+            await stream.next()
+            stream.answer.stream[1].transport.pause_reading()
+            big = {"jsonrpc": "2.0", "method": "acme/big", "params": {"x": "x" * 3_000_000}}
+            tasks = [asyncio.ensure_future(session.announce(big)) for _ in range(9)]
+            await until(lambda: session.listening.last == 9)
+            await until(lambda: sum(task.done() for task in tasks) >= 8)
+            stream.answer.stream[1].transport.resume_reading()
+            found = await stream.messages()
+            assert 1 <= len(found) < 9, "some are lost, and the stream says so by ending"
+            assert await caller.status("GET", last_event_id=stream.decoder.last_id) == 400
+            fresh = await caller.events("GET")
+            assert (await fresh.message())["method"] == "acme/big"
+            fresh.drop()
+            await asyncio.wait(tasks)
 
     async def test_events_that_come_during_a_slow_replay_keep_their_order(self):
         async with http_calling() as (caller, server):
@@ -12920,16 +12672,12 @@ class TestSecurity:
 
         run(main())
 
-    def test_a_verifier_that_fails_lets_nobody_in(self, caplog):
+    async def test_a_verifier_that_fails_lets_nobody_in(self, caplog):
         async def verify(token):
             raise KeyError("secret")
-
-        async def main():
-            async with http_calling(opened=False, verify=verify) as (caller, _):
-                status, _, body = await caller.post(hello(), authorization="Bearer x")
-                assert status == 500 and b"secret" not in body
-
-        run(main())
+        async with http_calling(opened=False, verify=verify) as (caller, _):
+            status, _, body = await caller.post(hello(), authorization="Bearer x")
+            assert status == 500 and b"secret" not in body
 
     def test_an_open_door_is_pointed_out(self, caplog):
         async def main(**options):
@@ -12966,7 +12714,7 @@ class TestSecurity:
         async with http_calling(app, opened=False, **options) as (caller, _):
             assert (await caller.ask(method, b"", path.rstrip("/")))[0] == 200
 
-    def test_pages_beside_the_endpoint(self, caplog):
+    async def test_pages_beside_the_endpoint(self, caplog):
         app = self.app()
         values = {"text": "é", "bytes": b"\xff", "json": [1], "all": (404, "text/html", "<p>"),
                   "split": (200, "a\r\nb: c", ""), "none": None,
@@ -12975,31 +12723,27 @@ class TestSecurity:
         @app.route("get", "/value/")
         async def value(request):
             return values[request.query]
-
-        async def main():
-            async with http_calling(app, opened=False) as (caller, _):
-                for query, wanted in (
-                    ("text", (200, "text/plain; charset=utf-8", "é".encode())),
-                    ("bytes", (200, "text/plain; charset=utf-8", b"\xff")),
-                    ("json", (200, "application/json", [1])),
-                    ("all", (404, "text/html", b"<p>")),
-                    ("none", (200, "application/json", None)),
-                    ("headers", (201, "a/b", b"")),
-                    ("split", (500, "text/plain", m.FAILED_PAGE)),
-                    ("missing", (500, "text/plain", m.FAILED_PAGE)),
-                ):
-                    status, fields, body = await caller.ask("GET", b"", f"/value?{query}")
-                    assert (status, fields.get("content-type"), body) == wanted
-                assert await caller.ask("HEAD", b"", "/open")
-                answer = await caller.send("GET", b"", "/value?headers")
-                assert answer.head.headers["location"] == "/text"
-                answer.close()
-                status, fields, body = await caller.ask("GET", b"", "/closed?a=b")
-                assert body == {"query": "a=b"}
-                status, fields, _ = await caller.ask("DELETE", b"", "/closed")
-                assert (status, fields["allow"]) == (405, "GET, HEAD, OPTIONS")
-
-        run(main())
+        async with http_calling(app, opened=False) as (caller, _):
+            for query, wanted in (
+                ("text", (200, "text/plain; charset=utf-8", "é".encode())),
+                ("bytes", (200, "text/plain; charset=utf-8", b"\xff")),
+                ("json", (200, "application/json", [1])),
+                ("all", (404, "text/html", b"<p>")),
+                ("none", (200, "application/json", None)),
+                ("headers", (201, "a/b", b"")),
+                ("split", (500, "text/plain", m.FAILED_PAGE)),
+                ("missing", (500, "text/plain", m.FAILED_PAGE)),
+            ):
+                status, fields, body = await caller.ask("GET", b"", f"/value?{query}")
+                assert (status, fields.get("content-type"), body) == wanted
+            assert await caller.ask("HEAD", b"", "/open")
+            answer = await caller.send("GET", b"", "/value?headers")
+            assert answer.head.headers["location"] == "/text"
+            answer.close()
+            status, fields, body = await caller.ask("GET", b"", "/closed?a=b")
+            assert body == {"query": "a=b"}
+            status, fields, _ = await caller.ask("DELETE", b"", "/closed")
+            assert (status, fields["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
 class TestOwnersOverHTTP:
@@ -13141,19 +12885,15 @@ class TestOwnersOverHTTP:
                 assert len(owners) == 4 and len(set(owners)) == 2
 
     @pytest.mark.parametrize("share, kept", [(2, 2), (1, 1)])
-    def test_an_owner_has_a_share_of_sessions(self, monkeypatch, share, kept):
+    async def test_an_owner_has_a_share_of_sessions(self, monkeypatch, share, kept):
         monkeypatch.setattr(m, "MAX_OWNER_SESSIONS", share)
-
-        async def main():
-            async with demo().http(port=0, token={"a": "alice"}) as server:
-                async with Caller(server.url) as alice:
-                    for _ in range(3):
-                        alice.headers = {"authorization": "Bearer a"}
-                        await alice.open()
-                    assert len(server.endpoint.sessions) == kept
-                    assert (await alice.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
-
-        run(main())
+        async with demo().http(port=0, token={"a": "alice"}) as server:
+            async with Caller(server.url) as alice:
+                for _ in range(3):
+                    alice.headers = {"authorization": "Bearer a"}
+                    await alice.open()
+                assert len(server.endpoint.sessions) == kept
+                assert (await alice.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
 
 
 class TestBeforeTheBody:
@@ -13207,29 +12947,25 @@ class TestBeforeTheBody:
 
         run(main())
 
-    def test_a_short_body_that_is_refused_is_read_and_the_connection_goes_on(self):
+    async def test_a_short_body_that_is_refused_is_read_and_the_connection_goes_on(self):
         seen = []
-
-        async def main():
-            msg, _ = modern_call("judged")
-            body = json.dumps(msg).encode()
-            async with self.app().http(port=0, verify=self.verifier(seen)) as server:
-                async with await Wire.open(server.url) as wire:
-                    for token in ("eve", "ann", "eve", "bob"):
-                        wire.send(self.head(token, *self.MODERN, size=len(body)))
-                        await until(lambda token=token: seen[-1:] == [token])
-                        if token == "eve":
-                            status, fields, _ = await wire.answer()
-                            assert status == 401 and "connection" not in fields
-                            wire.send(body)
-                        else:
-                            wire.send(body)
-                            status, _, answer = await wire.answer()
-                            text = json.loads(answer)["result"]["content"][0]["text"]
-                            assert (status, text) == (200, token)
-            assert seen == ["eve", "ann", "eve", "bob"], "each was judged once"
-
-        run(main())
+        msg, _ = modern_call("judged")
+        body = json.dumps(msg).encode()
+        async with self.app().http(port=0, verify=self.verifier(seen)) as server:
+            async with await Wire.open(server.url) as wire:
+                for token in ("eve", "ann", "eve", "bob"):
+                    wire.send(self.head(token, *self.MODERN, size=len(body)))
+                    await until(lambda token=token: seen[-1:] == [token])
+                    if token == "eve":
+                        status, fields, _ = await wire.answer()
+                        assert status == 401 and "connection" not in fields
+                        wire.send(body)
+                    else:
+                        wire.send(body)
+                        status, _, answer = await wire.answer()
+                        text = json.loads(answer)["result"]["content"][0]["text"]
+                        assert (status, text) == (200, token)
+        assert seen == ["eve", "ann", "eve", "bob"], "each was judged once"
 
     @pytest.mark.parametrize("more", [0, 1])
     async def test_a_body_of_64_kib_is_the_longest_that_is_spared(self, more):
@@ -13255,33 +12991,25 @@ class TestBeforeTheBody:
                     assert status == 401 and fields["connection"] == "close"
                     assert await wire.everything() == b"", "no 100, and no second answer"
 
-    def test_who_waits_for_100_hears_it_when_the_token_is_right(self):
+    async def test_who_waits_for_100_hears_it_when_the_token_is_right(self):
         seen = []
+        async with demo().http(port=0, verify=self.verifier(seen)) as server:
+            async with await Wire.open(server.url) as wire:
+                body = json.dumps(hello()).encode()
+                wire.send(self.head("ann", "Expect: 100-continue", size=len(body)))
+                assert await wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+                await wire.reader.readline()
+                wire.send(body)
+                assert (await wire.answer())[0] == 200 and seen == ["ann"]
 
-        async def main():
-            async with demo().http(port=0, verify=self.verifier(seen)) as server:
-                async with await Wire.open(server.url) as wire:
-                    body = json.dumps(hello()).encode()
-                    wire.send(self.head("ann", "Expect: 100-continue", size=len(body)))
-                    assert await wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
-                    await wire.reader.readline()
-                    wire.send(body)
-                    assert (await wire.answer())[0] == 200 and seen == ["ann"]
-
-        run(main())
-
-    def test_a_refused_body_that_does_not_come_gets_no_second_answer(self, monkeypatch):
+    async def test_a_refused_body_that_does_not_come_gets_no_second_answer(self, monkeypatch):
         monkeypatch.setattr(m, "LINGER_SECONDS", -1.0)
         monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-
-        async def main():
-            async with demo().http(port=0, token="right") as server:
-                async with await Wire.open(server.url) as wire:
-                    wire.send(self.head("wrong", size=9) + b"x")
-                    assert (await wire.answer())[0] == 401
-                    assert await wire.everything() == b""
-
-        run(main())
+        async with demo().http(port=0, token="right") as server:
+            async with await Wire.open(server.url) as wire:
+                wire.send(self.head("wrong", size=9) + b"x")
+                assert (await wire.answer())[0] == 401
+                assert await wire.everything() == b""
 
     def test_a_judge_that_fails_answers_500_before_the_body_and_one_that_hangs_can_be_left(self, caplog):
         async def main():
@@ -13396,7 +13124,7 @@ class TestPages:
     def test_an_unusual_option_that_can_be_meant_is_taken(self, options):
         m.Server("x").asgi_with(**options)
 
-    def test_a_page_for_any_host_answers_probes(self):
+    async def test_a_page_for_any_host_answers_probes(self):
         app = demo()
 
         @app.route("GET", "/healthz", public=True, any_host=True)
@@ -13406,19 +13134,15 @@ class TestPages:
         @app.route("GET", "/other", public=True)
         def other(request):
             return "ok"
+        async with http_calling(
+            app, opened=False, token="t", allowed_hosts="mcp.example.com"
+        ) as (caller, _):
+            where = {"host": "10.0.0.7:8000"}
+            assert await caller.status("GET", target="/healthz", **where) == 200
+            assert await caller.status("GET", target="/other", **where) == 403
+            assert await caller.status("POST", target="/mcp", **where) == 403
 
-        async def main():
-            async with http_calling(
-                app, opened=False, token="t", allowed_hosts="mcp.example.com"
-            ) as (caller, _):
-                where = {"host": "10.0.0.7:8000"}
-                assert await caller.status("GET", target="/healthz", **where) == 200
-                assert await caller.status("GET", target="/other", **where) == 403
-                assert await caller.status("POST", target="/mcp", **where) == 403
-
-        run(main())
-
-    def test_a_plain_page_waits_for_no_tool(self):
+    async def test_a_plain_page_waits_for_no_tool(self):
         app = m.Server("busy", threads=1)
         held, begun = threading.Event(), threading.Event()
 
@@ -13431,16 +13155,12 @@ class TestPages:
         @app.route("GET", "/healthz")
         def healthz(request):
             return "ok"
-
-        async def main():
-            async with http_calling(app) as (caller, server), Caller(server.url) as probe:
-                call = asyncio.ensure_future(caller.post(call_of(1, "hold")))
-                await until(begun.is_set)
-                assert (await probe.ask("GET", target="/healthz"))[2] == b"ok"
-                held.set()
-                assert (await call)[0] == 200
-
-        run(main())
+        async with http_calling(app) as (caller, server), Caller(server.url) as probe:
+            call = asyncio.ensure_future(caller.post(call_of(1, "hold")))
+            await until(begun.is_set)
+            assert (await probe.ask("GET", target="/healthz"))[2] == b"ok"
+            held.set()
+            assert (await call)[0] == 200
 
     async def test_a_url_without_its_path_is_told_where_the_endpoint_is(self):
         async with http_calling(opened=False) as (caller, _):
@@ -13452,36 +13172,32 @@ class TestProbes:
     """Pages for probes, from an option."""
 
     @pytest.mark.parametrize("asgi", [False, True])
-    def test_they_need_no_host_no_token_and_no_thread(self, asgi):
+    async def test_they_need_no_host_no_token_and_no_thread(self, asgi):
         app = demo()
+        options = {"healthz": True, "token": "t", "allowed_hosts": ["mcp.example.com"]}
+        async with contextlib.AsyncExitStack() as stack:
+            if asgi:
+                served = await stack.enter_async_context(asgi_app(app, **options))
+                endpoint = served.run_here().endpoint
 
-        async def main():
-            options = {"healthz": True, "token": "t", "allowed_hosts": ["mcp.example.com"]}
-            async with contextlib.AsyncExitStack() as stack:
-                if asgi:
-                    served = await stack.enter_async_context(asgi_app(app, **options))
-                    endpoint = served.run_here().endpoint
+                async def ask(method, path):
+                    return await ASGI(served, method, path, host="10.1.2.3:99").answer()
+            else:
+                options["opened"] = False
+                caller, server = await stack.enter_async_context(http_calling(app, **options))
+                endpoint = server.endpoint
 
-                    async def ask(method, path):
-                        return await ASGI(served, method, path, host="10.1.2.3:99").answer()
-                else:
-                    options["opened"] = False
-                    caller, server = await stack.enter_async_context(http_calling(app, **options))
-                    endpoint = server.endpoint
+                async def ask(method, path):
+                    return await caller.ask(method, target=path, host="10.1.2.3:99")
 
-                    async def ask(method, path):
-                        return await caller.ask(method, target=path, host="10.1.2.3:99")
-
-                endpoint.pages.close()  # no thread can be had any more
-                for path in ("/healthz", "/readyz", "/readyz/"):
-                    status, headers, body = await ask("GET", path)
-                    assert (status, body) == (200, b"ok\n") and headers["cache-control"] == "no-store"
-                assert (await ask("HEAD", "/healthz"))[0] == 200
-                endpoint.draining = True
-                assert (await ask("GET", "/readyz"))[::2] == (503, b"draining\n")
-                assert (await ask("GET", "/healthz"))[0] == 200
-
-        run(main())
+            endpoint.pages.close()  # no thread can be had any more
+            for path in ("/healthz", "/readyz", "/readyz/"):
+                status, headers, body = await ask("GET", path)
+                assert (status, body) == (200, b"ok\n") and headers["cache-control"] == "no-store"
+            assert (await ask("HEAD", "/healthz"))[0] == 200
+            endpoint.draining = True
+            assert (await ask("GET", "/readyz"))[::2] == (503, b"draining\n")
+            assert (await ask("GET", "/healthz"))[0] == 200
 
     async def test_they_are_not_there_unless_asked_for(self):
         async with http_calling(opened=False) as (caller, _):
@@ -13491,7 +13207,7 @@ class TestProbes:
 class TestBoundsOverHTTP:
     """What is kept for clients who are gone, or do not read."""
 
-    def test_events_that_nobody_reads_are_bounded_for_a_session_and_a_server(self, monkeypatch):
+    async def test_events_that_nobody_reads_are_bounded_for_a_session_and_a_server(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_SESSION_BYTES", 50_000)
         monkeypatch.setattr(m, "MAX_SERVER_BYTES", 80_000)
         app = demo()
@@ -13502,28 +13218,24 @@ class TestBoundsOverHTTP:
                 await ctx.exchange.send(m.notification("acme/n", {"text": "x" * 1000}))
             await app.gate_of("end")
             return "done"
+        async with http_calling(app) as (one, server), Caller(server.url) as two:
+            await two.open()
+            kept = server.endpoint.kept
+            for caller in (one, two):
+                for number in range(10):
+                    events = await caller.events("POST", call_of(number, "talk"))
+                    assert await events.message()
+                    events.drop()
+                await until(lambda: len(kept.sizes) == (1 if caller is one else 2))  # noqa: B023
+            assert kept.total <= 80_000 + 2000
+            assert max(kept.sizes.values()) <= 50_000 + 2000
+            assert kept.total == sum(kept.sizes.values())
+            app.gate_of("end").set_result(None)
+            for caller in (one, two):
+                assert await caller.status("DELETE") == 204
+            assert (kept.total, kept.sizes) == (0, {})
 
-        async def main():
-            async with http_calling(app) as (one, server), Caller(server.url) as two:
-                await two.open()
-                kept = server.endpoint.kept
-                for caller in (one, two):
-                    for number in range(10):
-                        events = await caller.events("POST", call_of(number, "talk"))
-                        assert await events.message()
-                        events.drop()
-                    await until(lambda: len(kept.sizes) == (1 if caller is one else 2))  # noqa: B023
-                assert kept.total <= 80_000 + 2000
-                assert max(kept.sizes.values()) <= 50_000 + 2000
-                assert kept.total == sum(kept.sizes.values())
-                app.gate_of("end").set_result(None)
-                for caller in (one, two):
-                    assert await caller.status("DELETE") == 204
-                assert (kept.total, kept.sizes) == (0, {})
-
-        run(main())
-
-    def test_who_does_not_read_the_stream_of_the_first_revision_asks_nothing_more(self):
+    async def test_who_does_not_read_the_stream_of_the_first_revision_asks_nothing_more(self):
         app = demo()
 
         @app.tool
@@ -13532,34 +13244,30 @@ class TestBoundsOverHTTP:
             return "x" * 1_000_000
 
         served = []
-
-        async def main():
-            async with http_calling(app, opened=False) as (caller, server):
-                events = await caller.events("GET", target="/sse")
-                where = (await events.next()).data
-                assert await caller.status("POST", hello("2024-11-05"), where) == 202
-                assert (await events.message())["id"] == 0
-                events.answer.stream[1].transport.pause_reading()
-                posts = [
-                    asyncio.ensure_future(self.post(server, where, call_of(n, "large")))
-                    for n in range(1, 30)
-                ]
-                [stalled] = [c for c in server.listener.connections if c.response]
-                await until(stalled.turn.locked)
-                for _ in range(100):
-                    await asyncio.sleep(0)
-                    assert stalled.transport.get_write_buffer_size() < 2_500_000
-                late = asyncio.ensure_future(self.post(server, where, call_of(30, "large")))
-                for _ in range(200):
-                    await asyncio.sleep(0)
-                assert len(served) < 30 and not late.done()
-                events.answer.stream[1].transport.resume_reading()
-                found = {(await events.message())["id"] for _ in range(30)}
-                assert found == set(range(1, 31)) and await late == 202
-                assert await asyncio.gather(*posts) == [202] * 29
-                events.drop()
-
-        run(main())
+        async with http_calling(app, opened=False) as (caller, server):
+            events = await caller.events("GET", target="/sse")
+            where = (await events.next()).data
+            assert await caller.status("POST", hello("2024-11-05"), where) == 202
+            assert (await events.message())["id"] == 0
+            events.answer.stream[1].transport.pause_reading()
+            posts = [
+                asyncio.ensure_future(self.post(server, where, call_of(n, "large")))
+                for n in range(1, 30)
+            ]
+            [stalled] = [c for c in server.listener.connections if c.response]
+            await until(stalled.turn.locked)
+            for _ in range(100):
+                await asyncio.sleep(0)
+                assert stalled.transport.get_write_buffer_size() < 2_500_000
+            late = asyncio.ensure_future(self.post(server, where, call_of(30, "large")))
+            for _ in range(200):
+                await asyncio.sleep(0)
+            assert len(served) < 30 and not late.done()
+            events.answer.stream[1].transport.resume_reading()
+            found = {(await events.message())["id"] for _ in range(30)}
+            assert found == set(range(1, 31)) and await late == 202
+            assert await asyncio.gather(*posts) == [202] * 29
+            events.drop()
 
     async def post(self, server, where, msg):
         async with Caller(server.url) as caller:
@@ -13591,35 +13299,31 @@ class TestShutdown:
 
     @pytest.mark.parametrize("modern", [False, True])
     @pytest.mark.parametrize("say", [False, True])
-    def test_a_request_that_is_cut_short_by_the_end_gets_an_error(self, modern, say):
+    async def test_a_request_that_is_cut_short_by_the_end_gets_an_error(self, modern, say):
         app, records = demo(), []
         app.observe(records.append)
-
-        async def main():
-            server = app.http(port=0, grace=0.05)
-            await server.__aenter__()
-            async with Caller(server.url) as caller:
-                if modern:
-                    meta = {m.PROTOCOL_VERSION: "2026-07-28", m.CLIENT_CAPABILITIES: {}}
-                    meta[m.LOG_LEVEL] = "info"
-                    msg = call_of(1, "wait", {"gate": "x", "say": say}, _meta=meta)
-                    caller.headers = {"mcp-protocol-version": "2026-07-28"}
-                    caller.headers.update({"mcp-method": "tools/call", "mcp-name": "wait"})
-                else:
-                    await caller.open()
-                    msg = call_of(1, "wait", {"gate": "x", "say": say})
-                call = asyncio.ensure_future(caller.send("POST", msg))
-                await until(lambda: "x begins" in app.log)
-                if say:
-                    await call
-                ending = asyncio.ensure_future(server.__aexit__(None, None, None))
-                body = await (await call).body()
-                assert b"the server is shutting down" in body
-                await ending
-            assert app.log == ["x begins", "x cancelled"]
-            assert [(r.outcome, r.code) for r in records][-1] == ("error", m.TOO_BUSY)
-
-        run(main())
+        server = app.http(port=0, grace=0.05)
+        await server.__aenter__()
+        async with Caller(server.url) as caller:
+            if modern:
+                meta = {m.PROTOCOL_VERSION: "2026-07-28", m.CLIENT_CAPABILITIES: {}}
+                meta[m.LOG_LEVEL] = "info"
+                msg = call_of(1, "wait", {"gate": "x", "say": say}, _meta=meta)
+                caller.headers = {"mcp-protocol-version": "2026-07-28"}
+                caller.headers.update({"mcp-method": "tools/call", "mcp-name": "wait"})
+            else:
+                await caller.open()
+                msg = call_of(1, "wait", {"gate": "x", "say": say})
+            call = asyncio.ensure_future(caller.send("POST", msg))
+            await until(lambda: "x begins" in app.log)
+            if say:
+                await call
+            ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+            body = await (await call).body()
+            assert b"the server is shutting down" in body
+            await ending
+        assert app.log == ["x begins", "x cancelled"]
+        assert [(r.outcome, r.code) for r in records][-1] == ("error", m.TOO_BUSY)
 
     async def test_nothing_that_an_endpoint_began_outlives_it(self):
         async with http_calling(grace=0.01) as (_, server):
@@ -13950,21 +13654,17 @@ class TestBehindAProxy:
         run(main())
         assert records[0].address == "127.0.0.1"
 
-    def test_a_trusted_proxy_may_have_as_many_connections_as_it_wants(self, monkeypatch):
+    async def test_a_trusted_proxy_may_have_as_many_connections_as_it_wants(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_CONNECTIONS_PER_HOST", 1)
+        async with http_calling(opened=False, trusted_proxies="192.0.2.1") as (_, server):
 
-        async def main():
-            async with http_calling(opened=False, trusted_proxies="192.0.2.1") as (_, server):
-
-                listener = server.listener
-                listener.addresses.update({"192.0.2.1": 1, "192.0.2.2": 1})
-                for address, admitted in (("192.0.2.1", True), ("192.0.2.2", False)):
-                    connection = m.Connection(listener)
-                    connection.address = address
-                    assert listener.admit(connection) == admitted
-                    listener.forget(connection)
-
-        run(main())
+            listener = server.listener
+            listener.addresses.update({"192.0.2.1": 1, "192.0.2.2": 1})
+            for address, admitted in (("192.0.2.1", True), ("192.0.2.2", False)):
+                connection = m.Connection(listener)
+                connection.address = address
+                assert listener.admit(connection) == admitted
+                listener.forget(connection)
 
     @pytest.mark.parametrize("given, problem", [
         ({"trusted_proxies": "nginx"}, "trusted_proxies: 'nginx'"), ({"path": 7}, "path=7: give str"),
@@ -14104,79 +13804,67 @@ class TestLargeRequestsOverHTTP:
 
     MUCH = {"x": "x" * m.SMALL_BYTES}
 
-    def test_calls_whose_client_left_count_until_they_end(self, monkeypatch):
+    async def test_calls_whose_client_left_count_until_they_end(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 3 * m.SMALL_BYTES)
+        app = demo()
+        async with http_calling(app) as (one, server), Caller(server.url) as two:
+            await two.open()
+            loads = server.endpoint.loads
+            msg = call_of(1, "wait", {"gate": "a"}, _meta=self.MUCH)
+            for number, caller in enumerate((one, two), 1):
+                leaving = asyncio.ensure_future(caller.post(msg))
+                await until(lambda n=number: sum(loads.values()) > n * m.SMALL_BYTES)
+                leaving.cancel()
+                await asyncio.wait([leaving])
+            more = {**msg, "id": 2}
+            status, _, answer = await two.post(more)
+            assert (status, answer["id"], answer["error"]["code"]) == (200, 2, 503)
+            assert (await two.post(call_of(3, "echo", {"text": "a"})))[2]["result"]
+            app.gate_of("a").set_result(None)
+            await until(lambda: not loads)
+            assert (await two.post(more))[2]["result"]
 
-        async def main():
-            app = demo()
-            async with http_calling(app) as (one, server), Caller(server.url) as two:
-                await two.open()
-                loads = server.endpoint.loads
-                msg = call_of(1, "wait", {"gate": "a"}, _meta=self.MUCH)
-                for number, caller in enumerate((one, two), 1):
-                    leaving = asyncio.ensure_future(caller.post(msg))
-                    await until(lambda n=number: sum(loads.values()) > n * m.SMALL_BYTES)
-                    leaving.cancel()
-                    await asyncio.wait([leaving])
-                more = {**msg, "id": 2}
-                status, _, answer = await two.post(more)
-                assert (status, answer["id"], answer["error"]["code"]) == (200, 2, 503)
-                assert (await two.post(call_of(3, "echo", {"text": "a"})))[2]["result"]
-                app.gate_of("a").set_result(None)
-                await until(lambda: not loads)
-                assert (await two.post(more))[2]["result"]
-
-        run(main())
-
-    def test_a_batch_counts_until_its_last_request_ends(self, monkeypatch):
+    async def test_a_batch_counts_until_its_last_request_ends(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
+        app = demo()
+        async with http_calling(app, revision="2025-03-26") as (caller, server):
+            loads = server.endpoint.loads
+            large = call_of(1, "echo", {"text": "a"}, _meta=self.MUCH)
+            small = call_of(2, "wait", {"gate": "a"})
+            first = asyncio.ensure_future(caller.post([large, small]))
+            await until(lambda: app.waiting)
+            assert sum(loads.values()) > m.SMALL_BYTES
+            answers = (await caller.post([{**large, "id": 3}, {**small, "id": 4}]))[2]
+            assert {item["id"]: item["error"]["code"] for item in answers} == {3: 503, 4: 503}
+            app.gate_of("a").set_result(None)
+            assert ["result" in item for item in (await first)[2]] == [True, True]
+            assert not loads
 
-        async def main():
-            app = demo()
-            async with http_calling(app, revision="2025-03-26") as (caller, server):
-                loads = server.endpoint.loads
-                large = call_of(1, "echo", {"text": "a"}, _meta=self.MUCH)
-                small = call_of(2, "wait", {"gate": "a"})
-                first = asyncio.ensure_future(caller.post([large, small]))
-                await until(lambda: app.waiting)
-                assert sum(loads.values()) > m.SMALL_BYTES
-                answers = (await caller.post([{**large, "id": 3}, {**small, "id": 4}]))[2]
-                assert {item["id"]: item["error"]["code"] for item in answers} == {3: 503, 4: 503}
-                app.gate_of("a").set_result(None)
-                assert ["result" in item for item in (await first)[2]] == [True, True]
-                assert not loads
-
-        run(main())
-
-    def test_a_task_counts_until_it_ends_and_for_its_principal_alone(self, monkeypatch):
+    async def test_a_task_counts_until_it_ends_and_for_its_principal_alone(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
+        app, gate = m.Server(), asyncio.Event()
 
-        async def main():
-            app, gate = m.Server(), asyncio.Event()
+        @app.tool(task=True)
+        async def job() -> str:
+            await gate.wait()
+            return "done"
 
-            @app.tool(task=True)
-            async def job() -> str:
-                await gate.wait()
-                return "done"
+        def ask(who):
+            msg = calling(1, "job", meta=self.MUCH, capabilities=TASKS)
+            fields = {"mcp_method": "tools/call", "mcp_name": "job",
+                      "mcp_protocol_version": "2026-07-28"}  # fmt: skip
+            return caller.post(msg, authorization=f"Bearer {who}", **fields)
 
-            def ask(who):
-                msg = calling(1, "job", meta=self.MUCH, capabilities=TASKS)
-                fields = {"mcp_method": "tools/call", "mcp_name": "job",
-                          "mcp_protocol_version": "2026-07-28"}  # fmt: skip
-                return caller.post(msg, authorization=f"Bearer {who}", **fields)
-
-            options = {"opened": False, "revision": "2026-07-28", "verify": lambda token: token}
-            async with http_calling(app, **options) as (caller, server):
-                assert (await ask("ann"))[2]["result"]["resultType"] == "task"
-                assert len(server.endpoint.loads) == 1
-                status, fields, answer = await ask("ann")
-                assert (status, answer["error"]["code"]) == (503, 503) and "retry-after" in fields
-                assert (await ask("bob"))[0] == 200
-                gate.set()
-                await until(lambda: not server.endpoint.loads)
-                assert (await ask("ann"))[0] == 200
-
-        run(main())
+        options = {"opened": False, "revision": "2026-07-28", "verify": lambda token: token}
+        async with http_calling(app, **options) as (caller, server):
+            assert (await ask("ann"))[2]["result"]["resultType"] == "task"
+            assert len(server.endpoint.loads) == 1
+            status, fields, answer = await ask("ann")
+            assert (status, answer["error"]["code"]) == (503, 503) and "retry-after" in fields
+            assert (await ask("bob"))[0] == 200
+            gate.set()
+            await until(lambda: not server.endpoint.loads)
+            assert (await ask("ann"))[0] == 200
 
     async def test_a_large_request_is_forgotten_when_all_that_serves_it_has_ended(self):
         """A timer that was cancelled keeps the context of its request for as long as it had to run."""
@@ -14386,25 +14074,21 @@ class TestRunningOverHTTP:
 
         run(main())
 
-    def test_a_connection_without_a_last_request_is_not_waited_for_long(self, monkeypatch):
+    async def test_a_connection_without_a_last_request_is_not_waited_for_long(self, monkeypatch):
         monkeypatch.setattr(m, "HAND_OVER_SECONDS", 0.01)
-
-        async def main():
-            with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
-                for wrong in (3, datagrams):
-                    with pytest.raises(TypeError, match="sock=.*: give a TCP or Unix socket: socket.socket"):
-                        demo().http(sock=wrong)
-            with pytest.raises(ValueError, match="one of these"):
-                demo().http(sock=3, uds="x")
-            with socket.create_server(("127.0.0.1", 0)) as held:
-                async with demo().http(sock=held, grace=60) as server:
-                    wire = await Wire.open(server.url)
-                    wire.send(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                    assert (await wire.answer())[0] == 404
-                assert await wire.everything() == b""
-                wire.drop()
-
-        run(main())
+        with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+            for wrong in (3, datagrams):
+                with pytest.raises(TypeError, match="sock=.*: give a TCP or Unix socket: socket.socket"):
+                    demo().http(sock=wrong)
+        with pytest.raises(ValueError, match="one of these"):
+            demo().http(sock=3, uds="x")
+        with socket.create_server(("127.0.0.1", 0)) as held:
+            async with demo().http(sock=held, grace=60) as server:
+                wire = await Wire.open(server.url)
+                wire.send(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert (await wire.answer())[0] == 404
+            assert await wire.everything() == b""
+            wire.drop()
 
     async def test_tls_from_end_to_end(self, certificate):
         async with demo().http(port=0, ssl=certificate) as server:
@@ -14415,32 +14099,28 @@ class TestRunningOverHTTP:
                 asyncio.get_running_loop().set_exception_handler(lambda *args: None)
                 await m.Client(server.url).connect()
 
-    def test_an_open_stream_is_small(self):
+    async def test_an_open_stream_is_small(self):
         """DESIGN section 6: at most 40 KiB."""
         import tracemalloc
-
-        async def main():
-            async with http_calling(opened=False) as (caller, server):
-                wires = [await Wire.open(server.url) for _ in range(40)]
-                ids = []
-                for _ in wires:
-                    await caller.post(hello(), mcp_session_id=None)
-                ids = list(server.endpoint.sessions)
-                gc.collect()
-                tracemalloc.start()
-                before = tracemalloc.get_traced_memory()[0]
-                for wire, id in zip(wires, ids):
-                    wire.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n")
-                    wire.send(f"Mcp-Session-Id: {id}\r\n\r\n".encode())
-                await until(lambda: len(server.endpoint.streams) == 40)
-                gc.collect()
-                size = (tracemalloc.get_traced_memory()[0] - before) / 40
-                tracemalloc.stop()
-                assert size <= 40 * 1024
-                for wire in wires:
-                    wire.drop()
-
-        run(main())
+        async with http_calling(opened=False) as (caller, server):
+            wires = [await Wire.open(server.url) for _ in range(40)]
+            ids = []
+            for _ in wires:
+                await caller.post(hello(), mcp_session_id=None)
+            ids = list(server.endpoint.sessions)
+            gc.collect()
+            tracemalloc.start()
+            before = tracemalloc.get_traced_memory()[0]
+            for wire, id in zip(wires, ids):
+                wire.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n")
+                wire.send(f"Mcp-Session-Id: {id}\r\n\r\n".encode())
+            await until(lambda: len(server.endpoint.streams) == 40)
+            gc.collect()
+            size = (tracemalloc.get_traced_memory()[0] - before) / 40
+            tracemalloc.stop()
+            assert size <= 40 * 1024
+            for wire in wires:
+                wire.drop()
 
 
 class TestFirstRevision:
@@ -14503,7 +14183,7 @@ class TestFirstRevision:
             (b"data: {}\n\n", "ended its stream"),
         ],
     )
-    def test_a_bad_endpoint_is_an_error(self, events, match):
+    async def test_a_bad_endpoint_is_an_error(self, events, match):
         async def old(wire):
             head, _ = await one_request(wire)
             if head.method == "POST":
@@ -14511,13 +14191,9 @@ class TestFirstRevision:
             else:
                 wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + events)
             wire.writer.close()
-
-        async def main():
-            async with scripted(old) as url:
-                with pytest.raises((m.MCPError, ValueError), match=match):
-                    await m.Client(url).connect()
-
-        run(main())
+        async with scripted(old) as url:
+            with pytest.raises((m.MCPError, ValueError), match=match):
+                await m.Client(url).connect()
 
 
 class ASGI:
@@ -14626,20 +14302,16 @@ class TestASGI:
             run(main())
 
 
-    def test_an_application_serves_again_after_its_end(self):
+    async def test_an_application_serves_again_after_its_end(self):
         app = demo()
         asgi = app.asgi_with(sessions=False)
-
-        async def main():
-            endpoints = []
-            for _ in range(2):
-                answer = await ASGI(asgi, body=call_of(1, "echo", {"text": "hi"})).answer()
-                assert answer[0] == 200
-                endpoints.append(asgi.run_here().endpoint)
-                await asgi.close()
-            assert endpoints[0] is not endpoints[1]
-
-        run(main())
+        endpoints = []
+        for _ in range(2):
+            answer = await ASGI(asgi, body=call_of(1, "echo", {"text": "hi"})).answer()
+            assert answer[0] == 200
+            endpoints.append(asgi.run_here().endpoint)
+            await asgi.close()
+        assert endpoints[0] is not endpoints[1]
 
     @pytest.mark.parametrize(
         "host, options, warned",
@@ -14882,29 +14554,25 @@ class TestASGI:
         {"token": "t", "allowed_hosts": "a.example"}, {"verify": len}, {"allowed_hosts": []},
     ])  # fmt: skip
     @pytest.mark.parametrize("listen", ["127.0.0.1", "0.0.0.0"])
-    def test_the_same_options_let_in_the_same_hosts_whoever_listens(self, options, listen):
+    async def test_the_same_options_let_in_the_same_hosts_whoever_listens(self, options, listen):
         """To loopback names; to addresses and, with a token, to all, if no names are listed."""
         hosts = ["localhost", "127.0.0.1", "10.1.2.3", "a.example", "evil.example"]
-
-        async def main():
-            found = []
-            async with asgi_app(demo(), **options) as asgi:
-                for host in hosts:
-                    found.append((await ASGI(asgi, body=hello(), host=host).answer())[0])
-            async with demo().http(host=listen, port=0, **options) as server:
-                async with Caller(server.url.replace("0.0.0.0", "127.0.0.1")) as caller:
-                    for host, status in zip(hosts, found):
-                        assert (await caller.post(hello(), host=host))[0] == status
-            closed, listed = {"token", "verify"} & {*options}, options.get("allowed_hosts")
-            known = {"localhost", "127.0.0.1", *(listed or ())} | ({listed} & {"a.example"}
-                                                                  if isinstance(listed, str) else set())  # fmt: skip
-            if listed is None:
-                known.add("10.1.2.3")
-            everybody = listed == "*" or listed is None and closed
-            let_in = [host in known or everybody for host in hosts]
-            assert found == [(401 if closed else 200) if ok else 403 for ok in let_in]
-
-        run(main())
+        found = []
+        async with asgi_app(demo(), **options) as asgi:
+            for host in hosts:
+                found.append((await ASGI(asgi, body=hello(), host=host).answer())[0])
+        async with demo().http(host=listen, port=0, **options) as server:
+            async with Caller(server.url.replace("0.0.0.0", "127.0.0.1")) as caller:
+                for host, status in zip(hosts, found):
+                    assert (await caller.post(hello(), host=host))[0] == status
+        closed, listed = {"token", "verify"} & {*options}, options.get("allowed_hosts")
+        known = {"localhost", "127.0.0.1", *(listed or ())} | ({listed} & {"a.example"}
+                                                              if isinstance(listed, str) else set())  # fmt: skip
+        if listed is None:
+            known.add("10.1.2.3")
+        everybody = listed == "*" or listed is None and closed
+        let_in = [host in known or everybody for host in hosts]
+        assert found == [(401 if closed else 200) if ok else 403 for ok in let_in]
 
     async def test_a_page_that_fails_is_a_500(self, caplog):
         app = demo()
@@ -15135,15 +14803,11 @@ class TestClientOverHTTP:
 
         run(main())
 
-    def test_an_auth_that_nothing_makes_an_authorizer_of_is_a_mistake(self, monkeypatch):
+    async def test_an_auth_that_nothing_makes_an_authorizer_of_is_a_mistake(self, monkeypatch):
         monkeypatch.setattr(m, "AUTHORIZERS", [])
-
-        async def main():
-            with pytest.raises(TypeError, match="auth= cannot be of type object: give"):
-                async with m.Client("http://127.0.0.1:9/", auth=object()):
-                    pass
-
-        run(main())
+        with pytest.raises(TypeError, match="auth= cannot be of type object: give"):
+            async with m.Client("http://127.0.0.1:9/", auth=object()):
+                pass
 
     def test_waiting_for_a_person_costs_no_request_its_timeout(self, monkeypatch):
         class Person(m.Authorizer):
@@ -15485,7 +15149,7 @@ class TestClientOverHTTP:
         (STREAM, "sent no endpoint event"),
         (STREAM + b"event: endpoint\ndata: http://192.0.2.1/x\n\n", "an endpoint elsewhere"),
     ])  # fmt: skip
-    def test_a_server_that_takes_no_handshake_says_why_unless_it_has_the_first_transport(
+    async def test_a_server_that_takes_no_handshake_says_why_unless_it_has_the_first_transport(
         self, get, problem, monkeypatch
     ):
         """spec 2025-11-25: basic/transports#backwards-compatibility"""
@@ -15495,13 +15159,9 @@ class TestClientOverHTTP:
             while True:
                 head, _ = await one_request(wire)
                 wire.send(NOT_HERE if head.method == "POST" else get)
-
-        async def main():
-            async with scripted(serve) as url:
-                with pytest.raises((m.ConnectionClosed, m.AuthError), match=problem):
-                    await m.Client(url, revision=NEWEST_SESSION).connect()
-
-        run(main())
+        async with scripted(serve) as url:
+            with pytest.raises((m.ConnectionClosed, m.AuthError), match=problem):
+                await m.Client(url, revision=NEWEST_SESSION).connect()
 
     def test_the_retry_field_is_respected(self):
         times = []
@@ -15925,7 +15585,7 @@ class TestClientOverHTTP:
         gate = None
         run(main())
 
-    def test_a_server_that_floods_is_slowed_down(self, monkeypatch):
+    async def test_a_server_that_floods_is_slowed_down(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_INBOX", 10)
 
         async def flood(wire):
@@ -15934,19 +15594,15 @@ class TestClientOverHTTP:
             while True:
                 wire.send(sse({"jsonrpc": "2.0", "method": "acme/x"}) * 100)
                 await wire.writer.drain()
-
-        async def main():
-            async with scripted(flood) as url:
-                transport = m.HTTPTransport(url)
-                await transport.write(m.request(1, "a"))
-                for _ in range(5):
-                    await until(lambda: len(transport.inbox.items) == 10)
-                    for _ in range(20):
-                        await asyncio.sleep(0)
-                    assert len(await transport.read()) == 10
-                await transport.close()
-
-        run(main())
+        async with scripted(flood) as url:
+            transport = m.HTTPTransport(url)
+            await transport.write(m.request(1, "a"))
+            for _ in range(5):
+                await until(lambda: len(transport.inbox.items) == 10)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert len(await transport.read()) == 10
+            await transport.close()
 
     async def test_closing_ends_the_session_also_when_two_close(self):
         app = demo()
@@ -15957,19 +15613,15 @@ class TestClientOverHTTP:
             await asyncio.gather(client.close(), client.close())
             await until(lambda: not server.endpoint.sessions)
 
-    def test_closing_does_not_wait_for_a_server_that_is_gone(self, monkeypatch):
+    async def test_closing_does_not_wait_for_a_server_that_is_gone(self, monkeypatch):
         monkeypatch.setattr(m, "GRACE_SECONDS", 0.05)
 
         async def silent(wire):
             await wire.reader.read()
-
-        async def main():
-            async with scripted(silent) as url:
-                transport = m.HTTPTransport(url)
-                transport.session_id = "s1"
-                await transport.close()
-
-        run(main())
+        async with scripted(silent) as url:
+            transport = m.HTTPTransport(url)
+            transport.session_id = "s1"
+            await transport.close()
 
     async def test_connecting_to_nobody_says_where(self):
         with pytest.raises(m.ConnectionClosed, match="cannot reach http://127.0.0.1:1/mcp"):
@@ -16016,37 +15668,33 @@ class TestAfterARestart:
         return app
 
     @pytest.mark.parametrize("revision", [r for r in m.REVISIONS if r != "2024-11-05"])
-    def test_a_client_that_only_listens_hears_on(self, revision, monkeypatch):
+    async def test_a_client_that_only_listens_hears_on(self, revision, monkeypatch):
         monkeypatch.setattr(m, "RETRY_MS", 1)
         heard, back, app = [], [], self.server()
-
-        async def main():
-            server = await app.http(port=0).__aenter__()
-            port = m.parse_url(server.url).port
-            async with m.Client(
-                server.url, revision=revision, on_reconnect=lambda: back.append(1),
-                on_tools_changed=lambda: heard.append("tools"),
-                log=lambda level, data, logger: heard.append(data),
-            ) as c:  # fmt: skip
-                updates = await c.subscribe("note://a", lambda params: heard.append(params["uri"]))
-                await c.set_log_level("error")
+        server = await app.http(port=0).__aenter__()
+        port = m.parse_url(server.url).port
+        async with m.Client(
+            server.url, revision=revision, on_reconnect=lambda: back.append(1),
+            on_tools_changed=lambda: heard.append("tools"),
+            log=lambda level, data, logger: heard.append(data),
+        ) as c:  # fmt: skip
+            updates = await c.subscribe("note://a", lambda params: heard.append(params["uri"]))
+            await c.set_log_level("error")
+            app.resource_updated("note://a")
+            app.tools_changed()
+            await until(lambda: sorted(heard) == ["note://a", "tools"])
+            await server.__aexit__(None, None, None)
+            heard.clear()
+            async with app.http(port=port):
+                # Modern: one more subscription, of the callback for tools.
+                await until(lambda: back)
                 app.resource_updated("note://a")
                 app.tools_changed()
                 await until(lambda: sorted(heard) == ["note://a", "tools"])
-                await server.__aexit__(None, None, None)
-                heard.clear()
-                async with app.http(port=port):
-                    # Modern: one more subscription, of the callback for tools.
-                    await until(lambda: back)
-                    app.resource_updated("note://a")
-                    app.tools_changed()
-                    await until(lambda: sorted(heard) == ["note://a", "tools"])
-                    assert await c.call("talk") == "done"
-                    await until(lambda: len(heard) == 3)
-                    assert heard[2] == "loud" and len(back) == 1
-                    await updates.close()
-
-        run(main())
+                assert await c.call("talk") == "done"
+                await until(lambda: len(heard) == 3)
+                assert heard[2] == "loud" and len(back) == 1
+                await updates.close()
 
     def test_a_request_that_renews_the_session_brings_back_subscriptions_and_log_level(self):
         opened = []
@@ -16139,23 +15787,19 @@ class TestAfterARestart:
         assert len(opened) == 3
 
     @pytest.mark.parametrize("revision", [NEWEST_SESSION, "2026-07-28"])
-    def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
+    async def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
         """`run()` fails if asyncio complains."""
         monkeypatch.setattr(m, "RETRY_MS", 1)
-
-        async def main():
-            app = demo()
-            server = await app.http(port=0, grace=0).__aenter__()
-            async with m.Client(server.url, revision=revision) as c:
-                call = asyncio.ensure_future(c.call("wait", {"gate": "a", "say": True}))
-                await until(lambda: app.log)
-                await server.__aexit__(None, None, None)
-                with pytest.raises(m.MCPError):
-                    await call
-                with pytest.raises(m.ConnectionClosed):
-                    await c.call("echo", {"text": "a"})
-
-        run(main())
+        app = demo()
+        server = await app.http(port=0, grace=0).__aenter__()
+        async with m.Client(server.url, revision=revision) as c:
+            call = asyncio.ensure_future(c.call("wait", {"gate": "a", "say": True}))
+            await until(lambda: app.log)
+            await server.__aexit__(None, None, None)
+            with pytest.raises(m.MCPError):
+                await call
+            with pytest.raises(m.ConnectionClosed):
+                await c.call("echo", {"text": "a"})
 
 
 ###############################################################################
@@ -17261,17 +16905,13 @@ class TestStores:
         assert free is not None
         free()
 
-    def test_a_lock_that_is_never_given_back_is_an_error(self, monkeypatch):
+    async def test_a_lock_that_is_never_given_back_is_an_error(self, monkeypatch):
         monkeypatch.setattr(m, "LOCK_SECONDS", 0.0)
-
-        async def main():
-            store = m.TokenStore()
-            async with store.lock(SLOT):
-                with pytest.raises(m.AuthError, match="another program"):
-                    async with store.lock(SLOT):
-                        pass
-
-        run(main())
+        store = m.TokenStore()
+        async with store.lock(SLOT):
+            with pytest.raises(m.AuthError, match="another program"):
+                async with store.lock(SLOT):
+                    pass
 
 
 #: the kernel chooses a port
@@ -17415,23 +17055,19 @@ class TestFetching:
         fetcher = m.Fetcher(m.parse_url(listener.root), **options)
         return await fetcher.fetch("GET", m.parse_url(listener.root + target), {})
 
-    def test_what_is_sent_and_what_comes_back(self):
+    async def test_what_is_sent_and_what_comes_back(self):
         seen = []
 
         async def handle(request, response):
             seen.append(request)
             await response.send(201, {"dpop-nonce": "n1"}, b'{"a": 1}')
+        async with listening(handle) as listener:
+            assert await self.get(listener) == (201, "n1", {"a": 1})
+            assert seen[0].headers["user-agent"].startswith("mcp_lite/")
+            assert seen[0].headers["accept-encoding"] == "identity"
+            assert seen[0].headers["accept"] == "application/json"
 
-        async def main():
-            async with listening(handle) as listener:
-                assert await self.get(listener) == (201, "n1", {"a": 1})
-                assert seen[0].headers["user-agent"].startswith("mcp_lite/")
-                assert seen[0].headers["accept-encoding"] == "identity"
-                assert seen[0].headers["accept"] == "application/json"
-
-        run(main())
-
-    def test_redirects_of_documents_are_three_and_stay_and_posts_follow_none(self):
+    async def test_redirects_of_documents_are_three_and_stay_and_posts_follow_none(self):
         count = []
 
         async def handle(request, response):
@@ -17441,20 +17077,16 @@ class TestFetching:
                 await response.send(200, {}, b"{}")
             else:
                 await response.send(307, {"location": f"/{len(count)}?{limit}"}, b"")
-
-        async def main():
-            async with listening(handle) as listener:
-                assert (await self.get(listener, "/?3"))[0] == 200
-                count.clear()
-                with pytest.raises(m.ConnectionClosed, match="more than 3"):
-                    await self.get(listener, "/?4")
-                count.clear()
-                url = m.parse_url(listener.root + "/?1")
-                with pytest.raises(m.ConnectionClosed, match="redirects"):
-                    await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, {"code": "c"})
-                assert len(count) == 1
-
-        run(main())
+        async with listening(handle) as listener:
+            assert (await self.get(listener, "/?3"))[0] == 200
+            count.clear()
+            with pytest.raises(m.ConnectionClosed, match="more than 3"):
+                await self.get(listener, "/?4")
+            count.clear()
+            url = m.parse_url(listener.root + "/?1")
+            with pytest.raises(m.ConnectionClosed, match="redirects"):
+                await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, {"code": "c"})
+            assert len(count) == 1
 
     @pytest.mark.parametrize(
         "body, why",
@@ -17463,26 +17095,18 @@ class TestFetching:
          (b" " * (1024 * 1024 + 1), "longer"), (gzip.compress(b"{}"), "no JSON")],
         ids=["html", "empty", "duplicate", "deep", "NaN", "long", "compressed"],
     )  # fmt: skip
-    def test_a_document_that_is_none_is_an_error(self, body, why):
+    async def test_a_document_that_is_none_is_an_error(self, body, why):
         async def handle(request, response):
             await response.send(200, {}, body)
+        async with listening(handle) as listener:
+            with pytest.raises(m.ConnectionClosed, match=why):
+                await self.get(listener)
 
-        async def main():
-            async with listening(handle) as listener:
-                with pytest.raises(m.ConnectionClosed, match=why):
-                    await self.get(listener)
-
-        run(main())
-
-    def test_a_megabyte_is_the_longest_document(self):
+    async def test_a_megabyte_is_the_longest_document(self):
         async def handle(request, response):
             await response.send(200, {}, b"{" + b" " * (m.MAX_DOCUMENT_BYTES - 2) + b"}")
-
-        async def main():
-            async with listening(handle) as listener:
-                assert (await self.get(listener))[2] == {}
-
-        run(main())
+        async with listening(handle) as listener:
+            assert (await self.get(listener))[2] == {}
 
     def test_a_document_that_never_ends_is_given_up(self, monkeypatch):
         monkeypatch.setattr(m, "FETCH_SECONDS", 0.05)
@@ -17537,7 +17161,7 @@ class TestFetching:
         near = m.Fetcher(m.parse_url("http://localhost:8000/mcp"))
         near.check(m.parse_url(url))  # on this machine everything may be elsewhere
 
-    def test_behind_a_proxy_addresses_are_the_proxys_business(self, monkeypatch):
+    async def test_behind_a_proxy_addresses_are_the_proxys_business(self, monkeypatch):
         """fastmcp#4292: the check broke every corporate proxy."""
         seen = []
 
@@ -17545,20 +17169,16 @@ class TestFetching:
             head, _ = await one_request(wire)
             seen.append(head.headers["host"] + head.target)
             wire.send(framed("application/json", b"{}"))
+        async with scripted(proxy) as root:
+            monkeypatch.setenv("HTTP_PROXY", root)
+            monkeypatch.delenv("NO_PROXY", raising=False)
+            monkeypatch.delenv("no_proxy", raising=False)
+            url = m.parse_url("http://as.corp.example/about")
+            assert (await m.Fetcher(url).fetch("GET", url, {}))[0] == 200
+            m.Fetcher(url).check(m.parse_url("https://10.1.2.3/"))
+        assert seen == ["as.corp.example/about"]
 
-        async def main():
-            async with scripted(proxy) as root:
-                monkeypatch.setenv("HTTP_PROXY", root)
-                monkeypatch.delenv("NO_PROXY", raising=False)
-                monkeypatch.delenv("no_proxy", raising=False)
-                url = m.parse_url("http://as.corp.example/about")
-                assert (await m.Fetcher(url).fetch("GET", url, {}))[0] == 200
-                m.Fetcher(url).check(m.parse_url("https://10.1.2.3/"))
-            assert seen == ["as.corp.example/about"]
-
-        run(main())
-
-    def test_a_missing_document_leads_to_the_next_place_but_an_outage_to_none(self):
+    async def test_a_missing_document_leads_to_the_next_place_but_an_outage_to_none(self):
         answers = {"/1": (404, b"x"), "/2": (405, b""), "/3": (200, b'{"a": 3}'), "/4": (503, b""),
                    "/5": (200, b"<!doctype html>")}  # fmt: skip
 
@@ -17566,43 +17186,35 @@ class TestFetching:
             assert request.headers["mcp-protocol-version"] == "2026-07-28"
             status, body = answers[request.path]
             await response.send(status, {}, body)
+        async with listening(handle) as listener:
+            root = listener.root
+            fetcher = m.Fetcher(m.parse_url(root), allow_private=True)
+            found = await fetcher.first_of([root + "/1", root + "/2", root + "/3"], "x")
+            assert found == (root + "/3", {"a": 3})
+            assert await fetcher.first_of([root + "/5", root + "/3"], "x") == found
+            assert await fetcher.first_of([root + "/1", root + "/2"], "x") == ("", None)
+            with pytest.raises(m.ConnectionClosed, match="/5 answered with no JSON"):
+                await fetcher.first_of([root + "/5", root + "/1"], "x")
+            with pytest.raises(m.ConnectionClosed, match="503: no x"):
+                await fetcher.first_of([root + "/1", root + "/4", root + "/3"], "x")
+            with pytest.raises(m.AuthError, match="https"):
+                await fetcher.first_of(["http://a.example/"], "x")
 
-        async def main():
-            async with listening(handle) as listener:
-                root = listener.root
-                fetcher = m.Fetcher(m.parse_url(root), allow_private=True)
-                found = await fetcher.first_of([root + "/1", root + "/2", root + "/3"], "x")
-                assert found == (root + "/3", {"a": 3})
-                assert await fetcher.first_of([root + "/5", root + "/3"], "x") == found
-                assert await fetcher.first_of([root + "/1", root + "/2"], "x") == ("", None)
-                with pytest.raises(m.ConnectionClosed, match="/5 answered with no JSON"):
-                    await fetcher.first_of([root + "/5", root + "/1"], "x")
-                with pytest.raises(m.ConnectionClosed, match="503: no x"):
-                    await fetcher.first_of([root + "/1", root + "/4", root + "/3"], "x")
-                with pytest.raises(m.AuthError, match="https"):
-                    await fetcher.first_of(["http://a.example/"], "x")
-
-        run(main())
-
-    def test_the_trace_shows_everything_but_the_secrets(self):
+    async def test_the_trace_shows_everything_but_the_secrets(self):
         shown = []
 
         async def handle(request, response):
             await response.send(200, {}, b'{"access_token": "hush1", "keys": [{"code": "hush2"}]}')
-
-        async def main():
-            async with listening(handle) as listener:
-                url = m.parse_url(listener.root + "/token")
-                m.set_trace(lambda *what: isinstance(what[2], m.HTTPHead) or shown.append(what))
-                try:
-                    form = {"code": "hush3", "grant_type": "g", "code_verifier": "hush4"}
-                    await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, form)
-                finally:
-                    m.set_trace(None)
-            assert [what[0] for what in shown] == [">", "<"] and "hush" not in repr(shown)
-            assert "/token" in shown[0][2]["method"] and "'g'" in repr(shown)
-
-        run(main())
+        async with listening(handle) as listener:
+            url = m.parse_url(listener.root + "/token")
+            m.set_trace(lambda *what: isinstance(what[2], m.HTTPHead) or shown.append(what))
+            try:
+                form = {"code": "hush3", "grant_type": "g", "code_verifier": "hush4"}
+                await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, form)
+            finally:
+                m.set_trace(None)
+        assert [what[0] for what in shown] == [">", "<"] and "hush" not in repr(shown)
+        assert "/token" in shown[0][2]["method"] and "'g'" in repr(shown)
 
 
 ###############################################################################
@@ -19221,15 +18833,11 @@ class TestVerifiers:
         for leeway in (0, m.MAX_LEEWAY_SECONDS):
             m.jwt_verifier("https://as.example", audience="x", leeway=leeway)
 
-    def test_keys_from_configuration(self):
+    async def test_keys_from_configuration(self):
         key = m.read_pem(RSA_PKCS8)
         verify = m.jwt_verifier("https://as.example", audience="a", keys=[rsa_jwk(key)])
         claims = {"iss": "https://as.example", "aud": ["b", "a"], "exp": time.time() + 9, "sub": "s"}
-
-        async def main():
-            assert (await verify(m.make_jwt({}, claims, key))).subject == "s"
-
-        run(main())
+        assert (await verify(m.make_jwt({}, claims, key))).subject == "s"
 
     def test_an_unknown_key_id_has_the_keys_fetched_once_and_not_again_soon(self, monkeypatch):
         async def work(issuer):
@@ -19322,7 +18930,7 @@ class TestVerifiers:
         ],
         ids=str,
     )  # fmt: skip
-    def test_introspection(self, answer, outcome):
+    async def test_introspection(self, answer, outcome):
         seen = []
 
         async def handle(request, response):
@@ -19331,35 +18939,27 @@ class TestVerifiers:
                 await response.send(answer, {"location": "/elsewhere"}, b"")
             else:
                 await response.send(200, {}, json.dumps(answer).encode())
+        async with listening(handle) as listener:
+            verify = m.introspection(listener.root + "/check", "me", "s", audience="us",
+                                     issuer=listener.root)  # fmt: skip
+            if outcome == 503:
+                with pytest.raises(m.ProtocolError) as caught:
+                    await verify("tok")
+                assert caught.value.http_status == 503
+            else:
+                who = await verify("tok")
+                assert (who and who.subject) == outcome
+        assert m.read_query(seen[0].body.decode())["token"] == "tok"
+        assert seen[0].headers["authorization"] == "Basic bWU6cw==" and len(seen) == 1
 
-        async def main():
-            async with listening(handle) as listener:
-                verify = m.introspection(listener.root + "/check", "me", "s", audience="us",
-                                         issuer=listener.root)  # fmt: skip
-                if outcome == 503:
-                    with pytest.raises(m.ProtocolError) as caught:
-                        await verify("tok")
-                    assert caught.value.http_status == 503
-                else:
-                    who = await verify("tok")
-                    assert (who and who.subject) == outcome
-            assert m.read_query(seen[0].body.decode())["token"] == "tok"
-            assert seen[0].headers["authorization"] == "Basic bWU6cw==" and len(seen) == 1
-
-        run(main())
-
-    def test_an_audience_is_left_out_on_purpose_only(self):
+    async def test_an_audience_is_left_out_on_purpose_only(self):
         async def handle(request, response):
             await response.send(200, {}, b'{"active": true, "sub": "alice", "aud": "them"}')
-
-        async def main():
-            async with listening(handle) as listener:
-                url = listener.root + "/check"
-                assert await m.introspection(url, "me", "s", audience=None)("t")
-                with pytest.raises(TypeError):
-                    m.introspection(url, "me", "s")
-
-        run(main())
+        async with listening(handle) as listener:
+            url = listener.root + "/check"
+            assert await m.introspection(url, "me", "s", audience=None)("t")
+            with pytest.raises(TypeError):
+                m.introspection(url, "me", "s")
 
 
 ALICE = ("https://as.example", "alice")
@@ -19421,53 +19021,41 @@ class TestGuard:
         assert 'scope="read write admin"' in guard.wants("admin", who)["www-authenticate"]
         assert 'scope="read admin"' in guard.wants("admin", None)["www-authenticate"]
 
-    def test_broad_scopes_imply_narrow_ones(self):
+    async def test_broad_scopes_imply_narrow_ones(self):
         guard = self.guard(scopes=["list"], expand=lambda scopes: {"list"} & {*scopes, "list"})
+        who = (await guard.identify({"authorization": "Bearer a"})).principal
+        assert who.scopes == {"read", "list"}
 
-        async def main():
-            who = (await guard.identify({"authorization": "Bearer a"})).principal
-            assert who.scopes == {"read", "list"}
-
-        run(main())
-
-    def test_a_right_token_is_judged_once_a_minute(self, monkeypatch):
+    async def test_a_right_token_is_judged_once_a_minute(self, monkeypatch):
         now, judged = [1000.0], []
         monkeypatch.setattr(m.time, "time", lambda: now[0])
 
         async def verify(token):
             judged.append(token)
             return m.Principal(*ALICE, scopes=["read"], expires_at=1090.0)
+        guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
+        assert guard.known("Bearer t") is None
+        for _ in range(3):
+            assert (await guard.identify(headers)).principal.subject == "alice"
+        assert judged == ["t"] and guard.known("Bearer t").principal.subject == "alice"
+        now[0] += m.CACHE_SECONDS
+        assert guard.known("Bearer t") is None
+        await guard.identify(headers)
+        assert judged == ["t", "t"]
+        now[0] = 1089.9
+        assert guard.known("Bearer t")
+        now[0] = 1090.0  # never past its expiry
+        assert guard.known("Bearer t") is None
+        assert b"t" not in guard.cache and all(len(key) == 32 for key in guard.cache)
 
-        async def main():
-            guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
-            assert guard.known("Bearer t") is None
-            for _ in range(3):
-                assert (await guard.identify(headers)).principal.subject == "alice"
-            assert judged == ["t"] and guard.known("Bearer t").principal.subject == "alice"
-            now[0] += m.CACHE_SECONDS
-            assert guard.known("Bearer t") is None
-            await guard.identify(headers)
-            assert judged == ["t", "t"]
-            now[0] = 1089.9
-            assert guard.known("Bearer t")
-            now[0] = 1090.0  # never past its expiry
-            assert guard.known("Bearer t") is None
-            assert b"t" not in guard.cache and all(len(key) == 32 for key in guard.cache)
-
-        run(main())
-
-    def test_the_memory_of_tokens_is_bounded(self, monkeypatch):
+    async def test_the_memory_of_tokens_is_bounded(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_CACHED_TOKENS", 3)
         guard = self.guard(verify=lambda token: m.Principal(*ALICE, scopes=["read"]))
-
-        async def main():
-            for number in range(5):
-                await guard.identify({"authorization": f"Bearer {number}"})
-                assert len(guard.cache) == min(number + 1, 3)
-            assert guard.known("Bearer 0") is None
-            assert guard.known("Bearer 4")
-
-        run(main())
+        for number in range(5):
+            await guard.identify({"authorization": f"Bearer {number}"})
+            assert len(guard.cache) == min(number + 1, 3)
+        assert guard.known("Bearer 0") is None
+        assert guard.known("Bearer 4")
 
     def test_a_judge_that_fails_lets_nobody_in_and_says_503(self, caplog):
         def verify(token):
@@ -19792,21 +19380,17 @@ class TestGuardedServer:
                 await until(lambda: not server.endpoint.expiring)
 
     @pytest.mark.parametrize("judge", ["a function", "an issuer"])
-    def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self, judge):
+    async def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self, judge):
         def verify(token):
             raise OSError("the database is down")
-
-        async def main():
-            silent = m.jwt_verifier("http://127.0.0.1:9", audience="us")  # where nobody listens
-            auth = guard_of(verify=verify if judge == "a function" else silent)
-            async with guarded_app().http(port=0, auth=auth) as server:
-                async with Caller(server.url) as caller:
-                    token = m.make_jwt({}, {"exp": time.time() + 60}, m.ec_key(5))
-                    status, headers, _ = await caller.post(hello(), authorization=f"Bearer {token}")
-                    assert (status, headers["retry-after"]) == (503, "10")
-                    assert "www-authenticate" not in headers
-
-        run(main())
+        silent = m.jwt_verifier("http://127.0.0.1:9", audience="us")  # where nobody listens
+        auth = guard_of(verify=verify if judge == "a function" else silent)
+        async with guarded_app().http(port=0, auth=auth) as server:
+            async with Caller(server.url) as caller:
+                token = m.make_jwt({}, {"exp": time.time() + 60}, m.ec_key(5))
+                status, headers, _ = await caller.post(hello(), authorization=f"Bearer {token}")
+                assert (status, headers["retry-after"]) == (503, "10")
+                assert "www-authenticate" not in headers
 
     async def test_the_url_must_be_told_where_others_can_reach_us(self):
         with pytest.raises(ValueError, match="resource_url="):
@@ -20128,40 +19712,32 @@ class TestRoundsOfALegacyServer:
                 again = await one.peer.ask("tools/call", mine, one.send)
                 assert list(again["inputRequests"]) == ["elicitation-1"]
 
-    def test_a_call_whose_answers_do_not_come_ends(self, monkeypatch):
+    async def test_a_call_whose_answers_do_not_come_ends(self, monkeypatch):
         monkeypatch.setattr(m, "HELD_SECONDS", 0.01)
+        app = far_server()
+        async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+            params = modern_params(CAN_BE_ASKED, name="name")
+            asked = (await raw.ask("tools/call", params))["result"]
+            (far,) = app.conversations
+            await eventually(lambda: not far.peer.incoming)  # it was told to stop
+            late = {**params, "requestState": asked["requestState"]}
+            assert (await raw.error("tools/call", late))[0] == -32602
 
-        async def main():
-            app = far_server()
-            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
-                params = modern_params(CAN_BE_ASKED, name="name")
-                asked = (await raw.ask("tools/call", params))["result"]
-                (far,) = app.conversations
-                await eventually(lambda: not far.peer.incoming)  # it was told to stop
-                late = {**params, "requestState": asked["requestState"]}
-                assert (await raw.error("tools/call", late))[0] == -32602
-
-        run(main())
-
-    def test_the_oldest_of_too_many_waiting_calls_gives_way(self, monkeypatch):
+    async def test_the_oldest_of_too_many_waiting_calls_gives_way(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_HELD_CALLS", 2)
-
-        async def main():
-            app = far_server()
-            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
-                params, states = modern_params(CAN_BE_ASKED, name="name"), []
-                for waiting in (1, 2, 2):
-                    asked = await raw.ask("tools/call", params)
-                    states.append(asked["result"]["requestState"])
-                    served = next(iter(app.conversations)).peer.incoming
-                    await eventually(lambda served=served, n=waiting: len(served) == n)
-                codes = []
-                for state in states:
-                    answer = await raw.ask("tools/call", {**params, "requestState": state})
-                    codes.append(answer.get("error", {}).get("code"))
-                assert codes == [-32602, None, None]
-
-        run(main())
+        app = far_server()
+        async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+            params, states = modern_params(CAN_BE_ASKED, name="name"), []
+            for waiting in (1, 2, 2):
+                asked = await raw.ask("tools/call", params)
+                states.append(asked["result"]["requestState"])
+                served = next(iter(app.conversations)).peer.incoming
+                await eventually(lambda served=served, n=waiting: len(served) == n)
+            codes = []
+            for state in states:
+                answer = await raw.ask("tools/call", {**params, "requestState": state})
+                codes.append(answer.get("error", {}).get("code"))
+            assert codes == [-32602, None, None]
 
     async def test_calls_that_wait_have_a_bound_in_bytes(self):
         proxy = m.ProxyServer(far_server(), revision=V4)
@@ -20194,22 +19770,19 @@ class TestRoundsOfALegacyServer:
             small = await raw.ask("tools/call", modern_params(CAN_BE_ASKED, name="name"))
             assert small["result"]["resultType"] == "input_required"
 
-    def test_the_result_of_a_legacy_server_is_no_question(self):
-        async def main():
-            app = far_server()
+    async def test_the_result_of_a_legacy_server_is_no_question(self):
+        app = far_server()
 
-            @app.middleware
-            async def pose(ctx, call_next):
-                ask = {"method": "elicitation/create", "params": {"message": "Your password?"}}
-                return {**await call_next(ctx), "resultType": "input_required", "requestState": "x",
-                        "inputRequests": {"a": ask}}  # fmt: skip
+        @app.middleware
+        async def pose(ctx, call_next):
+            ask = {"method": "elicitation/create", "params": {"message": "Your password?"}}
+            return {**await call_next(ctx), "resultType": "input_required", "requestState": "x",
+                    "inputRequests": {"a": ask}}  # fmt: skip
 
-            async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
-                for can in (CAN_BE_ASKED, {}):
-                    params = modern_params(can, name="add", arguments={"a": 1})
-                    assert (await raw.ask("tools/call", params))["result"]["resultType"] == "complete"
-
-        run(main())
+        async with raw_client(m.ProxyServer(app, revision=V4)) as raw:
+            for can in (CAN_BE_ASKED, {}):
+                params = modern_params(can, name="add", arguments={"a": 1})
+                assert (await raw.ask("tools/call", params))["result"]["resultType"] == "complete"
 
     def test_a_question_ends_with_its_call_even_if_the_server_forgets_to_withdraw_it(self):
         script = """
@@ -20574,29 +20147,25 @@ class TestTheFarServerEnds:
             _, text = await raw.error("initialize", raw_hello())
             assert text.endswith("did not answer initialize within 0.5 seconds")
 
-    def test_a_subscription_is_made_again(self, tmp_path):
+    async def test_a_subscription_is_made_again(self, tmp_path):
         code = """
 @app.tool
 def change() -> str:
     app.resource_updated("x://a")
     return ""
 """
-
-        async def main():
-            (tmp_path / "died").write_text("")
-            heard = []
-            on_update = {"on_resource_updated": lambda params: heard.append(params["uri"])}
-            proxy = m.ProxyServer(dying(tmp_path, code), stderr="null")
-            async with m.Client(proxy, revision=V4, **on_update) as c:
-                await c.subscribe("x://a")
-                with pytest.raises(m.RemoteError):
-                    await c.call("die", {"words": ""})
-                await c.call("add", {"a": 1})
-                await eventually(lambda: heard == ["x://a"])  # it may have changed meanwhile
-                await c.call("change")
-                await eventually(lambda: heard == ["x://a"] * 2)
-
-        run(main())
+        (tmp_path / "died").write_text("")
+        heard = []
+        on_update = {"on_resource_updated": lambda params: heard.append(params["uri"])}
+        proxy = m.ProxyServer(dying(tmp_path, code), stderr="null")
+        async with m.Client(proxy, revision=V4, **on_update) as c:
+            await c.subscribe("x://a")
+            with pytest.raises(m.RemoteError):
+                await c.call("die", {"words": ""})
+            await c.call("add", {"a": 1})
+            await eventually(lambda: heard == ["x://a"])  # it may have changed meanwhile
+            await c.call("change")
+            await eventually(lambda: heard == ["x://a"] * 2)
 
 
 def any_json(dice, depth=0):
@@ -20711,21 +20280,17 @@ class TestTheFarServerIsNobody:
         ({"name": "far"}, {"name": "far", "version": m.__version__}),
         ({"name": "far", "version": "3"}, {"name": "far", "version": "3"}),
     ])  # fmt: skip
-    def test_its_name_and_version_are_told_all_the_same(self, says, told):
+    async def test_its_name_and_version_are_told_all_the_same(self, says, told):
         """spec 2025-11-25: basic/lifecycle#initialization"""
         meta = {} if says is None else {"io.modelcontextprotocol/serverInfo": says}
         hello = {"resultType": "complete", "supportedVersions": [V5], "capabilities": {}, "_meta": meta}
-
-        async def main():
-            end, theirs = m.memory_transports()
-            async with raw_client(m.ProxyServer(end)) as raw:
-                asking = asyncio.ensure_future(raw.initialize())
-                (asked,) = map(json.loads, await theirs.read())
-                assert asked["method"] == "server/discover"
-                await theirs.write({"jsonrpc": "2.0", "id": asked["id"], "result": hello})
-                assert (await asking)["serverInfo"] == told
-
-        run(main())
+        end, theirs = m.memory_transports()
+        async with raw_client(m.ProxyServer(end)) as raw:
+            asking = asyncio.ensure_future(raw.initialize())
+            (asked,) = map(json.loads, await theirs.read())
+            assert asked["method"] == "server/discover"
+            await theirs.write({"jsonrpc": "2.0", "id": asked["id"], "result": hello})
+            assert (await asking)["serverInfo"] == told
 
 
 class TestTheNearClientLeaves:
@@ -20784,16 +20349,12 @@ class TestTheNearClientLeaves:
                 await c.peer.ask("initialize", bad, c.send)
             assert len(child_processes()) == 1
 
-    def test_while_the_child_starts(self, tmp_path):
+    async def test_while_the_child_starts(self, tmp_path):
         code = "import time; note('slow'); time.sleep(600)"
-
-        async def main():
-            async with raw_client(m.ProxyServer(dying(tmp_path, code), exit_seconds=0)) as raw:
-                hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": raw_hello()}
-                await raw.say(hello)
-                await eventually((tmp_path / "calls").exists)
-
-        run(main())
+        async with raw_client(m.ProxyServer(dying(tmp_path, code), exit_seconds=0)) as raw:
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": raw_hello()}
+            await raw.say(hello)
+            await eventually((tmp_path / "calls").exists)
 
 
 class TestManyClients:
@@ -20811,7 +20372,7 @@ class TestManyClients:
                 assert (await c.call("facts"))["info"]["name"] == f"{number}"
                 await c.close()
 
-    def test_the_era_of_a_legacy_server_is_found_once_for_all_of_them(self):
+    async def test_the_era_of_a_legacy_server_is_found_once_for_all_of_them(self):
         seen, legacy = [], [True]
 
         async def serve(wire):
@@ -20831,28 +20392,24 @@ class TestManyClients:
                 else:
                     answer = m.error(msg["id"], {"code": -32601, "message": "what?"})
                     wire.send(framed("application/json", json.dumps(answer).encode()))
+        async with scripted(serve) as url:
+            proxy = m.ProxyServer(url)
 
-        async def main():
-            async with scripted(serve) as url:
-                proxy = m.ProxyServer(url)
+            async def greetings():
+                """Let another client come; return how we greet the server."""
+                del seen[:]
+                async with m.Client(proxy, revision=V4):
+                    known = ("initialize", "server/discover")
+                    return [method for method in seen if method in known]
 
-                async def greetings():
-                    """Let another client come; return how we greet the server."""
-                    del seen[:]
-                    async with m.Client(proxy, revision=V4):
-                        known = ("initialize", "server/discover")
-                        return [method for method in seen if method in known]
-
-                assert await greetings() == ["server/discover", "initialize"]
-                assert await greetings() == ["initialize"] == await greetings()
-                proxy.forwarder.legacy_until -= m.ERA_SECONDS
-                assert await greetings() == ["server/discover", "initialize"]
-                assert await greetings() == ["initialize"]
-                legacy[0] = False  # another version of it was started
-                assert await greetings() == ["initialize", "server/discover"]
-                assert await greetings() == ["server/discover"] == await greetings()
-
-        run(main())
+            assert await greetings() == ["server/discover", "initialize"]
+            assert await greetings() == ["initialize"] == await greetings()
+            proxy.forwarder.legacy_until -= m.ERA_SECONDS
+            assert await greetings() == ["server/discover", "initialize"]
+            assert await greetings() == ["initialize"]
+            legacy[0] = False  # another version of it was started
+            assert await greetings() == ["initialize", "server/discover"]
+            assert await greetings() == ["server/discover"] == await greetings()
 
     async def test_shared_it_is_one_that_asks_nobody(self):
         app = far_server()
@@ -20876,59 +20433,51 @@ class TestManyClients:
                 names = await asyncio.gather(one.call("name"), two.call("name"))
             assert names == ["one one", "two two"] and len(app.conversations) <= 1
 
-    def test_a_client_leaves_connections_to_the_others(self, monkeypatch):
+    async def test_a_client_leaves_connections_to_the_others(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_FAR_ENDS", 4)
+        app = far_server()
+        proxy = m.ProxyServer(app, revision=V4)
+        async with proxy.http(port=0, token={"a": "ann", "b": "bob"}) as http:
+            def client(token):
+                return m.Client(http.url, token=token, revision=V4)
 
-        async def main():
-            app = far_server()
-            proxy = m.ProxyServer(app, revision=V4)
-            async with proxy.http(port=0, token={"a": "ann", "b": "bob"}) as http:
-                def client(token):
-                    return m.Client(http.url, token=token, revision=V4)
+            busy = [client("a"), client("a")]
+            for c in busy:
+                await c.connect()
+            calls = [asyncio.ensure_future(c.call("wait")) for c in busy]
+            await eventually(lambda: len(app.calls) == 2)
+            with pytest.raises(m.RemoteError, match="too many of your connections are in use"):
+                await client("a").connect()
+            async with client("b") as c:
+                assert await c.call("add", {"a": 2}) == 2
+            for gate in app.gates:
+                gate.set_result(None)
+            assert await asyncio.gather(*calls) == ["waited", "waited"]
+            async with client("a") as c:  # in the place of one that is idle now
+                assert await c.call("add", {"a": 2}) == 2
+            for c in busy:
+                await c.close()
 
-                busy = [client("a"), client("a")]
-                for c in busy:
-                    await c.connect()
-                calls = [asyncio.ensure_future(c.call("wait")) for c in busy]
-                await eventually(lambda: len(app.calls) == 2)
-                with pytest.raises(m.RemoteError, match="too many of your connections are in use"):
-                    await client("a").connect()
-                async with client("b") as c:
-                    assert await c.call("add", {"a": 2}) == 2
-                for gate in app.gates:
-                    gate.set_result(None)
-                assert await asyncio.gather(*calls) == ["waited", "waited"]
-                async with client("a") as c:  # in the place of one that is idle now
-                    assert await c.call("add", {"a": 2}) == 2
-                for c in busy:
-                    await c.close()
-
-        run(main())
-
-    def test_too_many_connections_are_refused_unless_one_is_idle(self, monkeypatch):
+    async def test_too_many_connections_are_refused_unless_one_is_idle(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_FAR_ENDS", 2)
-
-        async def main():
-            app = far_server()
-            async with m.ProxyServer(app, revision=V4).http(port=0) as http:
-                busy = [m.Client(http.url, revision=V4) for _ in range(2)]
-                for c in busy:
-                    await c.connect()
-                calls = [asyncio.ensure_future(c.call("wait")) for c in busy]
-                await eventually(lambda: len(app.calls) == 2)
-                with pytest.raises(m.RemoteError, match="more than 2 connections are in use"):
-                    await m.Client(http.url, revision=V4).connect()
-                calls[0].cancel()
-                await eventually(lambda: app.calls[0].cancelled)
-                await eventually(lambda: sum(len(x.peer.incoming) for x in app.conversations) == 1)
-                async with m.Client(http.url, revision=V4) as late:
-                    assert await late.call("add", {"a": 2}) == 2
-                app.gates[1].set_result(None)
-                assert await calls[1] == "waited"
-                for c in busy:
-                    await c.close()
-
-        run(main())
+        app = far_server()
+        async with m.ProxyServer(app, revision=V4).http(port=0) as http:
+            busy = [m.Client(http.url, revision=V4) for _ in range(2)]
+            for c in busy:
+                await c.connect()
+            calls = [asyncio.ensure_future(c.call("wait")) for c in busy]
+            await eventually(lambda: len(app.calls) == 2)
+            with pytest.raises(m.RemoteError, match="more than 2 connections are in use"):
+                await m.Client(http.url, revision=V4).connect()
+            calls[0].cancel()
+            await eventually(lambda: app.calls[0].cancelled)
+            await eventually(lambda: sum(len(x.peer.incoming) for x in app.conversations) == 1)
+            async with m.Client(http.url, revision=V4) as late:
+                assert await late.call("add", {"a": 2}) == 2
+            app.gates[1].set_result(None)
+            assert await calls[1] == "waited"
+            for c in busy:
+                await c.close()
 
     async def test_calls_of_one_client_run_together_where_a_question_says_whose_it_is(self):
         """Over HTTP a question comes in the answer to the request that caused it."""
@@ -21077,64 +20626,60 @@ class TestMounted:
 
     @pytest.mark.parametrize("far", [V1, V4, V5])
     @pytest.mark.parametrize("near", m.REVISIONS)
-    def test_all_that_it_offers_is_here_under_its_prefix(self, near, far):
+    async def test_all_that_it_offers_is_here_under_its_prefix(self, near, far):
         forms = min(near, far) >= V3
         heard = []
-
-        async def main():
-            callbacks = {
-                "elicit": lambda message, schema: message[0], "sample": lambda params: "text",
-                "roots": ["file:///a"], "log": lambda level, data, source: heard.append(data),
-                "progress": lambda *values: heard.append(values),
-                "on_tools_changed": lambda: heard.append("tools"),
-            }  # fmt: skip
-            theirs = library()
-            app = mounting((theirs, "lib", {"revision": far}))
-            async with m.Client(app, revision=near, cache=False, **callbacks) as c:
-                assert c.server_info["name"] == "all"
-                tools = {tool["name"]: tool for tool in await c.list_tools()}
-                assert {"own", "lib__add", "lib__find"} <= tools.keys()
-                assert [*tools] == sorted(tools)
-                if near >= V3 <= far:
-                    ui = tools["lib__find"]["_meta"]
-                    assert ui["ui"]["resourceUri"] == ui["ui/resourceUri"] == "ui://lib+page"
-                assert [x["uri"] for x in await c.list_resources()] == ["lib+x://a", "ui://lib+page"]
-                templates = [x["uriTemplate"] for x in await c.list_templates()]
-                assert templates == ["lib+n://{name}"]
-                prompts = [x["name"] for x in await c.list_prompts()]
-                assert prompts == ["lib__quote", "lib__review", "question"]
-                await c.set_log_level("info")
-                added = await c.call("lib__add", {"a": 1, "b": 2})
-                assert added == (3 if forms else "3") and await c.call("own") == "mine"
-                assert "adding" in heard and (1, 2, "half" if min(near, far) >= V2 else None) in heard
-                if forms:
-                    assert await c.call("lib__name") == "F L"
-                    assert await c.call("lib__three") == ["N", "text", "file:///a"]
-                assert await c.read("lib+x://a") == "A" and await c.read("lib+n://b") == "b"
-                page = await c.read_resource("ui://lib+page")
-                assert [x["uri"] for x in page["contents"]] == ["ui://lib+page", "lib+urn:part"]
-                text, link, embedded = (await c.call_tool("lib__find"))["content"]
-                assert text["text"] == "x://a" and embedded["resource"]["uri"] == "lib+urn:b"
-                if near >= V3 <= far:
-                    assert link["uri"] == "lib+x://a"
-                quoted = (await c.get_prompt("lib__quote"))["messages"][0]["content"]
-                assert quoted["resource"]["uri"] == "lib+x://a"
-                assert await c.complete("lib__review", "style", "s") == ["strict"]
-                with pytest.raises(m.RemoteError, match="Resource not found: z://z") as missing:
-                    await c.read("lib+z://z")
-                assert missing.value.data == {"uri": "lib+z://z"}
-                with pytest.raises(m.RemoteError, match="Unknown tool: none"):
-                    await c.call("lib__none")
-                seen = []
-                await c.subscribe("lib+x://a", lambda params: seen.append(params["uri"]))
-                theirs.resource_updated("n://b")
-                await c.call("lib__grow")
-                await eventually(lambda: seen and "tools" in heard)
-                assert seen == ["lib+x://a"]
-                assert "lib__new" in [tool["name"] for tool in await c.list_tools()]
-                await c.unsubscribe("lib+x://a")
-
-        run(main())
+        callbacks = {
+            "elicit": lambda message, schema: message[0], "sample": lambda params: "text",
+            "roots": ["file:///a"], "log": lambda level, data, source: heard.append(data),
+            "progress": lambda *values: heard.append(values),
+            "on_tools_changed": lambda: heard.append("tools"),
+        }  # fmt: skip
+        theirs = library()
+        app = mounting((theirs, "lib", {"revision": far}))
+        async with m.Client(app, revision=near, cache=False, **callbacks) as c:
+            assert c.server_info["name"] == "all"
+            tools = {tool["name"]: tool for tool in await c.list_tools()}
+            assert {"own", "lib__add", "lib__find"} <= tools.keys()
+            assert [*tools] == sorted(tools)
+            if near >= V3 <= far:
+                ui = tools["lib__find"]["_meta"]
+                assert ui["ui"]["resourceUri"] == ui["ui/resourceUri"] == "ui://lib+page"
+            assert [x["uri"] for x in await c.list_resources()] == ["lib+x://a", "ui://lib+page"]
+            templates = [x["uriTemplate"] for x in await c.list_templates()]
+            assert templates == ["lib+n://{name}"]
+            prompts = [x["name"] for x in await c.list_prompts()]
+            assert prompts == ["lib__quote", "lib__review", "question"]
+            await c.set_log_level("info")
+            added = await c.call("lib__add", {"a": 1, "b": 2})
+            assert added == (3 if forms else "3") and await c.call("own") == "mine"
+            assert "adding" in heard and (1, 2, "half" if min(near, far) >= V2 else None) in heard
+            if forms:
+                assert await c.call("lib__name") == "F L"
+                assert await c.call("lib__three") == ["N", "text", "file:///a"]
+            assert await c.read("lib+x://a") == "A" and await c.read("lib+n://b") == "b"
+            page = await c.read_resource("ui://lib+page")
+            assert [x["uri"] for x in page["contents"]] == ["ui://lib+page", "lib+urn:part"]
+            text, link, embedded = (await c.call_tool("lib__find"))["content"]
+            assert text["text"] == "x://a" and embedded["resource"]["uri"] == "lib+urn:b"
+            if near >= V3 <= far:
+                assert link["uri"] == "lib+x://a"
+            quoted = (await c.get_prompt("lib__quote"))["messages"][0]["content"]
+            assert quoted["resource"]["uri"] == "lib+x://a"
+            assert await c.complete("lib__review", "style", "s") == ["strict"]
+            with pytest.raises(m.RemoteError, match="Resource not found: z://z") as missing:
+                await c.read("lib+z://z")
+            assert missing.value.data == {"uri": "lib+z://z"}
+            with pytest.raises(m.RemoteError, match="Unknown tool: none"):
+                await c.call("lib__none")
+            seen = []
+            await c.subscribe("lib+x://a", lambda params: seen.append(params["uri"]))
+            theirs.resource_updated("n://b")
+            await c.call("lib__grow")
+            await eventually(lambda: seen and "tools" in heard)
+            assert seen == ["lib+x://a"]
+            assert "lib__new" in [tool["name"] for tool in await c.list_tools()]
+            await c.unsubscribe("lib+x://a")
 
     def test_a_listener_hears_of_all_mounts(self):
         async def main(far):
@@ -21461,23 +21006,19 @@ class TestComingAndGoing:
 
         run(main())
 
-    def test_lists_do_not_try_a_dead_server_again_and_again_but_a_call_does(self, tmp_path, caplog):
+    async def test_lists_do_not_try_a_dead_server_again_and_again_but_a_call_does(self, tmp_path, caplog):
         path = tmp_path / "late.py"
-
-        async def main():
-            app, heard = mounting((str(path), "late")), []
-            changed = {"on_tools_changed": lambda: heard.append(1)}
-            async with m.Client(app, revision=V4, **changed) as c:
-                for _ in range(3):
-                    assert [tool["name"] for tool in await c.list_tools()] == ["own"]
-                    assert await c.list_resources() == []
-                assert caplog.text.count("no connection to") == 1
-                path.write_text(CLI_SERVER)
-                assert await c.call("late__add", {"a": 1}) == 1
-                await eventually(lambda: heard)
-                assert "late__add" in [tool["name"] for tool in await c.list_tools()]
-
-        run(main())
+        app, heard = mounting((str(path), "late")), []
+        changed = {"on_tools_changed": lambda: heard.append(1)}
+        async with m.Client(app, revision=V4, **changed) as c:
+            for _ in range(3):
+                assert [tool["name"] for tool in await c.list_tools()] == ["own"]
+                assert await c.list_resources() == []
+            assert caplog.text.count("no connection to") == 1
+            path.write_text(CLI_SERVER)
+            assert await c.call("late__add", {"a": 1}) == 1
+            await eventually(lambda: heard)
+            assert "late__add" in [tool["name"] for tool in await c.list_tools()]
 
     async def test_a_server_that_refuses_one_client_is_there_for_the_others(self):
         theirs = far_server()
@@ -21500,7 +21041,7 @@ class TestComingAndGoing:
             assert await c.call("own") == "mine"
             assert not app.mounts.by_prefix["gone"].far_ends
 
-    def test_one_lifespan_opens_and_closes_all(self):
+    async def test_one_lifespan_opens_and_closes_all(self):
         told = []
 
         def lifespan(name):
@@ -21511,23 +21052,19 @@ class TestComingAndGoing:
                 told.append(f"close {name}")
 
             return manage
+        inner = m.Server("in", lifespan=lifespan("inner"))
+        app = m.Server("out", lifespan=lifespan("outer"))
 
-        async def main():
-            inner = m.Server("in", lifespan=lifespan("inner"))
-            app = m.Server("out", lifespan=lifespan("outer"))
+        @app.tool
+        def value(ctx: m.Context) -> str:
+            return ctx.lifespan
 
-            @app.tool
-            def value(ctx: m.Context) -> str:
-                return ctx.lifespan
-
-            app.mount(inner, "in")
-            async with m.Client(app) as c:
-                assert told == ["open outer", "open inner"]
-                assert await c.call("value") == "outer"
-                await c.list_tools()
-            assert told == ["open outer", "open inner", "close inner", "close outer"]
-
-        run(main())
+        app.mount(inner, "in")
+        async with m.Client(app) as c:
+            assert told == ["open outer", "open inner"]
+            assert await c.call("value") == "outer"
+            await c.list_tools()
+        assert told == ["open outer", "open inner", "close inner", "close outer"]
 
 
 class TestCollisions:
@@ -21718,16 +21255,12 @@ class TestConfigurations:
                 "a": {"command": "x"}
             }
 
-    def test_a_client_of_one_server_uses_it_as_it_is(self, shop, monkeypatch):
+    async def test_a_client_of_one_server_uses_it_as_it_is(self, shop, monkeypatch):
         monkeypatch.setenv("PLACE", str(shop))
         entry = {"command": sys.executable, "args": ["${PLACE}"], "env": {"COLOUR": "red"}}
-
-        async def main():
-            async with m.Client({"mcpServers": {"Shop": entry}}) as c:
-                assert c.server_info["name"] == "shop"
-                assert await c.call("add", {"a": 1}) == 1
-
-        run(main())
+        async with m.Client({"mcpServers": {"Shop": entry}}) as c:
+            assert c.server_info["name"] == "shop"
+            assert await c.call("add", {"a": 1}) == 1
 
     async def test_a_client_of_several_has_them_all_by_their_names(self, shop):
         async with far_server().http(port=0) as server:
@@ -23897,16 +23430,12 @@ class TestAuthorizationExample:
             visitor.authority.wrong["alice"] += 60  # however slow we are
             assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
 
-    def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch):
+    async def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch):
         monkeypatch.setattr(example.server, "MAX_WAITING", 2)
-
-        async def main():
-            async with self.visiting(example) as visitor:
-                forms = [await visitor.form() for _ in range(3)]
-                assert len(visitor.authority.forms) == 2
-                assert [(await visitor.agree(form, "no"))[0] for form in forms] == [400, 303, 303]
-
-        run(main())
+        async with self.visiting(example) as visitor:
+            forms = [await visitor.form() for _ in range(3)]
+            assert len(visitor.authority.forms) == 2
+            assert [(await visitor.agree(form, "no"))[0] for form in forms] == [400, 303, 303]
 
     async def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch):
         async with self.visiting(example) as visitor:
@@ -25176,19 +24705,15 @@ class TestChecks:
                 assert checkup.found == []
 
     @pytest.mark.parametrize("stands", [True, False])
-    def test_a_refusal_leads_to_the_metadata(self, stands):
+    async def test_a_refusal_leads_to_the_metadata(self, stands):
         def serve(head, msg):
             found = stands and head[":method"] == "GET"
             return (200, "application/json", "{}") if found else (401, "text/plain", "who are you?")
-
-        async def main():
-            async with fake_http(serve) as url:
-                checkup = m.Checkup(m.Client(url))
-                with pytest.raises(m.AuthError):
-                    await checkup.run()
-                assert [each.rule.name for each in checkup.found] == ["no-metadata"] * (not stands)
-
-        run(main())
+        async with fake_http(serve) as url:
+            checkup = m.Checkup(m.Client(url))
+            with pytest.raises(m.AuthError):
+                await checkup.run()
+            assert [each.rule.name for each in checkup.found] == ["no-metadata"] * (not stands)
 
     def test_a_tool_that_lets_the_server_answer_nobody_is_told(self, monkeypatch):
         monkeypatch.setattr(m, "BLOCKED_SECONDS", 0.05)
@@ -25663,23 +25188,19 @@ class TestReload:
         run(main())
         assert "changing.py has changed: the server starts again" in caplog.text
 
-    def test_a_server_that_hangs_gives_way_to_its_next_version(self, tmp_path):
+    async def test_a_server_that_hangs_gives_way_to_its_next_version(self, tmp_path):
         path = tmp_path / "changing.py"
         more = f"@app.tool\nasync def hang() -> None:\n    open({str(tmp_path / 'hangs')!r}, 'w').close()"
         self.write(path, more=more + "\n    __import__('threading').Event().wait()")
-
-        async def main():
-            app = m.ReloadServer(str(path))
-            async with app.lifespan_open(), m.Client(app) as c:
-                hanging = asyncio.ensure_future(c.call("hang"))
-                while not (tmp_path / "hangs").exists():
-                    await asyncio.sleep(0.01)
-                self.write(path, "one")
-                with pytest.raises(m.RemoteError):
-                    await hanging
-                assert await c.call("one") == "one"
-
-        run(main())
+        app = m.ReloadServer(str(path))
+        async with app.lifespan_open(), m.Client(app) as c:
+            hanging = asyncio.ensure_future(c.call("hang"))
+            while not (tmp_path / "hangs").exists():
+                await asyncio.sleep(0.01)
+            self.write(path, "one")
+            with pytest.raises(m.RemoteError):
+                await hanging
+            assert await c.call("one") == "one"
 
     @posix
     def test_over_http_the_next_version_has_the_same_address(self, tmp_path):
@@ -26368,15 +25889,11 @@ class TestRecords:
             assert bool(record.session) == (link.over_http and not link.modern)
             assert str(10**30) not in repr(record) and "Bob" not in repr(record)
 
-    def test_the_bytes_are_those_of_the_answer(self):
+    async def test_the_bytes_are_those_of_the_answer(self):
         app, records = self.observed()
-
-        async def main():
-            async with raw_client(app) as raw:
-                answer = await raw.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}})
-                assert records[0].bytes == len(m.encode(answer))
-
-        run(main())
+        async with raw_client(app) as raw:
+            answer = await raw.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+            assert records[0].bytes == len(m.encode(answer))
 
     def test_a_call_that_is_cancelled_says_so(self, link):
         app, records = self.observed()
@@ -26439,20 +25956,16 @@ class TestRecords:
         run(main())
         assert [(r.request_id, r.outcome) for r in records] == [("x", "lost")]
 
-    def test_a_request_that_is_not_taken_on_has_a_record_too(self):
+    async def test_a_request_that_is_not_taken_on_has_a_record_too(self):
         app, records = self.observed(max_in_flight=1)
-
-        async def main():
-            async with raw_client(app) as raw:
-                call = {"name": "hang", "_meta": {"progressToken": 1}}
-                await raw.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-                await raw.hear()
-                for _ in range(2):  # the first waits; the second has its id
-                    await raw.say({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
-                assert "still running" in (await raw.hear())["error"]["message"]
-                assert [(r.method, r.code) for r in records] == [("tools/list", -32600)]
-
-        run(main())
+        async with raw_client(app) as raw:
+            call = {"name": "hang", "_meta": {"progressToken": 1}}
+            await raw.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+            await raw.hear()
+            for _ in range(2):  # the first waits; the second has its id
+                await raw.say({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+            assert "still running" in (await raw.hear())["error"]["message"]
+            assert [(r.method, r.code) for r in records] == [("tools/list", -32600)]
 
     def test_the_members_of_a_batch_have_their_own(self):
         app, records = self.observed()
@@ -26678,24 +26191,20 @@ class TestFailures:
         ]  # fmt: skip
         assert "no prompt" not in caplog.text and "nope" not in caplog.text
 
-    def test_a_prompt_that_says_nothing_or_speaks_as_the_system_is_refused(self):
+    async def test_a_prompt_that_says_nothing_or_speaks_as_the_system_is_refused(self):
         app = m.Server()
         app.add_prompt(lambda: None, name="nothing")
         app.add_prompt(lambda: [{"role": "system", "content": "Obey."}], name="system")
         app.add_prompt(lambda: [], name="empty")
-
-        async def main():
-            async with m.Client(app) as c:
-                for name, problem in (
-                    ("nothing", "prompt 'nothing': it returned None: return a text, a Message, or"),
-                    ("system", "prompt 'system': role: it is \"user\" or \"assistant\", not 'system'"),
-                ):  # fmt: skip
-                    with pytest.raises(m.RemoteError) as caught:
-                        await c.get_prompt(name)
-                    assert str(caught.value).startswith(problem)
-                assert (await c.get_prompt("empty"))["messages"] == []
-
-        run(main())
+        async with m.Client(app) as c:
+            for name, problem in (
+                ("nothing", "prompt 'nothing': it returned None: return a text, a Message, or"),
+                ("system", "prompt 'system': role: it is \"user\" or \"assistant\", not 'system'"),
+            ):  # fmt: skip
+                with pytest.raises(m.RemoteError) as caught:
+                    await c.get_prompt(name)
+                assert str(caught.value).startswith(problem)
+            assert (await c.get_prompt("empty"))["messages"] == []
 
     def test_a_traceback_begins_where_the_handler_begins(self, caplog):
         app = m.Server()
@@ -26735,7 +26244,7 @@ class TestFailures:
         assert "Traceback" not in caplog.text
 
     @pytest.mark.parametrize("raised", [KeyboardInterrupt, GeneratorExit, OwnEnd, SystemExit])
-    def test_a_handler_that_raises_no_exception_at_all_ends_only_its_own_call(self, link, raised):
+    async def test_a_handler_that_raises_no_exception_at_all_ends_only_its_own_call(self, link, raised):
         app = plain_app()
 
         @app.tool
@@ -26751,19 +26260,15 @@ class TestFailures:
             raise raised
 
         app.add_resource("x://ending", ending, name="ending")
-
-        async def main():
-            async with link.connect(app) as c:
-                for name in ("ends", "ends_in_a_thread"):
-                    for _ in range(2):
-                        with pytest.raises(m.ToolError, match=raised.__name__):
-                            await c.call(name)
-                        assert await c.call("add", {"a": 1}) in (1, "1")
-                found = await self.failures(c, c.get_prompt("ending"), c.read("x://ending"))
-                assert found == [(-32603, "Internal error")] * 2
-                assert await c.call("add", {"a": 1}) in (1, "1")
-
-        run(main())
+        async with link.connect(app) as c:
+            for name in ("ends", "ends_in_a_thread"):
+                for _ in range(2):
+                    with pytest.raises(m.ToolError, match=raised.__name__):
+                        await c.call(name)
+                    assert await c.call("add", {"a": 1}) in (1, "1")
+            found = await self.failures(c, c.get_prompt("ending"), c.read("x://ending"))
+            assert found == [(-32603, "Internal error")] * 2
+            assert await c.call("add", {"a": 1}) in (1, "1")
 
     def test_a_key_error_says_what_it_is(self):
         app = m.Server()
@@ -26974,7 +26479,7 @@ class TestServerTools:
 
         run(main())
 
-    def test_a_result_of_too_many_elements_is_the_servers_own_error(self, monkeypatch):
+    async def test_a_result_of_too_many_elements_is_the_servers_own_error(self, monkeypatch):
         app = plain_app()
 
         def ints():
@@ -26982,21 +26487,17 @@ class TestServerTools:
 
         ints.__annotations__ = {"return": typing.List[int]}
         app.add_tool(ints)
+        async with m.Client(app, revision="2025-11-25") as c:
+            assert len(await c.call("ints")) == 2000
+            monkeypatch.setattr(m, "MAX_ELEMENTS", 1000)
+            with pytest.raises(m.RemoteError) as caught:
+                await c.call("ints")
+            assert caught.value.message.startswith(
+                "the answer to tools/call of 'ints' cannot be sent: a message has more than 1000 elements"
+            )
+            assert await c.call("add", {"a": 1}) == 1  # the conversation goes on
 
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                assert len(await c.call("ints")) == 2000
-                monkeypatch.setattr(m, "MAX_ELEMENTS", 1000)
-                with pytest.raises(m.RemoteError) as caught:
-                    await c.call("ints")
-                assert caught.value.message.startswith(
-                    "the answer to tools/call of 'ints' cannot be sent: a message has more than 1000 elements"
-                )
-                assert await c.call("add", {"a": 1}) == 1  # the conversation goes on
-
-        run(main())
-
-    def test_bytes_are_content_of_no_kind_and_come_back_as_bytes(self, link):
+    async def test_bytes_are_content_of_no_kind_and_come_back_as_bytes(self, link):
         app = m.Server()
         for number, annotation in enumerate((bytes, typing.Optional[bytes], typing.Any)):
 
@@ -27005,18 +26506,14 @@ class TestServerTools:
 
             fn.__annotations__ = {"return": annotation}
             app.add_tool(fn, name=f"tool{number}")
-
-        async def main():
-            async with link.connect(app) as c:
-                for tool in await c.list_tools():
-                    assert "outputSchema" not in tool
-                    result = await c.call_tool(tool["name"])
-                    assert result["content"] == [{"type": "resource", "resource": {
-                        "uri": "result:bytes", "mimeType": "application/octet-stream", "blob": "AP8="}}]
-                    assert "structuredContent" not in result
-                    assert await c.call(tool["name"]) == b"\0\xff"
-
-        run(main())
+        async with link.connect(app) as c:
+            for tool in await c.list_tools():
+                assert "outputSchema" not in tool
+                result = await c.call_tool(tool["name"])
+                assert result["content"] == [{"type": "resource", "resource": {
+                    "uri": "result:bytes", "mimeType": "application/octet-stream", "blob": "AP8="}}]
+                assert "structuredContent" not in result
+                assert await c.call(tool["name"]) == b"\0\xff"
 
     def test_a_list_of_anything_has_structure_unless_it_holds_content(self):
         app = m.Server()
@@ -27158,7 +26655,7 @@ class TestServerTools:
             ({"flag": "yes"}, None),
         ],
     )
-    def test_what_models_send_as_text_is_understood_where_no_text_is_allowed(
+    async def test_what_models_send_as_text_is_understood_where_no_text_is_allowed(
         self, given, understood
     ):
         properties = {
@@ -27172,15 +26669,11 @@ class TestServerTools:
         }
         app = m.Server()
         app.add_tool(lambda args: args, name="t", input_schema={"properties": properties})
-
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                result = await c.call_tool("t", given)
-                assert result.get("isError", False) == (understood is None)
-                if understood is not None:
-                    assert result["structuredContent"] == understood
-
-        run(main())
+        async with m.Client(app, revision="2025-11-25") as c:
+            result = await c.call_tool("t", given)
+            assert result.get("isError", False) == (understood is None)
+            if understood is not None:
+                assert result["structuredContent"] == understood
 
     WRONG_ARGUMENTS = [
         ({}, "a"),
@@ -27190,7 +26683,7 @@ class TestServerTools:
         ({"a": 1, "day": "2025-02-30"}, "day"),
     ]
 
-    def test_wrong_arguments_name_the_path(self, link):
+    async def test_wrong_arguments_name_the_path(self, link):
         """An error of the protocol, or since 2025-11-25 a result for the model to mend (SEP-1303).
 
         spec 2025-06-18: server/tools#error-handling; spec 2025-11-25: server/tools#error-handling
@@ -27200,22 +26693,18 @@ class TestServerTools:
         @app.tool
         def take(a: int, day: datetime.date = None, spots: typing.List[Spot] = ()):
             pytest.fail("it must not be called")
-
-        async def main():
-            async with link.connect(app) as c:
-                for arguments, problem in self.WRONG_ARGUMENTS:
-                    if link.since("2025-11-25"):
-                        result = await c.call_tool("take", arguments)
-                        assert result["isError"] is True
-                        assert problem in result["content"][0]["text"]
-                        with pytest.raises(m.ToolError, match=re.escape(problem)):
-                            await c.call("take", arguments)
-                    else:
-                        with pytest.raises(m.RemoteError, match=re.escape(problem)) as caught:
-                            await c.call("take", arguments)
-                        assert caught.value.code == -32602
-
-        run(main())
+        async with link.connect(app) as c:
+            for arguments, problem in self.WRONG_ARGUMENTS:
+                if link.since("2025-11-25"):
+                    result = await c.call_tool("take", arguments)
+                    assert result["isError"] is True
+                    assert problem in result["content"][0]["text"]
+                    with pytest.raises(m.ToolError, match=re.escape(problem)):
+                        await c.call("take", arguments)
+                else:
+                    with pytest.raises(m.RemoteError, match=re.escape(problem)) as caught:
+                        await c.call("take", arguments)
+                    assert caught.value.code == -32602
 
     def test_a_tool_that_fails_is_a_result_and_a_wrong_request_is_an_error(self, link, caplog):
         app = m.Server()
@@ -27331,7 +26820,7 @@ class TestServerTools:
             "resources/read: resource 'x://bad'", "prompts/get: prompt 'bad'",
         ]  # fmt: skip
 
-    def test_a_coroutine_that_nobody_awaits_fails_the_tool_that_returned_it(self):
+    async def test_a_coroutine_that_nobody_awaits_fails_the_tool_that_returned_it(self):
         app = m.Server()
 
         async def inner() -> int:
@@ -27340,15 +26829,11 @@ class TestServerTools:
         @app.tool
         async def forgot():
             return inner()
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="tool 'forgot' returned a coroutine: await it"):
+                await c.call("forgot")
 
-        async def main():
-            async with m.Client(app) as c:
-                with pytest.raises(m.ToolError, match="tool 'forgot' returned a coroutine: await it"):
-                    await c.call("forgot")
-
-        run(main())
-
-    def test_output_that_breaks_its_own_schema_is_an_internal_error(self):
+    async def test_output_that_breaks_its_own_schema_is_an_internal_error(self):
         app = m.Server()
 
         @app.tool
@@ -27367,37 +26852,29 @@ class TestServerTools:
         app.add_tool(lambda: {**raw, "isError": True}, name="failed", output_schema=schema)
         good = {**raw, "structuredContent": {"n": 1}, "_meta": {"a": 1}}
         app.add_tool(lambda: good, name="good", output_schema=schema)
+        async with m.Client(app, revision="2025-11-25") as c:
+            for name in ("lie", "incomplete", "given", "raw", "wrong"):
+                with pytest.raises(m.RemoteError, match="broke its output schema") as caught:
+                    await c.call(name)
+                assert caught.value.code == -32603
+            assert await c.call_tool("failed") == {**raw, "isError": True}
+            assert await c.call_tool("good") == good
 
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                for name in ("lie", "incomplete", "given", "raw", "wrong"):
-                    with pytest.raises(m.RemoteError, match="broke its output schema") as caught:
-                        await c.call(name)
-                    assert caught.value.code == -32603
-                assert await c.call_tool("failed") == {**raw, "isError": True}
-                assert await c.call_tool("good") == good
-
-        run(main())
-
-    def test_a_dict_is_structured_without_a_schema_unless_told_otherwise(self):
+    async def test_a_dict_is_structured_without_a_schema_unless_told_otherwise(self):
         app = m.Server()
         app.add_tool(lambda: {"a": 1}, name="dict")
         app.add_tool(lambda: {"a": 1}, name="text", structured=False)
         app.add_tool(lambda: {"type": "text", "text": "x"}, name="block")
         app.add_tool(lambda: {"type": "text", "size": 3}, name="no_block")
         app.add_tool(lambda: {"type": ["odd"]}, name="odd")
-
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                out = {t["name"]: await c.call_tool(t["name"]) for t in await c.list_tools()}
-            text = [{"type": "text", "text": '{"a":1}'}]
-            assert out["dict"] == {"content": text, "structuredContent": {"a": 1}}
-            assert out["text"] == {"content": text}
-            assert out["block"] == {"content": [{"type": "text", "text": "x"}]}
-            assert out["no_block"]["structuredContent"] == {"type": "text", "size": 3}
-            assert out["odd"]["structuredContent"] == {"type": ["odd"]}
-
-        run(main())
+        async with m.Client(app, revision="2025-11-25") as c:
+            out = {t["name"]: await c.call_tool(t["name"]) for t in await c.list_tools()}
+        text = [{"type": "text", "text": '{"a":1}'}]
+        assert out["dict"] == {"content": text, "structuredContent": {"a": 1}}
+        assert out["text"] == {"content": text}
+        assert out["block"] == {"content": [{"type": "text", "text": "x"}]}
+        assert out["no_block"]["structuredContent"] == {"type": "text", "size": 3}
+        assert out["odd"]["structuredContent"] == {"type": ["odd"]}
 
     RAW = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
 
@@ -27436,21 +26913,17 @@ class TestServerTools:
             ("anything", {"x": 1}),
         ],
     )
-    def test_input_schema_is_published_as_it_stands_and_gives_the_raw_dict(self, name, value):
+    async def test_input_schema_is_published_as_it_stands_and_gives_the_raw_dict(self, name, value):
         app = m.Server()
         fn = getattr(self, name)
         app.add_tool(fn, name="t", input_schema=self.RAW)
-
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                (tool,) = await c.list_tools()
-                assert tool["inputSchema"] == self.RAW
-                if name == "raw_unresolvable":
-                    assert tool["description"] == "Do it raw."
-                assert await c.call("t", {"x": 1}) == value
-                assert (await c.call_tool("t", {"x": "y"}))["isError"]
-
-        run(main())
+        async with m.Client(app, revision="2025-11-25") as c:
+            (tool,) = await c.list_tools()
+            assert tool["inputSchema"] == self.RAW
+            if name == "raw_unresolvable":
+                assert tool["description"] == "Do it raw."
+            assert await c.call("t", {"x": 1}) == value
+            assert (await c.call_tool("t", {"x": "y"}))["isError"]
 
     # Every keyword that must come out as it went in: the official suite looks for each.
     WHOLE = {
@@ -27466,19 +26939,15 @@ class TestServerTools:
         "additionalProperties": False,
     }  # fmt: skip
 
-    def test_input_schema_keeps_every_keyword_and_is_that_of_an_object(self, link):
+    async def test_input_schema_keeps_every_keyword_and_is_that_of_an_object(self, link):
         """spec 2025-11-25: schema#tool"""
         app = m.Server()
         app.add_tool(lambda args: args, name="whole", input_schema=self.WHOLE)
         app.add_tool(lambda args: args, name="bare", input_schema={"required": ["a"]})
-
-        async def main():
-            async with link.connect(app) as c:
-                whole, bare = await c.list_tools()
-                assert whole["inputSchema"] == self.WHOLE
-                assert bare["inputSchema"] == {"type": "object", "required": ["a"]}
-
-        run(main())
+        async with link.connect(app) as c:
+            whole, bare = await c.list_tools()
+            assert whole["inputSchema"] == self.WHOLE
+            assert bare["inputSchema"] == {"type": "object", "required": ["a"]}
 
     BROKEN = [
         ({"type": "image", "data": "AA=="}, "mimeType"),
@@ -27609,7 +27078,7 @@ class TestServerTools:
         assert app.on("notifications/acme")(fn) is fn
         assert list(app.tools) == ["fn", "b", "c"]
 
-    def test_a_method_without_its_object_is_refused_and_a_static_one_is_a_function(self):
+    async def test_a_method_without_its_object_is_refused_and_a_static_one_is_a_function(self):
         app = m.Server()
 
         class Counter:
@@ -27644,12 +27113,8 @@ class TestServerTools:
         app.add_tool(Counter.make)
         assert list(app.tools) == ["double", "inc", "make"]
         assert list(app.tools["inc"].schema["properties"]) == ["by"]
-
-        async def main():
-            async with m.Client(app) as c:
-                assert await c.call("double", {"a": 2}) == Counter.double(2) == 4
-
-        run(main())
+        async with m.Client(app) as c:
+            assert await c.call("double", {"a": 2}) == Counter.double(2) == 4
 
     def test_images_know_their_type(self, tmp_path):
         path = tmp_path / "a.JPG"
@@ -27719,19 +27184,15 @@ class TestServerTools:
 class TestHandlers:
     """Where handlers run, and what Context does for them."""
 
-    def test_a_result_that_is_too_long_is_an_error_at_once(self, link, monkeypatch):
+    async def test_a_result_that_is_too_long_is_an_error_at_once(self, link, monkeypatch):
         app = m.Server()
         app.add_tool(lambda size: "x" * int(size), name="dump")
-
-        async def main():
-            async with link.connect(app) as c:
-                monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 10_000)
-                assert await c.call("dump", {"size": "1000"}) == "x" * 1000
-                with pytest.raises(m.RemoteError, match="the answer to tools/call of 'dump' cannot"):
-                    await c.call("dump", {"size": "20000"})
-                assert await c.call("dump", {"size": "1000"}) == "x" * 1000
-
-        run(main())
+        async with link.connect(app) as c:
+            monkeypatch.setattr(m, "MAX_MESSAGE_BYTES", 10_000)
+            assert await c.call("dump", {"size": "1000"}) == "x" * 1000
+            with pytest.raises(m.RemoteError, match="the answer to tools/call of 'dump' cannot"):
+                await c.call("dump", {"size": "20000"})
+            assert await c.call("dump", {"size": "1000"}) == "x" * 1000
 
     def test_def_handlers_run_in_threads_and_speak_without_await(self, link):
         app, threads = m.Server(), []
@@ -27784,61 +27245,57 @@ class TestHandlers:
         assert threads[0] is not threading.main_thread() and threads[0].daemon
         assert threads[-1] is threading.main_thread()
 
-    def test_call_sync_runs_functions_where_the_host_wants(self):
+    async def test_call_sync_runs_functions_where_the_host_wants(self):
         """The host's own thread, as a GUI has; there, too, a handler speaks without await."""
         seen = []
+        import queue
 
-        async def main():
-            import queue
+        jobs = queue.SimpleQueue()
 
-            jobs = queue.SimpleQueue()
+        def host():
+            while True:
+                job = jobs.get()
+                if job is None:
+                    return
+                job()
 
-            def host():
-                while True:
-                    job = jobs.get()
-                    if job is None:
-                        return
-                    job()
+        async def on_host(fn):
+            future = concurrent.futures.Future()
 
-            async def on_host(fn):
-                future = concurrent.futures.Future()
+            def job():
+                try:
+                    future.set_result(fn())
+                except Exception as exc:
+                    future.set_exception(exc)
 
-                def job():
-                    try:
-                        future.set_result(fn())
-                    except Exception as exc:
-                        future.set_exception(exc)
+            jobs.put(job)
+            return await asyncio.wrap_future(future)
 
-                jobs.put(job)
-                return await asyncio.wrap_future(future)
+        app = m.Server(call_sync=on_host)
 
-            app = m.Server(call_sync=on_host)
+        @app.tool
+        def move(x: int, ctx: m.Context) -> int:
+            seen.append(threading.current_thread())
+            ctx.report_progress(1)
+            logging.getLogger("host").warning("on behalf of %s", m.CURRENT.get().method)
+            if x < 0:
+                raise ValueError("negative")
+            return x
 
-            @app.tool
-            def move(x: int, ctx: m.Context) -> int:
-                seen.append(threading.current_thread())
-                ctx.report_progress(1)
-                logging.getLogger("host").warning("on behalf of %s", m.CURRENT.get().method)
-                if x < 0:
-                    raise ValueError("negative")
-                return x
-
-            thread = threading.Thread(target=host)
-            thread.start()
-            try:
-                steps = []
-                options = {"progress": lambda *step: steps.append(step), "revision": "2025-11-25"}
-                async with m.Client(app, **options) as c:
-                    assert await c.call("move", {"x": 3}) == 3
-                    with pytest.raises(m.ToolError, match="negative"):
-                        await c.call("move", {"x": -3})
-                assert steps == [(1, None, None)] * 2
-                assert seen == [thread] * 2
-            finally:
-                jobs.put(None)
-                thread.join()
-
-        run(main())
+        thread = threading.Thread(target=host)
+        thread.start()
+        try:
+            steps = []
+            options = {"progress": lambda *step: steps.append(step), "revision": "2025-11-25"}
+            async with m.Client(app, **options) as c:
+                assert await c.call("move", {"x": 3}) == 3
+                with pytest.raises(m.ToolError, match="negative"):
+                    await c.call("move", {"x": -3})
+            assert steps == [(1, None, None)] * 2
+            assert seen == [thread] * 2
+        finally:
+            jobs.put(None)
+            thread.join()
 
     def test_a_call_sync_that_blocks_is_told_how_to_be_one_that_waits(self, caplog):
         """maya.utils.executeInMainThreadWithResult(), for instance"""
@@ -27897,26 +27354,22 @@ class TestHandlers:
         assert last < answered
         assert not of_method(sent, "notifications/message")
 
-    def test_no_token_no_progress(self):
+    async def test_no_token_no_progress(self):
         app = m.Server()
 
         @app.tool
         async def work(ctx: m.Context):
             await ctx.report_progress(1)
-
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.initialize()
-                for meta in ({}, {"progressToken": True}, {"progressToken": 1.5}, []):
-                    await raw.ask("tools/call", {"name": "work", "_meta": meta})
-                    assert raw.heard == []
-                meta = {"progressToken": "mine"}
+        async with raw_client(app) as raw:
+            await raw.initialize()
+            for meta in ({}, {"progressToken": True}, {"progressToken": 1.5}, []):
                 await raw.ask("tools/call", {"name": "work", "_meta": meta})
-                assert raw.heard[0]["params"] == {"progressToken": "mine", "progress": 1}
+                assert raw.heard == []
+            meta = {"progressToken": "mine"}
+            await raw.ask("tools/call", {"name": "work", "_meta": meta})
+            assert raw.heard[0]["params"] == {"progressToken": "mine", "progress": 1}
 
-        run(main())
-
-    def test_a_flood_of_progress_is_thinned_out_but_the_last_value_arrives(self, monkeypatch):
+    async def test_a_flood_of_progress_is_thinned_out_but_the_last_value_arrives(self, monkeypatch):
         monkeypatch.setattr(m, "PROGRESS_RATE", (2, 3600.0))
         app = m.Server()
 
@@ -27924,18 +27377,14 @@ class TestHandlers:
         async def flood(ctx: m.Context):
             for step in range(1000):
                 await ctx.report_progress(step)
+        steps = []
+        async with m.Client(
+            app, progress=lambda n, of, text: steps.append(n), revision="2025-11-25"
+        ) as c:
+            await c.call("flood")
+        assert steps == [0, 1, 999]
 
-        async def main():
-            steps = []
-            async with m.Client(
-                app, progress=lambda n, of, text: steps.append(n), revision="2025-11-25"
-            ) as c:
-                await c.call("flood")
-            assert steps == [0, 1, 999]
-
-        run(main())
-
-    def test_held_progress_is_sent_while_the_work_goes_on(self, monkeypatch):
+    async def test_held_progress_is_sent_while_the_work_goes_on(self, monkeypatch):
         monkeypatch.setattr(m, "PROGRESS_RATE", (1, 0.01))
         app, steps = m.Server(), []
 
@@ -27944,14 +27393,10 @@ class TestHandlers:
             await ctx.report_progress(1)
             await ctx.report_progress(2)
             await eventually(lambda: steps == [1, 2])
-
-        async def main():
-            async with m.Client(
-                app, progress=lambda n, of, text: steps.append(n), revision="2025-11-25"
-            ) as c:
-                await c.call("work")
-
-        run(main())
+        async with m.Client(
+            app, progress=lambda n, of, text: steps.append(n), revision="2025-11-25"
+        ) as c:
+            await c.call("work")
 
     def test_a_cancelled_call_ends_the_handler_and_is_not_answered(self, link):
         """spec 2025-11-25: basic/utilities/cancellation"""
@@ -28312,45 +27757,37 @@ class TestResources:
             "x://text", "files://a/b",
         ]  # fmt: skip
 
-    def test_an_update_on_its_way_is_not_sent_after_the_unsubscription(self):
+    async def test_an_update_on_its_way_is_not_sent_after_the_unsubscription(self):
         app = self.app()
+        async with raw_client(app) as raw:
+            await raw.initialize()
+            await raw.ask("resources/subscribe", {"uri": "x://text"})
+            executor = asyncio.get_running_loop().run_in_executor
+            asking = asyncio.ensure_future(
+                raw.ask("resources/unsubscribe", {"uri": "x://text"})
+            )
+            await executor(None, app.resource_updated, "x://text")
+            await asking
+            await raw.ask("ping")
+            late = [msg for msg in raw.heard if "updated" in msg.get("method", "")]
+            assert len(late) <= 1
+            del raw.heard[:]
+            app.resource_updated("x://text")
+            await raw.ask("ping")
+            assert raw.heard == []
 
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.initialize()
-                await raw.ask("resources/subscribe", {"uri": "x://text"})
-                executor = asyncio.get_running_loop().run_in_executor
-                asking = asyncio.ensure_future(
-                    raw.ask("resources/unsubscribe", {"uri": "x://text"})
-                )
-                await executor(None, app.resource_updated, "x://text")
-                await asking
-                await raw.ask("ping")
-                late = [msg for msg in raw.heard if "updated" in msg.get("method", "")]
-                assert len(late) <= 1
-                del raw.heard[:]
-                app.resource_updated("x://text")
-                await raw.ask("ping")
-                assert raw.heard == []
-
-        run(main())
-
-    def test_subscriptions_are_bounded_and_must_lead_somewhere(self, monkeypatch):
+    async def test_subscriptions_are_bounded_and_must_lead_somewhere(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_SUBSCRIPTIONS", 2)
-
-        async def main():
-            async with raw_client(self.app()) as raw:
-                await raw.initialize()
-                subscribe = "resources/subscribe"
-                assert (await raw.error(subscribe, {"uri": "x://none"}))[0] == -32002
-                for uri in ("x://text", "files://a", "x://text"):
-                    assert (await raw.ask(subscribe, {"uri": uri}))["result"] == {}
-                code, message = await raw.error(subscribe, {"uri": "files://b"})
-                assert (code, message) == (503, "more than 2 subscriptions")
-                await raw.ask("resources/unsubscribe", {"uri": "x://text"})
-                assert "result" in await raw.ask(subscribe, {"uri": "files://b"})
-
-        run(main())
+        async with raw_client(self.app()) as raw:
+            await raw.initialize()
+            subscribe = "resources/subscribe"
+            assert (await raw.error(subscribe, {"uri": "x://none"}))[0] == -32002
+            for uri in ("x://text", "files://a", "x://text"):
+                assert (await raw.ask(subscribe, {"uri": uri}))["result"] == {}
+            code, message = await raw.error(subscribe, {"uri": "files://b"})
+            assert (code, message) == (503, "more than 2 subscriptions")
+            await raw.ask("resources/unsubscribe", {"uri": "x://text"})
+            assert "result" in await raw.ask(subscribe, {"uri": "files://b"})
 
 
 class TestPrompts:
@@ -28676,7 +28113,7 @@ class TestLogging:
         kinds = [msg.get("method") for msg in sent if "result" in msg or "logger" in str(msg)]
         assert kinds[-2:] == ["notifications/message", None]
 
-    def test_a_flood_of_log_messages_is_cut(self, monkeypatch, caplog):
+    async def test_a_flood_of_log_messages_is_cut(self, monkeypatch, caplog):
         monkeypatch.setattr(m, "LOG_RATE", (3, 3600.0))
         app = m.Server()
 
@@ -28684,16 +28121,12 @@ class TestLogging:
         async def flood(ctx: m.Context):
             for n in range(100):
                 await ctx.info(n)
-
-        async def main():
-            heard = []
-            async with m.Client(
-                app, log=lambda level, n, logger: heard.append(n), revision="2025-11-25"
-            ) as c:
-                await c.call("flood")
-            assert heard == [0, 1, 2]
-
-        run(main())
+        heard = []
+        async with m.Client(
+            app, log=lambda level, n, logger: heard.append(n), revision="2025-11-25"
+        ) as c:
+            await c.call("flood")
+        assert heard == [0, 1, 2]
 
 
 class TestPagination:
@@ -28778,7 +28211,7 @@ def asking_app(ask, **options):
 class TestSampling:
     """spec 2025-11-25: client/sampling"""
 
-    def test_a_model_is_asked_through_the_client(self, link):
+    async def test_a_model_is_asked_through_the_client(self, link):
         async def ask(ctx):
             return await ctx.sample(
                 ["one", m.Message("two", role="assistant"), m.Audio(b"RIFF")],
@@ -28791,43 +28224,39 @@ class TestSampling:
             )
 
         app = asking_app(ask)
+        asked = []
 
-        async def main():
-            asked = []
+        async def sample(params):
+            asked.append(params)
+            return "three"
 
-            async def sample(params):
-                asked.append(params)
-                return "three"
-
-            async with link.connect(app, sample=sample, name="me") as c:
-                await c.call("tool")
-            assert app.seen == [
-                {
-                    "role": "assistant",
-                    "content": {"type": "text", "text": "three"},
-                    "model": "me",
-                    "stopReason": "endTurn",
-                }
-            ]
-            (params,) = asked
-            assert ("progressToken" in params.pop("_meta", {})) != link.modern
-            audio = params["messages"].pop()
-            assert audio["role"] == "user"
-            assert audio["content"]["type"] == ("audio" if link.since("2025-03-26") else "text")
-            assert params == {
-                "messages": [
-                    {"role": "user", "content": {"type": "text", "text": "one"}},
-                    {"role": "assistant", "content": {"type": "text", "text": "two"}},
-                ],
-                "maxTokens": 7,
-                "systemPrompt": "Be brief.",
-                "temperature": 0.5,
-                "stopSequences": ["."],
-                "modelPreferences": {"hints": [{"name": "m"}]},
-                "metadata": {"a": 1},
+        async with link.connect(app, sample=sample, name="me") as c:
+            await c.call("tool")
+        assert app.seen == [
+            {
+                "role": "assistant",
+                "content": {"type": "text", "text": "three"},
+                "model": "me",
+                "stopReason": "endTurn",
             }
-
-        run(main())
+        ]
+        (params,) = asked
+        assert ("progressToken" in params.pop("_meta", {})) != link.modern
+        audio = params["messages"].pop()
+        assert audio["role"] == "user"
+        assert audio["content"]["type"] == ("audio" if link.since("2025-03-26") else "text")
+        assert params == {
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "one"}},
+                {"role": "assistant", "content": {"type": "text", "text": "two"}},
+            ],
+            "maxTokens": 7,
+            "systemPrompt": "Be brief.",
+            "temperature": 0.5,
+            "stopSequences": ["."],
+            "modelPreferences": {"hints": [{"name": "m"}]},
+            "metadata": {"a": 1},
+        }
 
     def test_what_was_not_declared_is_not_asked_for(self, link):
         """spec 2025-11-25: client/sampling#capabilities"""
@@ -29526,57 +28955,45 @@ class TestConversations:
             assert (await raw.error(method, params))[0] == -32602
             assert "result" in await raw.ask("ping")
 
-    def test_arguments_are_counted(self):
+    async def test_arguments_are_counted(self):
         app = m.Server()
         app.add_tool(lambda args: len(args), name="t", input_schema={"type": "object"})
+        async with raw_client(app) as raw:
+            await raw.initialize("2025-06-18")
+            full = {f"a{n}": n for n in range(1000)}
+            answer = await raw.ask("tools/call", {"name": "t", "arguments": full})
+            assert answer["result"]["content"][0]["text"] == "1000"
+            params = {"name": "t", "arguments": {**full, "more": 1}}
+            assert await raw.error("tools/call", params) == (-32602, "more than 1000 arguments")
 
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.initialize("2025-06-18")
-                full = {f"a{n}": n for n in range(1000)}
-                answer = await raw.ask("tools/call", {"name": "t", "arguments": full})
-                assert answer["result"]["content"][0]["text"] == "1000"
-                params = {"name": "t", "arguments": {**full, "more": 1}}
-                assert await raw.error("tools/call", params) == (-32602, "more than 1000 arguments")
-
-        run(main())
-
-    def test_requests_are_rationed_per_session(self):
+    async def test_requests_are_rationed_per_session(self):
         """spec: server/tools#security-considerations -- "Rate limit tool invocations" """
         app = plain_app(rate_limit=(2, 3600))
+        async with raw_client(app) as first, raw_client(app) as second:
+            for raw in (first, second):
+                await raw.initialize()
+                for _ in range(2):
+                    assert "result" in await raw.ask("tools/list")
+                code, message = await raw.error("tools/list")
+                assert (code, message) == (429, "more than 2 requests in 3600 seconds")
+                assert (await raw.ask("ping"))["result"] == {}
 
-        async def main():
-            async with raw_client(app) as first, raw_client(app) as second:
-                for raw in (first, second):
-                    await raw.initialize()
-                    for _ in range(2):
-                        assert "result" in await raw.ask("tools/list")
-                    code, message = await raw.error("tools/list")
-                    assert (code, message) == (429, "more than 2 requests in 3600 seconds")
-                    assert (await raw.ask("ping"))["result"] == {}
-
-        run(main())
-
-    def test_requests_in_flight_are_bounded(self):
+    async def test_requests_in_flight_are_bounded(self):
         app, gate = m.Server(max_in_flight=2), []
 
         @app.tool
         async def wait() -> str:
             await gate[0].wait()
             return "done"
-
-        async def main():
-            gate.append(asyncio.Event())
-            async with m.Client(app, revision="2025-11-25") as c:
-                calls = [asyncio.ensure_future(c.call("wait")) for _ in range(5)]
-                await eventually(lambda: len(next(iter(app.conversations)).peer.incoming) == 2)
-                for _ in range(20):
-                    await asyncio.sleep(0)
-                assert len(next(iter(app.conversations)).peer.incoming) == 2
-                gate[0].set()
-                assert await asyncio.gather(*calls) == ["done"] * 5
-
-        run(main())
+        gate.append(asyncio.Event())
+        async with m.Client(app, revision="2025-11-25") as c:
+            calls = [asyncio.ensure_future(c.call("wait")) for _ in range(5)]
+            await eventually(lambda: len(next(iter(app.conversations)).peer.incoming) == 2)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert len(next(iter(app.conversations)).peer.incoming) == 2
+            gate[0].set()
+            assert await asyncio.gather(*calls) == ["done"] * 5
 
     async def test_batches_are_for_the_one_revision_that_has_them(self):
         """spec 2025-03-26: basic/index#batching"""
@@ -29655,36 +29072,28 @@ class TestConversations:
         run(main())
         assert len(tasks) == 2 and tasks[0] is tasks[1]
 
-    def test_lifespan_that_fails_is_the_root_cause(self, link, caplog):
+    async def test_lifespan_that_fails_is_the_root_cause(self, link, caplog):
         @contextlib.asynccontextmanager
         async def lifespan(server):
             raise RuntimeError("no database")
             yield
 
         app = m.Server(lifespan=lifespan)
-
-        async def main():
-            if link.transport == "memory":
-                with pytest.raises(m.ConnectionClosed, match="RuntimeError: no database"):
-                    async with link.connect(app, timeout=5):
-                        pass
-            else:
-                with pytest.raises((m.ConnectionClosed, RuntimeError)):
-                    async with link.connect(app, timeout=5):
-                        pass
-
-        run(main())
-
-    def test_lifespan_that_is_no_context_manager_is_told_what_it_lacks(self, caplog):
-        async def lifespan(server):
-            yield
-
-        async def main():
-            with pytest.raises(m.ConnectionClosed, match="put @contextlib.asynccontextmanager above"):
-                async with m.Client(m.Server(lifespan=lifespan)):
+        if link.transport == "memory":
+            with pytest.raises(m.ConnectionClosed, match="RuntimeError: no database"):
+                async with link.connect(app, timeout=5):
+                    pass
+        else:
+            with pytest.raises((m.ConnectionClosed, RuntimeError)):
+                async with link.connect(app, timeout=5):
                     pass
 
-        run(main())
+    async def test_lifespan_that_is_no_context_manager_is_told_what_it_lacks(self, caplog):
+        async def lifespan(server):
+            yield
+        with pytest.raises(m.ConnectionClosed, match="put @contextlib.asynccontextmanager above"):
+            async with m.Client(m.Server(lifespan=lifespan)):
+                pass
 
     def test_lifespan_that_fails_at_the_end_is_heard_of(self, caplog):
         @contextlib.asynccontextmanager
@@ -29779,24 +29188,20 @@ class TestConversations:
 
         assert not run(main())["result"].get("isError")
 
-    def test_announcements_wait_until_the_client_is_ready(self):
+    async def test_announcements_wait_until_the_client_is_ready(self):
         """spec 2025-11-25: basic/lifecycle#initialization -- not before `initialized`"""
         app = plain_app()
-
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.ask("initialize", raw_hello())
-                app.add_tool(lambda: 1, name="x")
-                app.remove_tool("x")
-                await raw.ask("ping")
-                assert raw.heard == []
-                await raw.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
-                told = await raw.hear()
-                assert told["method"] == "notifications/tools/list_changed"
-                await raw.ask("ping")
-                assert raw.heard == []
-
-        run(main())
+        async with raw_client(app) as raw:
+            await raw.ask("initialize", raw_hello())
+            app.add_tool(lambda: 1, name="x")
+            app.remove_tool("x")
+            await raw.ask("ping")
+            assert raw.heard == []
+            await raw.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            told = await raw.hear()
+            assert told["method"] == "notifications/tools/list_changed"
+            await raw.ask("ping")
+            assert raw.heard == []
 
     def test_sessions_do_not_share_their_state(self):
         """users-and-competitors 4.4, rule 5: state per connection."""
@@ -30091,7 +29496,7 @@ class TestCallsEverywhere:
 class TestHostileServersEverywhere:
     """Whatever a server says, a call returns or raises an MCPError; never anything else."""
 
-    def test_requests_that_no_client_serves_are_refused(self):
+    async def test_requests_that_no_client_serves_are_refused(self):
         asked = [
             ("roots/list", {}, -32601),  # not declared
             ("tools/list", {}, -32601),
@@ -30112,21 +29517,17 @@ class TestHostileServersEverywhere:
               for schema in ({"properties": 5}, {"properties": {"a": 5}}, {"$ref": "http://x/"},
                              {"$schema": "http://json-schema.org/draft-04/schema#"})),
         ]  # fmt: skip
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(
-                fake, elicit=lambda *_: {"a": 1}, sample=lambda params: "x"
-            ) as c:
-                for number, (method, params, code) in enumerate(asked):
-                    fake.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-                    await eventually(lambda number=number: fake.sent[-1].get("id") == number)
-                    assert fake.sent[-1]["error"]["code"] == code, (method, params)
-                fake.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
-                await eventually(lambda: fake.sent[-1] == {"jsonrpc": "2.0", "id": "p", "result": {}})
-                assert await c.ping() < 10
-
-        run(main())
+        fake = FakeServer()
+        async with client_of_fake(
+            fake, elicit=lambda *_: {"a": 1}, sample=lambda params: "x"
+        ) as c:
+            for number, (method, params, code) in enumerate(asked):
+                fake.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+                await eventually(lambda number=number: fake.sent[-1].get("id") == number)
+                assert fake.sent[-1]["error"]["code"] == code, (method, params)
+            fake.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
+            await eventually(lambda: fake.sent[-1] == {"jsonrpc": "2.0", "id": "p", "result": {}})
+            assert await c.ping() < 10
 
 
 class TestCallbacksEverywhere:
@@ -30179,27 +29580,23 @@ class TestCallbacksEverywhere:
             (["a", m.Image(PNG)], [{"type": "text", "text": "a"}, m.Image(PNG).to_content()]),
         ],
     )
-    def test_a_sampled_message_may_be_said_in_many_ways(self, said, content):
+    async def test_a_sampled_message_may_be_said_in_many_ways(self, said, content):
         async def sample(params):
             return said
-
-        async def main():
-            fake = FakeServer()
-            async with client_of_fake(fake, sample=sample, name="me"):
-                params = {"messages": [], "maxTokens": 5}
-                fake.say(
-                    {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params}
-                )
-                await eventually(lambda: "result" in fake.sent[-1])
-                result = fake.sent[-1]["result"]
-                assert result["content"] == content
-                assert result["role"] == "assistant"
-                assert result["model"] == ("m" if "model" in said else "me")
-
-        run(main())
+        fake = FakeServer()
+        async with client_of_fake(fake, sample=sample, name="me"):
+            params = {"messages": [], "maxTokens": 5}
+            fake.say(
+                {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params}
+            )
+            await eventually(lambda: "result" in fake.sent[-1])
+            result = fake.sent[-1]["result"]
+            assert result["content"] == content
+            assert result["role"] == "assistant"
+            assert result["model"] == ("m" if "model" in said else "me")
 
     @pytest.mark.parametrize("said", [{"text": "x"}, 5, None, b"x", [5], {"content": 5}], ids=repr)
-    def test_a_callback_that_samples_and_gives_no_message_is_named(self, said):
+    async def test_a_callback_that_samples_and_gives_no_message_is_named(self, said):
         app = m.Server()
 
         @app.tool
@@ -30208,15 +29605,11 @@ class TestCallbacksEverywhere:
 
         def writer(params):
             return said
-
-        async def main():
-            async with m.Client(app, sample=writer) as c:
-                with pytest.raises(TypeError) as caught:
-                    await c.call("think")
-            assert re.match(r"sample=.*writer gave .*: it is to give a text, ", str(caught.value))
-            assert repr(said) in str(caught.value)
-
-        run(main())
+        async with m.Client(app, sample=writer) as c:
+            with pytest.raises(TypeError) as caught:
+                await c.call("think")
+        assert re.match(r"sample=.*writer gave .*: it is to give a text, ", str(caught.value))
+        assert repr(said) in str(caught.value)
 
     def test_options_of_a_wrong_kind_inside_are_named(self):
         for options, problem in [
@@ -36110,70 +35503,58 @@ class TestDraining:
             finally:
                 await asyncio.wait([call, ending])
 
-    def test_new_work_is_turned_away_until_what_runs_has_ended(self):
+    async def test_new_work_is_turned_away_until_what_runs_has_ended(self):
         app = demo()
+        async with self.ending(app, grace=10) as (caller, _, call, ending):
+            assert (await caller.ask("GET", target="/readyz"))[0] == 503
+            status, headers, body = await caller.post(hello(), mcp_session_id=None)
+            assert (status, headers["retry-after"], headers["connection"]) == (503, "2", "close")
+            assert body["error"]["message"] == "the server is shutting down"
+            for method, msg in (("POST", call_of(8, "echo", {"text": "x"})), ("GET", b"")):
+                assert await caller.status(method, msg) == 503
+            batch = [{"jsonrpc": "2.0", "id": 9, "method": "ping"}]
+            assert await caller.status("POST", batch, mcp_protocol_version="2025-03-26") == 503
+            modern = stateless(9, "ping")
+            assert await caller.status("POST", modern, mcp_session_id=None,
+                                       mcp_protocol_version=STATELESS, mcp_method="ping") == 503  # fmt: skip
+            # What belongs to running calls still comes in.
+            assert await caller.status("POST", INITIALIZED) == 202
+            assert not call.done() and not ending.done()
+            app.gate_of("x").set_result(None)
+            assert (await call)[2]["result"]["content"][0]["text"] == "x"
+            await ending
 
-        async def main():
-            async with self.ending(app, grace=10) as (caller, _, call, ending):
-                assert (await caller.ask("GET", target="/readyz"))[0] == 503
-                status, headers, body = await caller.post(hello(), mcp_session_id=None)
-                assert (status, headers["retry-after"], headers["connection"]) == (503, "2", "close")
-                assert body["error"]["message"] == "the server is shutting down"
-                for method, msg in (("POST", call_of(8, "echo", {"text": "x"})), ("GET", b"")):
-                    assert await caller.status(method, msg) == 503
-                batch = [{"jsonrpc": "2.0", "id": 9, "method": "ping"}]
-                assert await caller.status("POST", batch, mcp_protocol_version="2025-03-26") == 503
-                modern = stateless(9, "ping")
-                assert await caller.status("POST", modern, mcp_session_id=None,
-                                           mcp_protocol_version=STATELESS, mcp_method="ping") == 503  # fmt: skip
-                # What belongs to running calls still comes in.
-                assert await caller.status("POST", INITIALIZED) == 202
-                assert not call.done() and not ending.done()
-                app.gate_of("x").set_result(None)
-                assert (await call)[2]["result"]["content"][0]["text"] == "x"
-                await ending
-
-        run(main())
-
-    def test_a_question_that_runs_is_still_answered(self):
+    async def test_a_question_that_runs_is_still_answered(self):
         app = demo()
-
-        async def main():
-            server = await app.http(port=0, grace=10).__aenter__()
-            async with Caller(server.url) as caller, Caller(server.url) as other:
-                other.headers = (await caller.open(elicitation={})).headers
-                events = await caller.events("POST", call_of(1, "ask"))
-                question = await events.message()
-                ending = asyncio.ensure_future(server.__aexit__(None, None, None))
-                await until(lambda: server.endpoint.draining)
-                answer = {"action": "accept", "content": {"value": True}}
-                msg = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
-                assert await other.status("POST", msg) == 202
-                assert (await events.message())["result"]["content"][0]["text"] == "accept True"
-                await ending
-
-        run(main())
+        server = await app.http(port=0, grace=10).__aenter__()
+        async with Caller(server.url) as caller, Caller(server.url) as other:
+            other.headers = (await caller.open(elicitation={})).headers
+            events = await caller.events("POST", call_of(1, "ask"))
+            question = await events.message()
+            ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+            await until(lambda: server.endpoint.draining)
+            answer = {"action": "accept", "content": {"value": True}}
+            msg = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert await other.status("POST", msg) == 202
+            assert (await events.message())["result"]["content"][0]["text"] == "accept True"
+            await ending
 
     @pytest.mark.parametrize("modern", [False, True])
-    def test_who_only_listens_is_let_go_at_once(self, modern):
+    async def test_who_only_listens_is_let_go_at_once(self, modern):
         app = demo()
-
-        async def main():
-            async with app.http(port=0, grace=10) as server, Caller(server.url) as caller:
-                if modern:
-                    msg = stateless(1, "subscriptions/listen", notifications={"toolsListChanged": True})
-                    events = await caller.events("POST", msg, mcp_protocol_version=STATELESS,
-                                                 mcp_method="subscriptions/listen")  # fmt: skip
-                    await events.message()
-                else:
-                    await caller.open()
-                    events = await caller.events("GET")
-                ending = asyncio.ensure_future(server.endpoint.drain(10))
-                rest = await events.messages()
-                assert [msg.get("id") for msg in rest] == ([1] if modern else [])
-                await ending
-
-        run(main())
+        async with app.http(port=0, grace=10) as server, Caller(server.url) as caller:
+            if modern:
+                msg = stateless(1, "subscriptions/listen", notifications={"toolsListChanged": True})
+                events = await caller.events("POST", msg, mcp_protocol_version=STATELESS,
+                                             mcp_method="subscriptions/listen")  # fmt: skip
+                await events.message()
+            else:
+                await caller.open()
+                events = await caller.events("GET")
+            ending = asyncio.ensure_future(server.endpoint.drain(10))
+            rest = await events.messages()
+            assert [msg.get("id") for msg in rest] == ([1] if modern else [])
+            await ending
 
     @pytest.mark.parametrize("grace, level, counts", [
         (10, "INFO", "of 1 running requests 0 were cut off; 1 streams and 1 sessions have ended"),
@@ -36199,44 +35580,36 @@ class TestDraining:
         found = [(r.levelname, r.getMessage()) for r in caplog.records if "shut down" in r.getMessage()]
         assert found == [(level, f"demo is shut down: {counts}")]
 
-    def test_a_call_of_no_session_is_cut_off_with_an_answer_too(self):
+    async def test_a_call_of_no_session_is_cut_off_with_an_answer_too(self):
         app = demo()
+        server = await app.http(port=0, grace=0, sessions=False).__aenter__()
+        async with Caller(server.url) as caller:
+            call = asyncio.ensure_future(caller.post(call_of(7, "wait", {"gate": "x"})))
+            await until(lambda: "x begins" in app.log)
+            await server.__aexit__(None, None, None)
+            assert (await call)[2]["error"]["message"] == "the server is shutting down"
+            assert not server.endpoint.passing
 
-        async def main():
-            server = await app.http(port=0, grace=0, sessions=False).__aenter__()
-            async with Caller(server.url) as caller:
-                call = asyncio.ensure_future(caller.post(call_of(7, "wait", {"gate": "x"})))
-                await until(lambda: "x begins" in app.log)
-                await server.__aexit__(None, None, None)
-                assert (await call)[2]["error"]["message"] == "the server is shutting down"
-                assert not server.endpoint.passing
-
-        run(main())
-
-    def test_under_asgi_it_begins_with_the_signal_before_the_server_hears_of_it(self):
+    async def test_under_asgi_it_begins_with_the_signal_before_the_server_hears_of_it(self):
         """Uvicorn waits for all connections before it tells an application."""
         app, heard = demo(), []
-
-        async def main():
-            former = signal.signal(signal.SIGTERM, lambda *args: heard.append(len(endpoint.streams)))
-            try:
-                async with asgi_app(app, signals=True, grace=10) as served:
-                    endpoint = served.run_here().endpoint
-                    stream = ASGI(served, "GET", "/sse")
-                    await until(lambda: endpoint.streams)
-                    signal.raise_signal(signal.SIGTERM)
-                    await until(lambda: not endpoint.streams)
-                    assert heard == [1] and endpoint.draining
-                    assert (await ASGI(served, body=hello()).answer())[0] == 503
-                    await stream.task
+        former = signal.signal(signal.SIGTERM, lambda *args: heard.append(len(endpoint.streams)))
+        try:
+            async with asgi_app(app, signals=True, grace=10) as served:
+                endpoint = served.run_here().endpoint
+                stream = ASGI(served, "GET", "/sse")
+                await until(lambda: endpoint.streams)
                 signal.raise_signal(signal.SIGTERM)
-                assert heard == [1, 0], "the former handler is there again"
-            finally:
-                signal.signal(signal.SIGTERM, former)
+                await until(lambda: not endpoint.streams)
+                assert heard == [1] and endpoint.draining
+                assert (await ASGI(served, body=hello()).answer())[0] == 503
+                await stream.task
+            signal.raise_signal(signal.SIGTERM)
+            assert heard == [1, 0], "the former handler is there again"
+        finally:
+            signal.signal(signal.SIGTERM, former)
 
-        run(main())
-
-    def test_an_application_around_it_begins_and_ends_it(self):
+    async def test_an_application_around_it_begins_and_ends_it(self):
         """FastAPI(lifespan=app.asgi.lifespan)"""
         lives = []
 
@@ -36247,14 +35620,10 @@ class TestDraining:
             lives.append("ends")
 
         app = m.Server("demo", lifespan=lifespan)
-
-        async def main():
-            async with app.asgi.lifespan("what is around it"):
-                assert lives == ["begins"]
-                assert (await ASGI(app.asgi, body=hello()).answer())[0] == 200
-            assert lives == ["begins", "ends"]
-
-        run(main())
+        async with app.asgi.lifespan("what is around it"):
+            assert lives == ["begins"]
+            assert (await ASGI(app.asgi, body=hello()).answer())[0] == 200
+        assert lives == ["begins", "ends"]
 
     @pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -36415,7 +35784,7 @@ class TestOptions:
         m.Server.serve_http, m.Server.serve_stdio, m.Client, m.Server,
     ])  # fmt: skip
     def test_help_explains_each_option_in_one_line(self, shown):
-        options = {*inspect.signature(shown).parameters} - {"self", "target", "transport"}
+        options = {*inspect.signature(shown).parameters} - {"self", "target", "transport", "unknown"}
         lines = re.findall(r"(?m)^    ([a-z_]+(?:, [a-z_]+)*): (.+)$", inspect.cleandoc(shown.__doc__))
         told = [name for names, _ in lines for name in names.split(", ")]
         assert {*told} == options and len(told) == len({*told})
