@@ -1324,10 +1324,11 @@ def named_in(method: str, params: Msg) -> tuple[Msg, str]:
 def only_reads(method: str) -> bool:
     """Return whether a request changes nothing. Then it can be sent again if its answer is lost.
 
-    >>> only_reads("resources/read"), only_reads("tools/call")
-    (True, False)
+    >>> [only_reads(name) for name in ("server/discover", "prompts/get", "tools/call")]
+    [True, True, False]
     """
-    return method in METHODS and METHODS[method].lists.key != ""
+    row = METHODS.get(method)
+    return row is not None and (row.cacheable or row.lists.key != "")
 
 
 def declares(capabilities: Msg, path: str) -> bool:

@@ -33912,6 +33912,23 @@ class TestFindingTheEra:
                 run(go())
             assert seen == ["server/discover"]
 
+    def test_a_connection_that_is_lost_after_the_first_answer_is_no_failure(self):
+        """RFC 9110 §9.2.2: a server may end an idle connection just when a request is sent."""
+        seen = []
+
+        async def lose(writer):
+            writer.transport.abort()
+
+        def serve(head, msg):
+            seen.append(msg["method"])
+            return [{**REFUSED, "code": -32022}, lose, {}][len(seen) - 1]
+
+        async def go():
+            async with fake_http(serve) as url, m.Client(url) as c:
+                return c.revision
+
+        assert run(go()) == STATELESS and seen == ["server/discover"] * 3
+
     @pytest.mark.parametrize("status", [400, 404, 405])
     def test_then_the_transport_of_the_first_revision(self, status):
         """streamable-http#httpsse-transport-2024-11-05"""
