@@ -8438,16 +8438,14 @@ SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end 
 
 
 def check_rate(rate: Any) -> tuple[float, float]:
-    """Return a rate, (requests, seconds); TypeError or ValueError for what is none.
+    """Return a rate, (requests, seconds); ValueError for what is none.
 
     >>> check_rate([100, 60])
     (100, 60)
     """
     is_pair = isinstance(rate, (tuple, list)) and len(rate) == 2
-    if not is_pair or not all(map(is_number, rate)):
-        raise TypeError(f"rate_limit={rate!r:.100}: give (requests, seconds)")
-    if not all(0 < number < float("inf") for number in rate):
-        raise ValueError(f"rate_limit={rate!r}: give (requests, seconds), finite and above 0")
+    if not is_pair or not all(is_number(each) and each > 0 for each in rate):
+        raise ValueError(f"rate_limit={rate!r:.100}: give (requests, seconds), finite and above 0")
     return rate[0], rate[1]
 
 
