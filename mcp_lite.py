@@ -556,7 +556,8 @@ class RequestTimeout(MCPError):
 class CapabilityMissing(MCPError):
     """The peer did not declare the capability that this needs, so it was not even asked.
 
-    `capability` is a dotted path such as "sampling.tools". A handler may catch it and do without.
+    `capability` is a dotted path such as "sampling.tools"; several have commas between them. A
+    handler may catch it and do without.
     `why` replaces the usual text, where there is another cause.
     """
 
@@ -602,8 +603,10 @@ def wire_error(exc: BaseException) -> Msg:
     if isinstance(exc, CapabilityMissing):
         # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
         needed: Msg = {}
-        for key in reversed(exc.capability.split(".")):
-            needed = {key: needed}
+        for path in exc.capability.split(", "):
+            node = needed
+            for key in path.split("."):
+                node = node.setdefault(key, {})
         data = {"requiredCapabilities": needed}
         return {"code": MISSING_CAPABILITY, "message": str(exc), "data": data}
     return {"code": INTERNAL_ERROR, "message": "Internal error"}
@@ -6877,7 +6880,7 @@ class Context:
             needed["elicitation.form"] = True
         elif "tools" in params or "toolChoice" in params:
             needed["sampling.tools"] = rev.rich_sampling
-        for capability, known in needed.items():
+        for capability, known in reversed(needed.items()):  # the whole path first
             if not known:
                 why = f"the client speaks revision {rev.name}, which has no {capability}"
                 raise CapabilityMissing("client", capability, why)
@@ -6923,8 +6926,14 @@ class Context:
     async def ask_by_hand(self, wanted: InputRequired) -> None:
         """Carry out an InputRequired: end this run with it, or ask the client here and now."""
         questions, rounds = questions_of(wanted), self.rounds()
+        missing: dict[str, CapabilityMissing] = {}
         for method, params in questions.values():
-            self.check_question(method, params)
+            try:
+                self.check_question(method, params)
+            except CapabilityMissing as exc:
+                missing[exc.capability] = exc
+        for problem in missing.values():
+            raise problem if len(missing) == 1 else CapabilityMissing("client", ", ".join(missing))
         rounds.custom = to_json(wanted.state)
         if not self.ways_to_ask().replays:
             for key, question in questions.items():

@@ -30347,6 +30347,35 @@ class TestLadder:
         assert problem(answer) == -32021
         assert answer["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}
 
+    @each_door
+    @pytest.mark.parametrize("declared, missing", [
+        ({}, {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"url": {}}}),
+        ({"sampling": {}, "elicitation": {}},
+         {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"url": {}}}),
+        ({"roots": {}, "sampling": {"tools": {}}}, {"elicitation": {"url": {}}}),
+    ])  # fmt: skip
+    def test_all_capabilities_that_are_missing_are_named_at_once(self, door, declared, missing):
+        """basic/index#_meta: "data.requiredCapabilities lists the missing capabilities"."""
+        app = m.Server()
+        page = {"mode": "url", "message": "Pay", "url": "https://x.example/"}
+        text = {"messages": [], "maxTokens": 5, "tools": []}
+
+        @app.tool
+        def asks() -> typing.Any:
+            return m.InputRequired({
+                "a": {"method": "roots/list"},
+                "b": {"method": "sampling/createMessage", "params": text},
+                "c": {"method": "elicitation/create", "params": page},
+            })  # fmt: skip
+
+        async def go():
+            async with door(app) as way:
+                return await way.ask(calling(1, "asks", capabilities=declared)), way.status
+
+        answer, status = run(go())
+        assert (problem(answer), status) == (-32021, None if door is Pipe else 400)
+        assert answer["error"]["data"] == {"requiredCapabilities": missing}
+
     @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
     @pytest.mark.parametrize("body, code", [
         ({"jsonrpc": "2.0", "id": 4, "method": 5}, -32600),
