@@ -14034,8 +14034,9 @@ class TestRunningOverHTTP:
         monkeypatch.setattr(sys, "stderr", Full())
         run(main())
 
-    def test_a_socket_that_is_lent_is_handed_over_without_a_lost_call(self):
+    def test_a_socket_that_is_lent_is_handed_over_without_a_lost_call(self, monkeypatch):
         """As systemd lends it: what comes while a server ends waits for the next one."""
+        monkeypatch.setattr(m, "HAND_OVER_SECONDS", 60)  # each connection ends before
 
         def app(name):
             server, server.begun, server.gate = m.Server(name), asyncio.Event(), asyncio.Event()
@@ -14067,6 +14068,7 @@ class TestRunningOverHTTP:
                     first.gate.set()
                     assert await running == "first"
                     await stopping
+                    monkeypatch.setattr(m, "HAND_OVER_SECONDS", 0)
                     async with second.http(sock=held):
                         await coming
                         assert (await late.call("who"), await c.call("who")) == ("second",) * 2
