@@ -314,6 +314,10 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
+MAX_RECORD_CHARS = 20_000  # of one record that we show ourselves: a long traceback
+#: Control characters, but for tab and newline, and those that break lines or reorder text.
+HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+
 
 class LastResort(logging.Handler):
     """Shows our warnings and errors on stderr, unless the program has set up logging.
@@ -330,7 +334,9 @@ class LastResort(logging.Handler):
         handlers = logging.getLogger(record.name).handlers + logger.handlers + logging.root.handlers
         if sys.stderr is not None and all(isinstance(each, LastResort) for each in handlers):
             with contextlib.suppress(OSError, ValueError):  # stderr is closed
-                print(self.format(record), file=sys.stderr, flush=True)
+                # A peer's words may be among ours: a terminal is to show them, and not to obey.
+                text = re.sub(HIDDEN, lambda hit: ascii(hit[0])[1:-1], self.format(record))
+                print(text[:MAX_RECORD_CHARS], file=sys.stderr, flush=True)
 
 
 logger.addHandler(LastResort())
@@ -3032,7 +3038,8 @@ class Asker:
         pending = self.outgoing.close(msg.get("id"))
         if pending is None:
             if msg.get("id") is None:
-                logger.warning("%s could not read a message of ours: %s", self.name, msg["error"])
+                said = "%s could not read a message of ours: %.500r"
+                logger.warning(said, self.name, msg["error"])
         elif "result" in msg:
             settle_future(pending.waiter, msg["result"], None)
         else:
@@ -11264,6 +11271,7 @@ class Renewal:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.task: asyncio.Task[Any] | None = None
+        self.pace = Pace()  # of the sessions that no request of the program asks for
 
     async def renew(self, expired: Session) -> None:
         """Shake hands again, once for all requests that found the same session gone."""
@@ -11288,15 +11296,16 @@ class Renewal:
 
     async def _revive(self, expired: Session) -> None:
         """Renew a session that no request has found gone, however long the server is away."""
-        client, pace = self.client, Pace()
+        client, clock, good = self.client, asyncio.get_running_loop().time, True
         while client.state is not DONE:
+            await asyncio.sleep(self.pace.wait(0, good, clock()))
             try:
                 return await self.renew(expired)
             except (ConnectionClosed, RequestTimeout) as exc:
                 logger.info("the session is not renewed yet: %s", exc)
             except MCPError as exc:
                 return logger.warning("%s announces nothing any more: %s", client.peer.name, exc)
-            await asyncio.sleep(pace.wait(None, False, asyncio.get_running_loop().time()))
+            good = False
 
 ###############################################################################
 # 30. One request
@@ -12156,7 +12165,7 @@ class Client:
         session = self.peer.session
         if session.rev.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
-            logger.warning("%s sent a request, %s", self.peer.name, exchange.method)
+            logger.warning("%s sent a request, %.100r", self.peer.name, exchange.method)
             exchange.advance("cancel")  # then the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
@@ -17012,6 +17021,8 @@ class HTTPAnswer:
             if self.decoder.error is not None:  # it came in the same read as the last pieces
                 raise self.decoder.error
             data = await self.stream[0].read(READ_BYTES)
+            if self._done is None:  # while we were waiting: a decoder that is closed never ends
+                raise ConnectionClosed(f"{self.url}: this program has closed the connection")
             self.pieces += self.decoder.feed(data) if data else self.decoder.eof()
         except (OSError, ProtocolError) as exc:
             raise ConnectionClosed(f"{self.url}: {exc}") from exc
@@ -17382,6 +17393,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 # Not here. Shaking hands again when the session is gone: the Client does that.
 
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
+MAX_TELLING = 64  # messages sent at once that want no answer: a server asks as fast as it likes
 
 
 class EventReader(SSEDecoder):
@@ -17597,6 +17609,7 @@ class HTTPTransport(Transport):
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
         #: by the id of a question that came in an answer, the request of ours
         self.questions: dict[ReqId, ReqId] = {}
+        self._turns: asyncio.Semaphore | None = None  # made on the loop: before 3.10 it is bound
         self._standalone, self._pair = StandaloneStream(self), PairStream(self)
         self._closing: asyncio.Task[Any] | None = None
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
@@ -17629,8 +17642,10 @@ class HTTPTransport(Transport):
 
     async def _tell(self, msg: Msg | list[Msg], data: bytes) -> None:
         """POST what wants no answer; a request has a patience of its own."""
+        self._turns = self._turns or asyncio.Semaphore(MAX_TELLING)
         try:
-            await asyncio.wait_for(self._post(msg, data, set()), HEADERS_SECONDS)
+            async with self._turns:
+                await asyncio.wait_for(self._post(msg, data, set()), HEADERS_SECONDS)
         except asyncio.TimeoutError:
             problem = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
             raise ConnectionClosed(problem) from None
@@ -17909,7 +17924,8 @@ def is_passing(status: int) -> bool:
 
 def sendable(event_id: str) -> str | None:
     """Return an event's id if a header can carry it."""
-    return None if not event_id or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", event_id) else event_id
+    unfit = r"[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$"  # a header loses blanks at its ends
+    return None if not event_id or re.search(unfit, event_id) else event_id
 
 
 def first_line(body: bytes) -> str:
@@ -22617,7 +22633,7 @@ def hints(annotations: Msg) -> str:
     """
     said = [HINTS[key][not value] for key, value in annotations.items() if key in HINTS]
     said += [f"{key}: {as_json(it)}" for key, it in annotations.items() if key not in HINTS]
-    return "; ".join(said)
+    return one_line("; ".join(said))
 
 
 def example_of(given: JSON, root: JSON, depth: int = 0) -> JSON:
@@ -22666,7 +22682,7 @@ def details(item: Msg, screen: Screen) -> str:
         lines += ["", screen.paint(screen.BOLD, title), *rows] if rows else []
     annotations = item.get("annotations") or {}
     told = [("hints", hints(annotations))] if annotations else []
-    told += [(key, as_json(item[key])) for key in item if key not in DESCRIBED]
+    told += [(one_line(key), as_json(item[key])) for key in item if key not in DESCRIBED]
     return "\n".join([*lines, *[""] * bool(told), *screen.columns(told)])
 
 
@@ -22749,7 +22765,12 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     more = len(value) - SHOWN_MEMBERS
     rest = [f"... {more:,} more"] * (more > 0)
     if isinstance(value, list):
-        return [redact(item) for item in value[:SHOWN_MEMBERS]] + rest
+        members, before = [], ""
+        for item in value[:SHOWN_MEMBERS]:
+            members.append(redact(item, before))
+            # In `--token x` the secret is a word of its own.
+            before = item if isinstance(item, str) and re.fullmatch(r"-[\w-]+", item) else ""
+        return members + rest
     shown = {name: redact(value[name], name, key) for name in list(value)[:SHOWN_MEMBERS]}
     return {**shown, **dict.fromkeys(rest, "")}
 
@@ -23205,10 +23226,11 @@ class Person:
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Show how far it is: as a bar, or in lines for each tenth of a way that is known."""
         far = f"{done:g}/{total:g}" if total else f"{done:g}"
+        part = min(max(done / total, 0.0), 1.0) if total else 0.0
         if self.screen.moves:
-            self.draw(done / total if total else 0.0, one_line(f"{far} {message or ''}"))
+            self.draw(part, one_line(f"{far} {message or ''}"))
             return
-        tenths = int(10 * done / total) if total else -1
+        tenths = int(10 * part) if total else -1
         if tenths < 0 or tenths != self.tenths:
             self.line(one_line(f"progress: {far} {message or ''}"))
         self.tenths = tenths
@@ -23219,7 +23241,7 @@ class Person:
         if now - self.drawn < REDRAW_SECONDS and part != 1:
             return
         full, empty = ("\u2501", "\u2500") if self.screen.can_show("\u2501") else ("#", "-")
-        there = min(max(int(part * BAR_COLUMNS), 0), BAR_COLUMNS)
+        there = int(part * BAR_COLUMNS)
         bar = self.screen.paint(self.screen.GREEN, full * there)
         bar += self.screen.paint(self.screen.DIM, empty * (BAR_COLUMNS - there))
         # One column less: a full line would wrap, and could not be wiped.
@@ -23231,7 +23253,7 @@ class Person:
         """Write a log message of the server."""
         text = data if isinstance(data, str) else as_json(data)
         calm = level in ("debug", "info", "notice")
-        shown = self.screen.paint(self.screen.BOLD if calm else self.screen.RED, level)
+        shown = self.screen.paint(self.screen.BOLD if calm else self.screen.RED, one_line(level))
         self.write(f"{shown}: {plain(f'{source}: ' if source else '')}{plain(text).rstrip()}\n")
 
     # The person answers.
@@ -24540,7 +24562,8 @@ def list_configured(args: Any) -> None:
         print(one_line(f"{row['application']}: {row['file']}"))  # a name may be hostile
         for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
             entry = entry if isinstance(entry, dict) else {}
-            words = [entry.get("command", ""), *entry.get("args", ())]
+            words = entry.get("args", [])
+            words = [entry.get("command", ""), *(words if isinstance(words, list) else [words])]
             url = [entry[key] for key in URL_KEYS if key in entry]
             print("   ", one_line(f"{name}: {' '.join(map(str, url or words))}"))
 

@@ -1519,7 +1519,7 @@ class TestOutgoing:
             if renewed:
                 counted.append(progress)
                 assert pending.deadline == now + 10.0
-        assert counted == [-5, 0, 0.5, 1, 10**400]
+        assert counted == [-5, 0, 0.5, 1, 3], "10**400 is beyond any float"
 
     def test_progress_renews_the_deadline_up_to_a_maximum(self):
         """spec 2025-11-25: basic/lifecycle#timeouts -- a maximum timeout, regardless of progress"""
@@ -11013,6 +11013,26 @@ async def client_of(url, **options):
         await client.close()
 
 
+class TestClosing:
+    """A client that ends while an answer is read."""
+
+    @pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
+    def test_who_waits_for_an_answer_hears_that_its_connection_was_closed(self, begun):
+        async def silent(wire):
+            wire.send(begun)
+            await wire.reader.read()
+
+        async def main():
+            async with scripted(silent) as url, client_of(url) as client:
+                asked = asyncio.ensure_future(fetch(client))
+                await until(lambda: client.busy and (not begun or [*client.busy][0].head.status))
+                await client.close()
+                with pytest.raises(m.ConnectionClosed, match="has closed|lost"):  # lost: before 3.12
+                    await asked
+
+        run(main())
+
+
 class TestTLS:
     """Both ends, with `ssl=`."""
 
@@ -15509,6 +15529,121 @@ class TestClientOverHTTP:
 
         talk(Scripted(None, on_get=on_get), work, on_tools_changed=changed)
         assert gets[:3] == [None, "x-1", "x-1"] and gets[3] is None
+
+    def test_a_server_that_forgets_each_session_at_once_is_not_hammered(self):
+        async def on_get(wire, head):
+            gets.append(1)
+            if len(gets) % 2:  # a stream that brings something, and ends: the next look finds a 404
+                wire.send(framed("text/event-stream", b"retry: 0\nid: 1\ndata:\n\n"))
+            else:
+                wire.send(framed("text/plain", b"gone", "404 Not Found"))
+
+        gets = []
+
+        async def work(client):
+            clock, now = asyncio.get_running_loop(), [asyncio.get_running_loop().time()]
+            clock.time = lambda: now[0]  # stands still, until it is set forward
+            free = 1 + m.FREE_RETRIES
+            await until(lambda: script.methods().count("initialize") == free)
+            await until(lambda: script.methods()[-1] == "GET" and len(gets) == 2 * free)
+            for _ in range(10):
+                await idle()
+            assert script.methods().count("initialize") == free
+            now[0] += m.RETRY_SECONDS
+            await until(lambda: script.methods().count("initialize") == free + 1)
+            del clock.time
+
+        script = Scripted(None, on_get=on_get)
+        talk(script, work)
+
+    @pytest.mark.parametrize("id", [" x", "x\t", "  "])
+    def test_an_id_that_no_header_can_carry_ends_no_stream(self, id, monkeypatch):
+        monkeypatch.setattr(m, "RETRY_MS", 1)
+
+        async def on_get(wire, head):
+            said.append(head.headers.get("last-event-id"))
+            wire.send(framed("text/event-stream", f"retry: 1\nid: {id}\ndata:\n\n".encode()))
+
+        said = []
+
+        async def work(client):
+            await until(lambda: len(said) > 2)
+
+        talk(Scripted(None, on_get=on_get), work)
+        assert said[:3] == [None, None, None]
+
+    def test_a_server_that_asks_much_gets_a_few_answers_at_once(self):
+        async def on_call(wire, head, msg):
+            wire.send(STREAM)
+            for number in range(m.MAX_TELLING + 20):
+                wire.send(sse({"jsonrpc": "2.0", "id": f"q{number}", "method": "ping"}))
+            await gate.wait()
+            wire.send(sse({"jsonrpc": "2.0", "id": msg["id"], "result": {}}))
+            wire.writer.close()
+
+        class Slow(Scripted):
+            async def __call__(self, wire):
+                while True:
+                    head, body = await one_request(wire)
+                    msg = json.loads(body) if body else {}
+                    if "result" in msg:
+                        answers.append(msg["id"])
+                        await gate.wait()
+                        wire.send(NO_BODY)
+                    elif "id" not in msg:
+                        wire.send(NO_BODY if msg else NOT_HERE)
+                    elif msg["method"] == "initialize":
+                        wire.send(greeting(body, SESSION))
+                    else:
+                        await on_call(wire, head, msg)
+
+        answers = []
+
+        async def work(client):
+            nonlocal gate
+            gate = asyncio.Event()
+            asked = asyncio.ensure_future(client.request("acme/x"))
+            await until(lambda: len(answers) == m.MAX_TELLING)
+            await idle()
+            assert len(answers) == m.MAX_TELLING
+            gate.set()
+            await until(lambda: len(answers) == m.MAX_TELLING + 20)
+            assert await asked == {}
+
+        gate = None
+        talk(Slow(None), work)
+
+    def test_a_client_closes_while_an_answer_of_it_is_on_its_way(self):
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + sse({"jsonrpc": "2.0", "id": "q", "method": "ping"}))
+            await wire.reader.read()
+
+        class Deaf(Scripted):
+            async def __call__(self, wire):
+                while True:
+                    head, body = await one_request(wire)
+                    msg = json.loads(body) if body else {}
+                    if "result" in msg:
+                        answers.append(msg["id"])
+                        await wire.reader.read()
+                        return
+                    if msg.get("method") == "initialize":
+                        wire.send(greeting(body, SESSION))
+                    elif msg.get("method") == "acme/x":
+                        await on_call(wire, head, msg)
+                    else:
+                        wire.send(NO_BODY if msg else NOT_HERE)
+
+        answers = []
+
+        async def work(client):
+            asked = asyncio.ensure_future(client.request("acme/x"))
+            await until(lambda: answers)
+            await client.close()
+            with pytest.raises(m.ConnectionClosed):
+                await asked
+
+        talk(Deaf(None), work)
 
     @pytest.mark.parametrize("id", ["", "x-1"])
     def test_a_stream_that_is_taken_up_nobody_knows_where_is_a_gap(self, id, monkeypatch):
@@ -21610,6 +21745,15 @@ class TestPerson:
         person.finish()
         assert screen.rows == ["warning: disk is full", ""]
 
+    def test_the_level_of_a_log_line_cannot_move_the_cursor(self, screen):
+        m.Person({}, err=screen).log("\x1b[2J\x1b]0;x\x07bad\r\n", "disk", None)
+        assert screen.getvalue() == "bad: disk\n"
+
+    @pytest.mark.parametrize("done, full", [(1e308, 20), (-1e308, 0)])
+    def test_progress_beyond_all_bounds_fills_the_bar_or_does_not(self, screen, done, full):
+        m.Person({}, err=screen).progress(done, 1e-308, None)
+        assert screen.rows == ["\u2501" * full + "\u2500" * (20 - full) + f" {done:g}/1e-308"]
+
     def test_many_reports_draw_a_few_times_only(self, screen, monkeypatch):
         monkeypatch.setattr(m, "REDRAW_SECONDS", 60)
         person = m.Person({}, err=screen)
@@ -21793,6 +21937,11 @@ class TestDetails:
             '         harm; audience: ["user"]',
             '  _meta  {"x": 1}',
         ]
+
+    def test_names_of_members_cannot_move_the_cursor(self):
+        item = {"name": "x", "\x1b[2Jown\u202e": 1, "annotations": {"\x1b]52;c;QQ\x07\x9b2Jhint\r": 1}}
+        text = m.details({**item, "inputSchema": {}}, m.Screen(None, 60))
+        assert text.splitlines() == ["x()", "", "  hints  hint: 1", "  own    1"]
 
     def test_a_schema_without_a_bottom_is_shown_to_a_limit(self):
         schema = {"properties": {}}
@@ -22063,6 +22212,7 @@ class TestTrace:
             {"text": '{"password": "hunter2", "user": "me"}'},
             {"url": "https://x/?token=hunter2&y=1", "header": "Authorization: Bearer hunter2"},
             {"command": ["login", "--password=hunter2"]},
+            {"args": ["-v", "--api-key", "hunter2", "-x"], "more": ["--token", "hunter2"]},
             {"pwd": "hunter2", "auth": "hunter2", "jwt": "hunter2", "db_auth": "hunter2"},
             {"accessKey": "hunter2", "tokens": ["hunter2"], "text": "access_key=hunter2"},
             {"proxy": "https://user:hunter2@host/", "text": "at http://hunter2@host:80"},
@@ -22083,6 +22233,7 @@ class TestTrace:
             {"nextCursor": "abc", "text": "the secretary passed a token gesture"},
             {"author": "me", "authored": "by me", "text": "see https://host/a@b, 5 tokens"},
             {"usage": {"input_tokens_count": 5}, "uri": "https://host:80/path"},
+            {"args": ["--verbose", "a", "token", "b"]},
         ],
     )
     def test_what_is_no_secret_is_shown(self, harmless):
@@ -24296,6 +24447,12 @@ class TestConfig:
     def test_hostile_names_in_a_file_cannot_move_the_cursor(self, cli, home):
         pathlib.Path(".mcp.json").write_text('{"mcpServers": {"\\u001b[2Jx": {"command": "y\\r"}}}')
         assert cli("config", "--list")[1].endswith("\n    x: y\n")
+
+    @pytest.mark.parametrize("args, shown", [("5", "5"), ("null", "None"), ('{"a": 1}', "{'a': 1}")])
+    def test_an_entry_that_makes_no_sense_is_listed_as_well(self, cli, home, args, shown):
+        pathlib.Path(".mcp.json").write_text('{"mcpServers": {"x": {"command": "y", "args": %s}}}' % args)
+        assert cli("config", "--list")[::2] == (0, "")
+        assert cli("config", "--list")[1].endswith(f"\n    x: y {shown}\n")
 
     @pytest.mark.parametrize(
         "words, problem",
@@ -35986,6 +36143,22 @@ asyncio.run(main())""",
         code = "import mcp_lite as m\napp = m.Server()\nfor n in (1, 2):\n    app.add_tool(lambda: n, name='x')"
         ran = run_forked([sys.executable, "-c", code], cwd=HERE)
         assert ran.stderr == b"mcp_lite: the tool 'x' was registered again: the last one counts\n"
+
+    def test_what_a_peer_says_in_a_record_cannot_move_the_cursor(self, capsys):
+        """pytest has handlers of its own, so that ours would be silent."""
+        handler, words = m.LastResort(), "\x1b[2J\x9b\u202eno\r\ttext\n" + "x" * m.MAX_RECORD_CHARS
+        record = logging.LogRecord("elsewhere", logging.WARNING, "", 1, "%s", (words,), None)
+        others = [(each, each.handlers) for each in (logging.root, m.logger)]
+        try:
+            for each, _ in others:
+                each.handlers = []
+            handler.emit(record)
+        finally:
+            for each, handlers in others:
+                each.handlers = handlers
+        text = capsys.readouterr().err
+        assert text.startswith("elsewhere: \\x1b[2J\\x9b\\u202eno\\r\ttext\nxxx")
+        assert len(text) == m.MAX_RECORD_CHARS + 1
 
     def test_a_handler_that_blocks_the_loop_is_named(self, monkeypatch):
         monkeypatch.setattr(m, "BLOCKED_SECONDS", 0.05)
