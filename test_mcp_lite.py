@@ -20225,6 +20225,11 @@ def die(words: str) -> str:
 def add(a: int, b: int = 0) -> int:
     return a + b
 
+@app.resource("x://deadly")
+def deadly():
+    note("read")
+    os._exit(4)
+
 @app.resource("x://a")
 def a():
     if not os.path.exists({str(folder / "died")!r}):
@@ -20264,6 +20269,9 @@ class TestTheFarServerEnds:
             for _ in range(2):
                 assert await c.read("x://a") == "A"
                 (tmp_path / "died").unlink()
+            with pytest.raises(m.RemoteError, match="exited with status 4"):
+                await c.read("x://deadly")
+        assert (tmp_path / "calls").read_text().split()[-3:] == ["read", "start", "read"]
 
     def test_a_server_that_cannot_start_is_an_error_of_each_request(self, caplog):
         async def main():
@@ -20611,6 +20619,7 @@ class TestManyClients:
             await eventually(lambda: sum(len(x.peer.incoming) for x in app.conversations) == 1)
             async with m.Client(http.url, revision=V4) as late:
                 assert await late.call("add", {"a": 2}) == 2
+                await eventually(lambda: len(app.conversations) == 2)  # the idle one gave way
             app.gates[1].set_result(None)
             assert await calls[1] == "waited"
             for c in busy:
@@ -20940,6 +20949,15 @@ class TestMounted:
             assert len(theirs.jobs) == 1
             with pytest.raises(m.RemoteError):
                 await c.request("tasks/get", {"taskId": "far__none"})
+
+    async def test_a_task_of_ours_stays_ours_beside_a_mount_without_a_prefix(self):
+        far = m.Server("far")
+        far.add_tool(lambda: "theirs", name="dig", task=True)
+        app = mounting((far, ""))
+        app.add_tool(lambda: "ours", name="look", task=True)
+        async with m.Client(app, revision=V5) as c:
+            assert (await c.call("look"), await c.call("dig")) == ("ours", "theirs")
+        assert len(app.jobs) == len(far.jobs) == 1
 
     async def test_changed_folders_are_told_to_all(self):
         theirs, heard = far_server(), []
