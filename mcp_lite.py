@@ -7905,7 +7905,8 @@ class Record(Row):
         """Return what a log says of it, as JSON: all that is there, but for the baggage.
 
         >>> caller = Caller(address="192.0.2.1", scheme="https")
-        >>> record = page_record("POST /mcp", "refused", 401, 65, caller, 0.001)
+        >>> known = {"outcome": "refused", "code": 401, "bytes": 65}
+        >>> record = page_record("POST /mcp", caller, 0.001, **known)
         >>> logfmt({**record.fields(), "time": "now"})
         'time=now target="POST /mcp" outcome=refused code=401 ms=1.0 bytes=65 address=192.0.2.1 \
 scheme=https'
@@ -7918,17 +7919,14 @@ scheme=https'
         return {name: value for name, value in row.items() if value is not None and value != ""}
 
 
-def page_record(
-    target: str, outcome: str, status: int, size: int, caller: Caller, took: float, reason: str = ""
-) -> Record:
+def page_record(target: str, caller: Caller, took: float, **known: Any) -> Record:
     """Return the record of a request over HTTP that has no message: for a page, or refused.
 
-    It has ended just now, and `took` so many seconds.
+    It has ended just now, and `took` so many seconds. What else is `known` are members of a Record.
     """
     return Record(
-        time.time() - took, "", _bounded(target), outcome, status, took * 1000, size,
-        principal_name(caller), address=caller.address, scheme=caller.scheme,
-        reason=_bounded(reason),
+        time=time.time() - took, method="", target=_bounded(target), ms=took * 1000,
+        principal=principal_name(caller), address=caller.address, scheme=caller.scheme, **known,
     )  # fmt: skip
 
 
@@ -15999,21 +15997,17 @@ class Site:
                 told = self.proxies.origin(request.address, request.scheme, request.headers)
                 request = request.copy()
                 request.address, request.scheme = told.address, told.scheme
-            size = len(refusal_body(exc))
             if request.who is not None:
                 request.principal, request.owner = request.who.principal, request.who.owner
-            began = time.perf_counter()
-            self._note(request, "refused", exc.http_status, size, began, str(exc))
+            size, reason = len(refusal_body(exc)), str(exc)[:MAX_NAME_CHARS]
+            self._note(
+                request, 0.0, outcome="refused", code=exc.http_status, bytes=size, reason=reason
+            )
 
-    def _note(
-        self, request: HTTPRequest, outcome: str, status: int, size: int, began: float,
-        reason: str = "",
-    ) -> None:  # fmt: skip
+    def _note(self, request: HTTPRequest, took: float, **known: Any) -> None:
         """Let a request that has no message have its record."""
         target = f"{request.method[:20]} {request.path}".strip()
-        took = time.perf_counter() - began
-        record = page_record(target, outcome, status, size, request, took, reason)
-        self.server.observers.tell(record)
+        self.server.observers.tell(page_record(target, request, took, **known))
 
     def methods_at(self, request: HTTPRequest) -> dict[str, Route]:
         """Return what serves the path of a request, by method."""
@@ -16057,7 +16051,8 @@ class Site:
         size = await response.send(status, headers, body)
         if self.server.observers.wanted():
             outcome = "lost" if response.lost else "result" if status < 400 else "error"
-            self._note(request, outcome, status, size, began)
+            took = time.perf_counter() - began
+            self._note(request, took, outcome=outcome, code=status, bytes=size)
 
 ###############################################################################
 # 43. The endpoint
