@@ -1797,6 +1797,7 @@ class TestTasks:
 
         async def nothing():
             return 1
+
         tasks = m.Tasks(lambda: ends.append(len(tasks.running)))
         assert await tasks.spawn(nothing()) == 1
         await idle()
@@ -1926,6 +1927,7 @@ class TestThreads:
 
         def fail():
             raise raised
+
         threads = m.Threads(1)
         with pytest.raises(seen) as caught:
             await threads.run(fail)
@@ -1968,6 +1970,7 @@ class TestThreads:
     async def test_call_that_is_cancelled_before_its_turn_is_forgotten_at_once(self):
         class Argument:
             pass
+
         threads, gate = m.Threads(1), threading.Event()
         first = asyncio.ensure_future(threads.run(gate.wait, 10))
         argument = Argument()
@@ -2105,6 +2108,7 @@ class TestThreads:
     async def test_a_thread_that_cannot_be_started_is_an_error_of_that_call(self, monkeypatch):
         def refuse(self):
             raise RuntimeError("can't start new thread")
+
         threads = m.Threads(2)
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
@@ -2159,6 +2163,7 @@ class TestThreads:
     async def test_idle_thread_keeps_no_result_alive(self):
         class Thing:
             pass
+
         threads = m.Threads(1)
         thing = Thing()
         ref = weakref.ref(thing)
@@ -2340,6 +2345,7 @@ class TestAnswering:
             if exchange.method == "fail":
                 raise exc
             return {}
+
         async with Talk(serve) as talk:
             talk.put(request_line(1, "fail"), request_line(2))
             assert sorted([await talk.take(), await talk.take()]) == [
@@ -2407,6 +2413,7 @@ class TestAnswering:
         def ask(req_id, size):
             params = f'{{"name":"dump","size":{size}}}'
             return f'{{"jsonrpc":"2.0","id":{req_id},"method":"tools/call","params":{params}}}'
+
         async with Talk(serve, revision=revision) as talk:
             talk.put(ask(1, 1000))
             assert len(await talk.take()) == 1000
@@ -2461,6 +2468,7 @@ class TestAnswering:
         async def serve(exchange):
             begun.append(exchange.req_id)
             return {"text": "x" * 3000}
+
         async with Talk(serve, revision="2025-03-26") as talk:
             talk.put(json.dumps([m.request(i, "a") for i in range(10)]))
             answers = json.loads(await talk.take())
@@ -2474,6 +2482,7 @@ class TestAnswering:
 
         async def serve(exchange):
             return {"content": [], "structuredContent": {"result": "x" * 1000}}
+
         async with Talk(serve) as talk:
             talk.put('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"dump"}}')
             said = await talk.take()
@@ -3707,6 +3716,7 @@ class TestEnding:
                     return await super().read()
                 await idle()
                 raise OSError("burst")
+
         gate, talk = Gate(), Talk()
         talk.peer.serve = gate
         talk.line = Burst()
@@ -6313,6 +6323,7 @@ class TestPipes:
     async def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
         def refuse(self):
             raise RuntimeError("can't start new thread")
+
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
             for connect in (m.write_lines, functools.partial(m.read_lines, limit=100)):
@@ -6864,6 +6875,7 @@ class TestConnecting:
         class Silent(FakeServer):
             def hint(self):
                 return 'it printed to stdout: "hello"'
+
         fake = Silent({"initialize": lambda msg: []})
         with pytest.raises(m.RequestTimeout, match="fake did not answer initialize.*hello"):
             await client_of_fake(fake, timeout=0.01).connect()
@@ -6874,6 +6886,7 @@ class TestConnecting:
         class Dying(FakeServer):
             def explain(self):
                 return "exited with status 3; its last words: no such file"
+
         fake = Dying({"initialize": lambda msg: setattr(fake, "ended", True) or []})
         with pytest.raises(m.ConnectionClosed, match="fake exited with status 3; .*no such file"):
             await client_of_fake(fake).connect()
@@ -6882,6 +6895,7 @@ class TestConnecting:
         class Unreachable(FakeServer):
             async def open(self):
                 raise m.ConnectionClosed("command not found: nonesuch")
+
         fake = Unreachable()
         with pytest.raises(m.ConnectionClosed, match="nonesuch"):
             await client_of_fake(fake).connect()
@@ -6937,6 +6951,7 @@ class TestConnecting:
         @app.tool
         async def ask(ctx: m.Context) -> str:
             return str(await ctx.elicit("Well?"))
+
         async with m.Client(app, revision="2024-11-05", elicit=lambda *given: {}) as c:
             with pytest.raises(m.ToolError, match="speaks revision 2024-11-05, which has no elicitation"):
                 await c.call("ask")
@@ -7344,6 +7359,7 @@ class TestHostileServers:
             if dice.random() < 0.4:
                 return [value(depth - 1) for _ in range(dice.randrange(3))]
             return {word: value(depth - 1) for word in dice.sample(words, dice.randrange(5))}
+
         fake = FakeServer()
         async with client_of_fake(fake) as c:
             for _turn in range(600):
@@ -7546,6 +7562,7 @@ class TestBatch:
                 if isinstance(msg, list):
                     raise m.ConnectionClosed("the pipe is broken")
                 await super().write(msg)
+
         fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
         async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
             with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
@@ -8158,6 +8175,7 @@ class TestCommandLine:
 
         def refuse(self):
             raise RuntimeError("can't start new thread")
+
         client = m.Client([sys.executable, "-c", ECHO])
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
@@ -10165,6 +10183,7 @@ class TestServing:
             await response.end(b"three")
             await response.write(b"never")
             await response.end()
+
         async with listening(stream) as listener:
             async with await Wire.open(listener.root) as wire:
                 for _ in range(2):
@@ -10318,6 +10337,7 @@ class TestServing:
     async def test_what_cannot_be_sent_gives_500(self, caplog):
         async def split(request, response):
             await response.send(200, {"x": "a\r\nb: c"}, b"")
+
         async with listening(split) as listener, await Wire.open(listener.root) as wire:
             wire.send(GET)
             assert (await wire.everything()).startswith(b"HTTP/1.1 500 ")
@@ -10724,6 +10744,7 @@ class TestLosing:
             for _ in range(3):
                 await response.write(b"more")
             await response.end(b"two")
+
         async with listening(stream) as listener:
             for size in range(len(request) + 1):
                 for way in ("close", "reset", "eof"):
@@ -11181,6 +11202,7 @@ class TestClientConnections:
             if len(seen) == 1:
                 wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                 seen.append(await one_request(wire))
+
         async with scripted(once) as url, client_of(url) as client:
             assert (await fetch(client))[0] == 200
             with pytest.raises(m.ConnectionClosed, match="ended before the answer"):
@@ -11212,6 +11234,7 @@ class TestClientConnections:
             await one_request(wire)
             wire.send(answer)
             wire.writer.close()
+
         async with scripted(serve) as url, client_of(url) as client:
             assert await fetch(client) == (status, body)
 
@@ -11233,6 +11256,7 @@ class TestClientConnections:
             await one_request(wire)
             wire.send(answer)
             wire.writer.close()
+
         async with scripted(serve) as url, client_of(url) as client:
             with pytest.raises(m.ConnectionClosed, match=match) as caught:
                 await fetch(client, "/path")
@@ -11245,6 +11269,7 @@ class TestClientConnections:
             while True:
                 wire.send(b"X: y\r\n" * 1000)
                 await wire.writer.drain()
+
         async with scripted(serve) as url, client_of(url) as client:
             with pytest.raises(m.ConnectionClosed, match="too long|more than"):
                 await fetch(client, "/head")
@@ -11256,6 +11281,7 @@ class TestClientConnections:
     async def test_deadlines_for_connection_and_head(self, monkeypatch):
         async def silent(wire):
             await wire.reader.read()
+
         async with scripted(silent) as url, client_of(url) as client:
             with pytest.raises(m.ConnectionClosed, match=f"{url}/ sent no answer within 0.01"):
                 await fetch(client, patience=0.01)
@@ -11305,6 +11331,7 @@ class TestRedirects:
                 await response.send(status, {"location": "../new?x=1#part"}, b"moved")
             else:
                 await response.send(200, {}, request.method.encode() + b" " + request.body)
+
         async with listening(move) as listener, client_of(listener.root) as client:
             body = b"body" if method == "POST" else b""
             if followed:
@@ -11439,6 +11466,7 @@ class TestProxies:
                 data = await wire.reader.readuntil(b"\r\n\r\n")
                 seen.append(data)
                 wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
         async with scripted(proxy) as url, client_of("http://server.invalid:81/") as client:
             client.proxy = m.Proxy(m.parse_url(url), {"proxy-authorization": "Basic eA=="})
             for _ in range(2):
@@ -11486,6 +11514,7 @@ class TestProxies:
         async def proxy(wire):
             await wire.reader.readuntil(b"\r\n\r\n")
             wire.send(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+
         async with scripted(proxy) as url:
             async with client_of("https://server.invalid/", ssl=certificate[0]) as client:
                 client.proxy = m.Proxy(m.parse_url(url), {})
@@ -12695,6 +12724,7 @@ class TestSecurity:
     async def test_a_verifier_that_fails_lets_nobody_in(self, caplog):
         async def verify(token):
             raise KeyError("secret")
+
         async with http_calling(opened=False, verify=verify) as (caller, _):
             status, _, body = await caller.post(hello(), authorization="Bearer x")
             assert status == 500 and b"secret" not in body
@@ -12743,6 +12773,7 @@ class TestSecurity:
         @app.route("get", "/value/")
         async def value(request):
             return values[request.query]
+
         async with http_calling(app, opened=False) as (caller, _):
             for query, wanted in (
                 ("text", (200, "text/plain; charset=utf-8", "é".encode())),
@@ -13154,6 +13185,7 @@ class TestPages:
         @app.route("GET", "/other", public=True)
         def other(request):
             return "ok"
+
         async with http_calling(
             app, opened=False, token="t", allowed_hosts="mcp.example.com"
         ) as (caller, _):
@@ -13175,6 +13207,7 @@ class TestPages:
         @app.route("GET", "/healthz")
         def healthz(request):
             return "ok"
+
         async with http_calling(app) as (caller, server), Caller(server.url) as probe:
             call = asyncio.ensure_future(caller.post(call_of(1, "hold")))
             await until(begun.is_set)
@@ -13238,6 +13271,7 @@ class TestBoundsOverHTTP:
                 await ctx.exchange.send(m.notification("acme/n", {"text": "x" * 1000}))
             await app.gate_of("end")
             return "done"
+
         async with http_calling(app) as (one, server), Caller(server.url) as two:
             await two.open()
             kept = server.endpoint.kept
@@ -14213,6 +14247,7 @@ class TestFirstRevision:
             else:
                 wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + events)
             wire.writer.close()
+
         async with scripted(old) as url:
             with pytest.raises((m.MCPError, ValueError), match=match):
                 await m.Client(url).connect()
@@ -15181,6 +15216,7 @@ class TestClientOverHTTP:
             while True:
                 head, _ = await one_request(wire)
                 wire.send(NOT_HERE if head.method == "POST" else get)
+
         async with scripted(serve) as url:
             with pytest.raises((m.ConnectionClosed, m.AuthError), match=problem):
                 await m.Client(url, revision=NEWEST_SESSION).connect()
@@ -15731,6 +15767,7 @@ class TestClientOverHTTP:
             while True:
                 wire.send(sse({"jsonrpc": "2.0", "method": "acme/x"}) * 100)
                 await wire.writer.drain()
+
         async with scripted(flood) as url:
             transport = m.HTTPTransport(url)
             await transport.write(m.request(1, "a"))
@@ -15740,6 +15777,12 @@ class TestClientOverHTTP:
                     await asyncio.sleep(0)
                 assert len(await transport.read()) == 10
             await transport.close()
+
+    async def test_what_is_written_after_the_end_is_an_error(self):
+        transport = m.HTTPTransport("http://127.0.0.1:9/mcp")
+        await transport.close()
+        with pytest.raises(m.ConnectionClosed, match="^http://127.0.0.1:9/mcp "):
+            await transport.write(m.request(1, "a"))
 
     async def test_closing_ends_the_session_also_when_two_close(self):
         app = demo()
@@ -15755,6 +15798,7 @@ class TestClientOverHTTP:
 
         async def silent(wire):
             await wire.reader.read()
+
         async with scripted(silent) as url:
             transport = m.HTTPTransport(url)
             transport.session_id = "s1"
@@ -17198,6 +17242,7 @@ class TestFetching:
         async def handle(request, response):
             seen.append(request)
             await response.send(201, {"dpop-nonce": "n1"}, b'{"a": 1}')
+
         async with listening(handle) as listener:
             assert await self.get(listener) == (201, "n1", {"a": 1})
             assert seen[0].headers["user-agent"].startswith("mcp_lite/")
@@ -17214,6 +17259,7 @@ class TestFetching:
                 await response.send(200, {}, b"{}")
             else:
                 await response.send(307, {"location": f"/{len(count)}?{limit}"}, b"")
+
         async with listening(handle) as listener:
             assert (await self.get(listener, "/?3"))[0] == 200
             count.clear()
@@ -17235,6 +17281,7 @@ class TestFetching:
     async def test_a_document_that_is_none_is_an_error(self, body, why):
         async def handle(request, response):
             await response.send(200, {}, body)
+
         async with listening(handle) as listener:
             with pytest.raises(m.ConnectionClosed, match=why):
                 await self.get(listener)
@@ -17242,6 +17289,7 @@ class TestFetching:
     async def test_a_megabyte_is_the_longest_document(self):
         async def handle(request, response):
             await response.send(200, {}, b"{" + b" " * (m.MAX_DOCUMENT_BYTES - 2) + b"}")
+
         async with listening(handle) as listener:
             assert (await self.get(listener))[2] == {}
 
@@ -17306,6 +17354,7 @@ class TestFetching:
             head, _ = await one_request(wire)
             seen.append(head.headers["host"] + head.target)
             wire.send(framed("application/json", b"{}"))
+
         async with scripted(proxy) as root:
             monkeypatch.setenv("HTTP_PROXY", root)
             monkeypatch.delenv("NO_PROXY", raising=False)
@@ -17323,6 +17372,7 @@ class TestFetching:
             assert request.headers["mcp-protocol-version"] == "2026-07-28"
             status, body = answers[request.path]
             await response.send(status, {}, body)
+
         async with listening(handle) as listener:
             root = listener.root
             fetcher = m.Fetcher(m.parse_url(root), allow_private=True)
@@ -17342,6 +17392,7 @@ class TestFetching:
 
         async def handle(request, response):
             await response.send(200, {}, b'{"access_token": "hush1", "keys": [{"code": "hush2"}]}')
+
         async with listening(handle) as listener:
             url = m.parse_url(listener.root + "/token")
             m.set_trace(lambda *what: isinstance(what[2], m.HTTPHead) or shown.append(what))
@@ -19076,6 +19127,7 @@ class TestVerifiers:
                 await response.send(answer, {"location": "/elsewhere"}, b"")
             else:
                 await response.send(200, {}, json.dumps(answer).encode())
+
         async with listening(handle) as listener:
             verify = m.introspection(listener.root + "/check", "me", "s", audience="us",
                                      issuer=listener.root)  # fmt: skip
@@ -19092,6 +19144,7 @@ class TestVerifiers:
     async def test_an_audience_is_left_out_on_purpose_only(self):
         async def handle(request, response):
             await response.send(200, {}, b'{"active": true, "sub": "alice", "aud": "them"}')
+
         async with listening(handle) as listener:
             url = listener.root + "/check"
             assert await m.introspection(url, "me", "s", audience=None)("t")
@@ -19170,6 +19223,7 @@ class TestGuard:
         async def verify(token):
             judged.append(token)
             return m.Principal(*ALICE, scopes=["read"], expires_at=1090.0)
+
         guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
         assert guard.known("Bearer t") is None
         for _ in range(3):
@@ -19520,6 +19574,7 @@ class TestGuardedServer:
     async def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self, judge):
         def verify(token):
             raise OSError("the database is down")
+
         silent = m.jwt_verifier("http://127.0.0.1:9", audience="us")  # where nobody listens
         auth = guard_of(verify=verify if judge == "a function" else silent)
         async with guarded_app().http(port=0, auth=auth) as server:
@@ -20537,6 +20592,7 @@ class TestManyClients:
                 else:
                     answer = m.error(msg["id"], {"code": -32601, "message": "what?"})
                     wire.send(framed("application/json", json.dumps(answer).encode()))
+
         async with scripted(serve) as url:
             proxy = m.ProxyServer(url)
 
@@ -21207,6 +21263,7 @@ class TestComingAndGoing:
                 told.append(f"close {name}")
 
             return manage
+
         inner = m.Server("in", lifespan=lifespan("inner"))
         app = m.Server("out", lifespan=lifespan("outer"))
 
@@ -24886,6 +24943,7 @@ class TestChecks:
         def serve(head, msg):
             found = stands and head[":method"] == "GET"
             return (200, "application/json", "{}") if found else (401, "text/plain", "who are you?")
+
         async with fake_http(serve) as url:
             checkup = m.Checkup(m.Client(url))
             with pytest.raises(m.AuthError):
@@ -26870,6 +26928,7 @@ class TestServerTools:
         @app.tool
         def take(a: int, day: datetime.date = None, spots: typing.List[Spot] = ()):
             pytest.fail("it must not be called")
+
         async with link.connect(app) as c:
             for arguments, problem in self.WRONG_ARGUMENTS:
                 if link.since("2025-11-25"):
@@ -27006,6 +27065,7 @@ class TestServerTools:
         @app.tool
         async def forgot():
             return inner()
+
         async with m.Client(app) as c:
             with pytest.raises(m.ToolError, match="tool 'forgot' returned a coroutine: await it"):
                 await c.call("forgot")
@@ -27537,6 +27597,7 @@ class TestHandlers:
         @app.tool
         async def work(ctx: m.Context):
             await ctx.report_progress(1)
+
         async with raw_client(app) as raw:
             await raw.initialize()
             for meta in ({}, {"progressToken": True}, {"progressToken": 1.5}, []):
@@ -27554,6 +27615,7 @@ class TestHandlers:
         async def flood(ctx: m.Context):
             for step in range(1000):
                 await ctx.report_progress(step)
+
         steps = []
         async with m.Client(
             app, progress=lambda n, of, text: steps.append(n), revision="2025-11-25"
@@ -27570,6 +27632,7 @@ class TestHandlers:
             await ctx.report_progress(1)
             await ctx.report_progress(2)
             await eventually(lambda: steps == [1, 2])
+
         async with m.Client(
             app, progress=lambda n, of, text: steps.append(n), revision="2025-11-25"
         ) as c:
@@ -28298,6 +28361,7 @@ class TestLogging:
         async def flood(ctx: m.Context):
             for n in range(100):
                 await ctx.info(n)
+
         heard = []
         async with m.Client(
             app, log=lambda level, n, logger: heard.append(n), revision="2025-11-25"
@@ -29162,6 +29226,7 @@ class TestConversations:
         async def wait() -> str:
             await gate[0].wait()
             return "done"
+
         gate.append(asyncio.Event())
         async with m.Client(app, revision="2025-11-25") as c:
             calls = [asyncio.ensure_future(c.call("wait")) for _ in range(5)]
@@ -29268,6 +29333,7 @@ class TestConversations:
     async def test_lifespan_that_is_no_context_manager_is_told_what_it_lacks(self, caplog):
         async def lifespan(server):
             yield
+
         with pytest.raises(m.ConnectionClosed, match="put @contextlib.asynccontextmanager above"):
             async with m.Client(m.Server(lifespan=lifespan)):
                 pass
@@ -29760,6 +29826,7 @@ class TestCallbacksEverywhere:
     async def test_a_sampled_message_may_be_said_in_many_ways(self, said, content):
         async def sample(params):
             return said
+
         fake = FakeServer()
         async with client_of_fake(fake, sample=sample, name="me"):
             params = {"messages": [], "maxTokens": 5}
@@ -29782,6 +29849,7 @@ class TestCallbacksEverywhere:
 
         def writer(params):
             return said
+
         async with m.Client(app, sample=writer) as c:
             with pytest.raises(TypeError) as caught:
                 await c.call("think")
