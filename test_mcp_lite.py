@@ -36876,6 +36876,83 @@ class TestWords(OfTheBook):
         assert not lost, "\n".join(lost)
 
 
+def strictly(node, name=""):
+    """Return a schema whose objects have no members but those that it names, as `_meta` may."""
+    if not isinstance(node, dict):
+        return [strictly(item) for item in node] if isinstance(node, list) else node
+    inner = {key: strictly(value, key) for key, value in node.items() if key != "properties"}
+    if "properties" in node:
+        inner["properties"] = {key: strictly(node["properties"][key], key) for key in node["properties"]}
+        free = "inputSchema outputSchema structuredContent arguments experimental metadata _meta "
+        free += "additionalProperties"
+        if node.get("type") == "object" and name not in free.split():
+            more = {"_meta": {}} if name.endswith(("arams", "Result")) else {}
+            more = {"id": {}, "jsonrpc": {}} if name.endswith(("Request", "Notification")) else more
+            inner.update(properties={**more, **inner["properties"]}, additionalProperties=False)
+    return {"type": ["integer", "number"], **inner} if inner.get("type") == "number" else inner
+
+
+async def say_everything(revision):
+    """Let an app and a client of some revision say all that they can to each other."""
+    told = {"icons": [ICON], "title": "T", "meta": {"a/b": 1}}
+    app = m.Server("s", "1", title="S", description="D", icons=[ICON], website_url="https://x.example")
+    marks = {"audience": ["user"], "priority": 0.5, "lastModified": "2025-01-01T00:00:00Z"}
+
+    @app.tool(annotations={"readOnlyHint": True}, **told)
+    async def give(ctx: m.Context) -> list:
+        await ctx.report_progress(1, 2, "half")
+        await ctx.info({"a": 1}, logger="l")
+        link = m.Link("x://a", "a", size=3, mime_type="a/b", annotations=marks, **told)
+        rest = [m.Image(PNG, annotations=marks), m.Audio(PNG), m.Resource("x://a", "t", meta={})]
+        return ["text", {"type": "text", "text": "t", "_meta": {}}, link, *rest]
+
+    @app.tool
+    def structured() -> Spot:
+        return Spot(1)
+
+    @app.tool
+    async def ask(ctx: m.Context) -> None:
+        talk = [m.Message(["a", m.Image(PNG)]), m.Message(m.Audio(PNG), role="assistant")]
+        tools = [{"name": "t", "inputSchema": {"type": "object"}}]
+        for question in (
+            lambda: ctx.elicit("Who?", Person), lambda: ctx.elicit_url("Pay", "https://x.example/"),
+            lambda: ctx.sample(talk, system="s", temperature=1, stop=["."], metadata={"a": 1},
+                               model_preferences={"hints": [{"name": "m"}], "costPriority": 1}),
+            lambda: ctx.sample("?", tools=tools, tool_choice={"mode": "auto"}), ctx.roots,
+        ):  # fmt: skip
+            with contextlib.suppress(m.CapabilityMissing):
+                await question()
+
+    app.add_resource("x://a", "t", annotations=marks, **told)
+    app.add_resource("y://{part}", lambda part: part.encode(), name="y", annotations=marks, **told)
+
+    @app.prompt(**told)
+    def greet(topic: str, size: typing.Literal["s", "m"] = "s"):
+        return [m.Message([m.Audio(PNG), m.Link("x://a", **told)], role="assistant"), topic]
+
+    options = {"elicit": lambda text, form: {"name": "Ann"}, "elicit_url": lambda text, url: True,
+               "sample": lambda params: ["a", m.Audio(PNG)],
+               "log": lambda *args: None, "progress": lambda *args: None,
+               "roots": [{"uri": "file:///a", "name": "A", "_meta": {}}],
+               "capabilities": {"sampling": {"tools": {}, "context": {}}}}  # fmt: skip
+    async with m.Client(app, revision=revision, **options) as c:
+        await c.set_log_level("debug")
+        for name in ("give", "structured", "ask"):
+            await c.call_tool(name)
+        for listed in (c.list_tools, c.list_resources, c.list_templates, c.list_prompts, c.ping):
+            await listed()
+        subscription = await c.subscribe("x://a")
+        for uri in ("x://a", "y://b"):
+            await c.read_resource(uri)
+        await c.get_prompt("greet", {"topic": "t"})
+        await c.complete("greet", "size", "s", {"topic": "t"})
+        await c.roots_changed([])
+        app.resource_updated("x://a")
+        app.prompts_changed()
+        await c.ping()
+        await subscription.close()
+
+
 class TestTables(OfTheBook):
     """What the file says, and the specification or another file says too, is the same."""
 
@@ -36889,6 +36966,40 @@ class TestTables(OfTheBook):
             theirs = {method for method in theirs if "tasks/" not in method}
             ours = {row.name for row in m.METHODS.values() if name in row.revisions}
             assert {method for method in ours if "tasks" not in method} == theirs
+
+    @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+    async def test_every_message_is_that_of_its_schema_and_no_more(self, revision):
+        """All that an app and a client can say to each other, against a schema.json without room."""
+        if "MCP_SPEC" not in os.environ:
+            pytest.skip("MCP_SPEC does not name a checkout of the specification: nothing checked")
+        path = pathlib.Path(os.environ["MCP_SPEC"]) / "schema" / revision / "schema.json"
+        schema = strictly(json.loads(path.read_text("utf-8")))
+        home = "definitions" if "definitions" in schema else "$defs"
+        names = {each["properties"]["method"]["const"]: name for name, each in schema[home].items()
+                 if "const" in each.get("properties", {}).get("method", {})}  # fmt: skip
+
+        def problem(name, value):
+            try:
+                m.compile_schema({**schema, "$ref": f"#/{home}/{name}"}).check(value)
+            except m.SchemaError as exc:
+                return f"{name}: {exc} in {json.dumps(value)[:300]}"
+
+        with on_the_wire() as sent:
+            await say_everything(revision)
+        asked, seen, problems = {}, set(), []
+        for msg in sent:
+            if "method" in msg:
+                name = names[msg["method"]]
+                problems.append(problem(name, msg))
+                asked.setdefault(msg.get("id"), []).append(name.replace("Request", "Result"))
+            else:  # both ends number from 1, so that there may be two requests of this id
+                kinds = [name if name in schema[home] else "EmptyResult" for name in asked[msg["id"]]]
+                found = [problem(name, msg["result"]) for name in kinds]
+                problems.append(None if None in found else found[0])
+                name = kinds[0]
+            seen.add(name)
+        assert list(filter(None, problems)) == []
+        assert len(seen) > 30
 
     def test_a_name_stands_in_the_section_whose_number_follows_it(self):
         """As in "Peer (10)", or "HTTPHead (section 38)"."""
