@@ -34324,11 +34324,13 @@ class TestClientOfTheModernEra:
         def react(msg):
             answer = answer_to(msg, {})
             if msg["method"] == "tools/call":
-                answer["result"]["resultType"] = kind
+                more = {} if kind == "input_required" else {"requestState": "s"}
+                answer["result"].update(more, resultType=kind)
             return [answer]
 
-        exc, _ = run(self.use(react, lambda c: c.call_tool("x")))
-        assert isinstance(exc, m.ProtocolError)
+        exc, sent = run(self.use(react, lambda c: c.call_tool("x")))
+        assert isinstance(exc, m.ProtocolError) and "a result that means nothing" in str(exc)
+        assert [msg["method"] for msg in sent] == ["server/discover", "tools/call"]
 
     def test_results_without_a_type_are_complete(self):
         """basic/index#resulttype: "MUST treat an absent resultType as complete"."""
@@ -34338,7 +34340,10 @@ class TestClientOfTheModernEra:
             del answer["result"]["resultType"]
             return [answer]
 
-        assert run(self.use(react, lambda c: c.call_tool("x")))[0] == {"content": []}
+        async def work(c):
+            return c.revision, await c.call_tool("x")
+
+        assert run(self.use(react, work))[0] == (STATELESS, {"content": []})
 
     def rounds(self, *results):
         """Return what reacts to tools/call with one result after the other."""
@@ -34652,13 +34657,13 @@ class TestKeepingResults:
             for name in ("x", "x"):
                 await c.get_prompt(name)
                 await c.call_tool(name)
-            await c.request("resources/read", {"uri": "a://a", "inputResponses": {}})
-            await c.request("resources/read", {"uri": "a://a", "requestState": "s"})
+            for more in ({"inputResponses": {}}, {"requestState": "s"}) * 2:  # caching#cache-key
+                await c.request("resources/read", {"uri": "a://a", **more})
 
         asked = run(self.talk(self.hints(60_000), work))
         assert (
             asked
-            == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 2
+            == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 4
         )
 
     @pytest.mark.parametrize("method", ["tools", "resources", "templates", "prompts"])
