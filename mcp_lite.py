@@ -16073,7 +16073,7 @@ PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 
 class Endpoint(Site):
-    """The MCP endpoint as a function of requests, for any engine, which has checked the options.
+    """The MCP endpoint, which answers the requests of any engine; that has checked the options.
 
     Args:
         path: of the endpoint
@@ -16122,7 +16122,7 @@ class Endpoint(Site):
             self.add_page("GET", PROBE_PATHS[1], Route(self.readyz, True, True))
         self.add_pages()
 
-    async def __call__(self, request: HTTPRequest, response: Response) -> None:
+    async def answer(self, request: HTTPRequest, response: Response) -> None:
         """Answer one request; a stream that it began may go on afterwards."""
         if self._sweeper is None:
             self.now = self.loop.time()
@@ -16628,7 +16628,7 @@ class HTTPServer(Engine):
             self.endpoint = self.new_endpoint()
             if self.endpoint.entrance.lacks_url and not local:
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
-            self.listener = Listener(self.endpoint, self.max_body, self.endpoint.screen)
+            self.listener = Listener(self.endpoint.answer, self.max_body, self.endpoint.screen)
             self.listener.on_refused = self.endpoint.note_refusal
             self.listener.share_of = self.endpoint.share_of
             if self.endpoint.proxies is not None:
@@ -16900,7 +16900,7 @@ class ASGIApp(Engine):
 
     async def _answer(self, endpoint: Endpoint, request: HTTPRequest, response: Response) -> None:
         try:
-            await endpoint(request, response)
+            await endpoint.answer(request, response)
         except Exception as exc:
             logger.error("%s %s failed", request.method, request.path, exc_info=exc)
             await response.send(500, {})
