@@ -13968,35 +13968,36 @@ def belongs_to_the_modern_era(msg: JSON, rev: Revision | None) -> bool:
 
 
 def check_modern_post(
-    msg: Msg, headers: Mapping[str, str], notes: Notes | None = None
+    msg: Msg, headers: Mapping[str, str], notes: Notes, tools: Mapping[str, Any]
 ) -> Facts:
     """Check a modern request and the headers that repeat it, step by step; return its facts.
 
     The order decides which of several faults is told: metadata (-32602), header and metadata agree
     (-32020), the revision is served (-32022), the other headers (-32020). `notes` belong to the
-    headers: what they were found to agree with is not looked at again.
+    headers: what they were found to agree with is not looked at again. `tools` may have mirrors.
 
     spec: basic/transports/streamable-http#server-validation
 
     >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {}}
     >>> msg = {"method": "tools/list", "params": {"_meta": meta}}
-    >>> check_modern_post(msg, {VERSION_HEADER: SUPPORTED[0]})
+    >>> check_modern_post(msg, {VERSION_HEADER: SUPPORTED[0]}, {}, {})
     Traceback (most recent call last):
         ...
     mcp_lite.RPCError: Header mismatch: mcp-method is missing (-32020)
     """
-    facts, method = read_metadata(msg), msg["method"]
-    name = mirrored_name(method, msg["params"])
+    facts, method, params = read_metadata(msg), msg["method"], msg["params"]
+    name = mirrored_name(method, params)
     said = facts.rev.name, method, name
-    if notes is not None and notes.get("mirrors") == said:
-        return facts
-    check_mirror(headers, VERSION_HEADER, facts.rev.name)
-    check_version(facts.rev.name)
-    check_mirror(headers, "mcp-method", method)
-    if name is not None:
-        check_mirror(headers, "mcp-name", name)
-    if notes is not None:
+    if notes.get("mirrors") != said:
+        check_mirror(headers, VERSION_HEADER, facts.rev.name)
+        check_version(facts.rev.name)
+        check_mirror(headers, "mcp-method", method)
+        if name is not None:
+            check_mirror(headers, "mcp-name", name)
         notes["mirrors"] = said
+    tool = tools.get(name) if method == "tools/call" and name is not None else None
+    if tool is not None and tool.mirrors:
+        check_mirrors(tool.mirrors, headers, params.get("arguments", {}))
     return facts
 
 
@@ -16250,7 +16251,8 @@ class Endpoint(Site):
         counted = modern and msg["method"] != "server/discover"
         share = counted_as(reply.caller) if counted else ""
         try:
-            facts = self.check_headers(msg, reply.caller.headers, notes) if modern else None
+            headers, tools = reply.caller.headers, self.server.tools
+            facts = None if notes is None else check_modern_post(msg, headers, notes, tools)
             self.modern.check_share(share)
             exchange = peer.accept(msg, reply, reply.caller, modern, size)
             exchange.facts, exchange.task = facts, response.task
@@ -16282,15 +16284,6 @@ class Endpoint(Site):
                 await reply.drop()
             if self.on_quiet is not None:
                 settle_future(self.on_quiet, None, None)
-
-    def check_headers(self, msg: Msg, headers: Mapping[str, str], notes: Notes | None) -> Facts:
-        """Check a modern request and what its headers repeat of it; return its facts."""
-        facts = check_modern_post(msg, headers, notes)
-        if msg["method"] == "tools/call":
-            tool = self.server.tools.get(msg["params"].get("name"))
-            if tool is not None and tool.mirrors:
-                check_mirrors(tool.mirrors, headers, msg["params"].get("arguments", {}))
-        return facts
 
     # Sessions.
 

@@ -30433,7 +30433,7 @@ class TestLadder:
     def test_pure_ladder_tells_the_first_fault(self, row):
         msg, headers = spoilt(row)
         try:
-            m.check_modern_post(msg, http_head(msg, headers))
+            m.check_modern_post(msg, http_head(msg, headers), {}, {})
         except m.RPCError as exc:
             assert exc.code == LADDER[row][3]
         else:
