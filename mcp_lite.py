@@ -20183,9 +20183,10 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
     return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
 
 
-def not_now(exc: Exception) -> Refused:
-    """Return the refusal of a token that nobody can judge at the moment."""
-    logger.warning("tokens cannot be judged: %s", exc)
+def not_now(exc: Exception | None) -> Refused:
+    """Return the refusal of a token that nobody can judge at the moment; None: it was said why."""
+    if exc is not None:
+        logger.warning("tokens cannot be judged: %s", exc)
     return Refused("tokens cannot be checked at the moment", 503,
                    {"retry-after": str(RETRY_AFTER_SECONDS)})  # fmt: skip
 
@@ -20224,7 +20225,7 @@ class KeySet:
                     raise not_now(exc) from None
                 logger.warning("the keys of %s stay as they were: %s", self.issuer, exc)
         if self.keys is None:
-            raise not_now(AuthError(f"there were no keys of {self.issuer} a moment ago"))
+            raise not_now(None)
         return self.keys
 
     async def _fetch(self) -> None:
@@ -23075,10 +23076,19 @@ def read_arguments(
             check(given)
         except SchemaError as exc:
             taken = given.get(exc.path)
-            other = isinstance(taken, str) and read_json(taken) != taken
+            other = isinstance(taken, str) and is_fit(check, {**given, exc.path: read_json(taken)})
             hint = f"; --json '{{{json.dumps(exc.path)}: {taken}}}' sends JSON, not text" * other
             raise UsageError(f"{exc}; as in {usage}{hint}") from None
     return given
+
+
+def is_fit(check: Callable[[JSON], None], value: JSON) -> bool:
+    """Return whether a value is as a schema wants it."""
+    try:
+        check(value)
+    except SchemaError:
+        return False
+    return True
 
 
 def takes_base64(field: JSON) -> bool:
@@ -23174,6 +23184,18 @@ def answers_of(words: Iterable[str]) -> dict[str, list[str]]:
         key, _, value = word.partition("=")
         answers.setdefault(key, []).append(value)
     return answers
+
+
+def understood(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Return the function `ask`, which refuses questions that make no sense by an RPCError."""
+
+    async def asked(*question: Any) -> Any:
+        try:
+            return await ask(*question)
+        except (LookupError, TypeError, ValueError, AttributeError) as exc:
+            raise RPCError(INVALID_PARAMS, f"the question makes no sense: {exc!r}") from exc
+
+    return asked
 
 
 class Person:
@@ -23474,8 +23496,9 @@ class CommandLine:
         options = target_options(args, self.pass_on)
         self.c = Client(
             args.target, revision=args.revision, roots=args.root or None, timeout=args.timeout,
-            elicit=person.elicit, elicit_url=person.elicit_url, sample=person.sample,
-            log=person.log, progress=person.progress, cache=False, **options,
+            elicit=understood(person.elicit), elicit_url=person.elicit_url,
+            sample=understood(person.sample), log=person.log, progress=person.progress,
+            cache=False, **options,
         )  # fmt: skip
 
     def pass_on(self, text: str) -> None:
@@ -24195,9 +24218,10 @@ def advice(exc: MCPError, args: Any) -> str:
         known = args.verb in LOOKED_UP and exc.code in UNKNOWN
         return typed(args, LOOKED_UP[args.verb], *named) if known else ""
     if isinstance(exc, ConnectionClosed):
-        lacks_run = WITHOUT_A_WORD in str(exc) and args.program
+        if WITHOUT_A_WORD not in str(exc) or not args.program:
+            return ""
         command = f"{args.program} {quoted([args.verb, *args.words])}"
-        return f"{command} -- {args.program} serve {args.typed}" if lacks_run else ""
+        return f"{command} -- {args.program} serve {args.typed}"
     if isinstance(exc, LimitExceeded):
         return ""
     if isinstance(exc, CapabilityMissing):
@@ -24564,7 +24588,7 @@ def configure(args: Any) -> None:
     if args.configured is not None:
         raise UsageError("config takes a server, and not another configuration")
     name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
-    sys.stderr.write(plain(missing_import(args.target)))
+    Person({}).write(plain(missing_import(args.target)))
     paths = [app.project] if args.project else files_of(app)
     if not paths or not paths[0]:
         raise UsageError(f"{app.title} has no such file here")
@@ -24586,7 +24610,7 @@ def configure(args: Any) -> None:
     if app.command and not args.project:
         own = {"entry": json.dumps(entry), "named": json.dumps({"name": name, **entry})}
         hints += "; or: " + app.command.format(name=name, **{k: shlex.quote(own[k]) for k in own})
-    sys.stderr.write(one_line(hints) + "\n")
+    Person({}).write(one_line(hints) + "\n")
 
 
 VERBS["config"] = Verb(
@@ -24712,6 +24736,9 @@ RULES: dict[str, Rule] = {
         # About a server at work.
         Rule("registered-twice", WARNING, "two were given one name: the last one counts",
              "rename one", "spec: server/tools#tool-names"),
+        Rule("completes-nothing", WARNING, "completions are for what there is not",
+             "name the prompt or the template, and its argument, as they are",
+             "spec: server/utilities/completion"),
         Rule("never-awaited", WARNING, "a coroutine was never awaited: what it does is not done",
              "await it", "Python's RuntimeWarning"),
         Rule("stdout", ERROR, "it prints to standard output, which is the protocol's",
@@ -25079,6 +25106,7 @@ NONSENSE: tuple[tuple[str, str, Msg, tuple[int, ...]], ...] = (
 #: By rule, what a server of this library, or Python itself, writes to stderr when it is broken.
 COMPLAINTS = {
     "registered-twice": r"the ((?:tool|prompt|resource).* '.+') was registered again",
+    "completes-nothing": r"(@app\.complete\(.+\)): so far there is no such",
     "never-awaited": r"(coroutine '.+') was never awaited",
 }
 FOREIGN = "check.invalid"  # a name that nobody can have. RFC 6761 §6.4
@@ -25629,13 +25657,21 @@ class Shell:
             thread.join()
 
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine beside the Client; Ctrl-C cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        """Run a coroutine beside the Client; Ctrl-C cancels it, and waits for its last words."""
+        ended, tasks = threading.Event(), []
+
+        def begin() -> None:
+            tasks.append(self.loop.create_task(work))
+            tasks[0].add_done_callback(lambda task: ended.set())
+
+        self.loop.call_soon_threadsafe(begin)
         try:
-            return future.result()
+            ended.wait()
         except KeyboardInterrupt:
-            future.cancel()
+            self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            ended.wait(GRACE_SECONDS)
             raise
+        return tasks[0].result()
 
     def obey_lines(self, prompt: str) -> int:
         """Obey what is typed; return the status of the last line."""
@@ -26267,6 +26303,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as exc:  # the disk is full, say; what a verb does has errors of its own
+        return tell(ConnectionClosed(f"cannot write the answer: {exc}"), args, "--json" in words)
     except MCPError as exc:
         return tell(exc, args, "--json" in words)
     finally:

@@ -3536,6 +3536,16 @@ class TestCrowding:
             await idle()
             assert not talk.peer.loads
 
+    async def test_a_large_request_that_is_cancelled_before_it_began_is_not_counted(self):
+        """Before Python 3.12 a task begins in the next turn of the loop."""
+        async with Talk(Gate()) as talk:
+            talk.peer.receive(request_line(1, "a", {"x": "x" * m.SMALL_BYTES}).encode(), talk.peer)
+            assert talk.peer.loads
+            for task in list(talk.peer.tasks.running):
+                task.cancel()
+            await idle()
+            assert not talk.peer.loads
+
     async def test_many_that_waited_and_end_at_once_are_all_served(self):
         """... in a loop: each of them would call the next, and the stack is not that deep."""
         gate = Gate()
@@ -19099,7 +19109,7 @@ class TestVerifiers:
         with_issuer(work)
         assert "stay as they were" in caplog.text
 
-    def test_without_any_keys_the_answer_is_503_and_not_401(self, monkeypatch):
+    def test_without_any_keys_the_answer_is_503_and_not_401(self, monkeypatch, caplog):
         async def work(issuer):
             issuer.status = 500
             verify = issuer.verifier()
@@ -19112,6 +19122,7 @@ class TestVerifiers:
                 with pytest.raises(m.ProtocolError):
                     await verify(issuer.token())
             assert len(issuer.fetches) == asked, "who is down is not asked with each token"
+            assert caplog.text.count("tokens cannot be judged") == 1
             monkeypatch.setattr(m, "NO_KEYS_SECONDS", 0.0)  # as if the time had passed
             assert await verify(issuer.token()), "it is asked again when it is back"
 
@@ -21842,6 +21853,19 @@ class TestPerson:
         person.finish()
         assert screen.rows == ["warning: disk is full", ""]
 
+    @pytest.mark.parametrize(
+        "name, question",
+        [
+            ("elicit", ("m", {"properties": {"a": 5}})), ("elicit", ("m", {"properties": [1]})),
+            ("elicit", ("m", {"properties": {"a": {"enum": 5}}, "required": 5})),
+            ("sample", ({"messages": [5]},)), ("sample", ({"messages": [{"role": "user"}]},)),
+        ],
+    )  # fmt: skip
+    async def test_a_question_that_makes_no_sense_is_refused(self, screen, name, question):
+        person = m.Person({"a": ["1"]}, err=screen)
+        with pytest.raises(m.RPCError, match="the question makes no sense"):
+            await m.understood(getattr(person, name))(*question)
+
     def test_the_level_of_a_log_line_cannot_move_the_cursor(self, screen):
         m.Person({}, err=screen).log("\x1b[2J\x1b]0;x\x07bad\r\n", "disk", None)
         assert screen.getvalue() == "bad: disk\n"
@@ -22475,6 +22499,7 @@ class TestValuesFromWords:
             ([], "amount: is required"),
             (["amount=x"], "amount: expected integer"),
             (["amount=1", "size=5"], "; as in USAGE; --json '{\"size\": 5}' sends JSON, not text"),
+            (["amount=1.5"], "amount: expected integer"),
         ],
     )
     def test_what_breaks_the_schema_is_a_usage_error_that_says_how(self, words, problem):
@@ -22484,7 +22509,14 @@ class TestValuesFromWords:
         with pytest.raises(m.UsageError) as caught:
             m.read_arguments(words, schema, "USAGE")
         assert problem in str(caught.value)
+        assert ("--json" in str(caught.value)) == ("--json" in problem)
         assert "USAGE" in str(caught.value)
+
+    def test_json_is_advised_only_where_it_helps(self):
+        schema = {"properties": {"size": {"type": "string", "minLength": 2}}}
+        with pytest.raises(m.UsageError) as caught:
+            m.read_arguments(["size=5"], schema, "USAGE")
+        assert str(caught.value).endswith("; as in USAGE")
 
     def test_bytes_are_a_file_or_base64(self, tmp_path):
         path = tmp_path / "two"
@@ -23136,6 +23168,32 @@ class TestShell:
         assert '"seconds"' in out and out.endswith("\n8\n"), "the name of a tool calls it"
         assert "progress: 20/20 copying\n" in err and "Traceback" not in err
 
+    @posix
+    def test_ctrl_c_waits_for_the_last_words_of_what_it_ends(self):
+        """Else they would stand after the next prompt."""
+        shell, said, ready = m.Shell(types.SimpleNamespace()), [], threading.Event()
+
+        async def work():
+            try:
+                signal.pthread_kill(main_thread, signal.SIGINT)
+                await asyncio.sleep(60)
+            finally:
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                said.append("last words")
+
+        main_thread = threading.main_thread().ident
+        thread = threading.Thread(target=lambda: asyncio.run(shell.live(ready)))
+        thread.start()
+        assert ready.wait(20)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                shell.wait(work())
+            assert said == ["last words"]
+        finally:
+            shell.loop.call_soon_threadsafe(shell.ended.set_result, None)
+            thread.join(20)
+
     def test_mistakes_are_told_and_the_shell_goes_on(self, script, stall):
         status, out, err = script(
             "cal add", "call ad", "call add", "call", "call add --cwd x", "call add --bogus", "call 'x",
@@ -23450,6 +23508,22 @@ class TestLogins:
 @pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
 class TestEnds:
     """However it ends, quietly."""
+
+    @pytest.mark.parametrize("words", [["--help"], ["config", "--list"]])
+    def test_a_full_disk_is_an_error_in_one_line(self, words, monkeypatch, capsys):
+        class Full(io.StringIO):
+            def write(self, text):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(sys, "stdout", Full())
+        assert m.main(words) == 3
+        text = "error: cannot write the answer: [Errno 28] No space left on device\n"
+        assert capsys.readouterr().err == text
+
+    def test_an_entry_is_shown_where_stderr_is_closed(self, shop, monkeypatch, capsys):
+        monkeypatch.setattr(sys, "stderr", None)
+        assert m.main(["config", "cursor", shop]) == 0
+        assert "mcpServers" in json.loads(capsys.readouterr().out)
 
     def test_interrupt_is_status_130_without_a_traceback(self, shop):
         process = Forked(
@@ -24832,10 +24906,12 @@ class TestChecks:
     def test_what_a_server_writes_to_stderr_may_be_a_finding(self):
         checkup = m.Checkup(m.Client(m.Server()))
         for line in ("mcp_lite: the tool 'a' was registered again: the last one counts", "ready",
+                     "mcp_lite: @app.complete('p', 'x'): so far there is no such argument",
                      "/x/s.py:7: RuntimeWarning: coroutine 'Context.info' was never awaited"):  # fmt: skip
             checkup.hear(line)
         assert [(each.rule.name, each.place, each.detail) for each in checkup.found] == [
-            ("registered-twice", "tool 'a'", ""), ("never-awaited", "coroutine 'Context.info'", "/x/s.py:7"),
+            ("registered-twice", "tool 'a'", ""), ("completes-nothing", "@app.complete('p', 'x')", ""),
+            ("never-awaited", "coroutine 'Context.info'", "/x/s.py:7"),
         ]  # fmt: skip
 
     def fake(self, **answers):
