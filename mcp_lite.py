@@ -24262,7 +24262,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 ###############################################################################
 # 63. Applications
 ###############################################################################
-# Uses sections 1, 2, 28, 32, 34, 46, 49, 57 to 59, 61 and 62.
+# Uses sections 1, 2, 28, 32, 34, 46, 49 and 57 to 62.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -25583,7 +25583,7 @@ OPTIONS += [
 ###############################################################################
 # 67. Shell
 ###############################################################################
-# Uses sections 1, 2, 9, 24, 49 and 58 to 62.
+# Uses sections 1, 2, 7, 9, 24, 49 and 58 to 62.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
