@@ -20615,9 +20615,9 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 #              random name that is good once, for the same client and the same request.
 #           4. Where nobody knows which call a question belongs to, as over a pipe, such calls are
 #              made one at a time. A call that waits for answers lets the next one begin.
-# Plan.     Passage, a request on its way, and HeldPassage, one that takes rounds; FarQuestions and
-#           FarNews, what comes back; FarEnd, a connection to the far server on behalf of one near
-#           client.
+# Plan.     Passage, a request on its way; HeldPassage, one that takes rounds, and HeldCalls, those
+#           that wait; FarQuestions and FarNews, what comes back; FarEnd, a connection to the far
+#           server on behalf of one near client.
 # Not here. Which near client has which connection, and for how long: section 55.
 
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
@@ -20759,6 +20759,58 @@ class HeldPassage(Passage):
                 if not waiter.done()}  # fmt: skip
 
 
+class HeldCalls:
+    """The calls of a FarEnd that wait for the answers of its near client, under random names."""
+
+    def __init__(self, waiting: Loads) -> None:
+        self.waiting = waiting  # the bytes of all calls that wait, on other connections, too
+        self.calls: OrderedDict[str, tuple[HeldPassage, asyncio.TimerHandle]] = OrderedDict()
+
+    def park(self, passage: HeldPassage) -> Msg:
+        """Let a call wait; return the result that asks the near client."""
+        loop, name = passage.far.loop, os.urandom(16).hex()
+        passage.until = passage.until or loop.time() + HELD_SECONDS
+        caller, weight = passage.ctx.exchange.caller, passage.ctx.exchange.weight
+        passage.size = 0 if weight is None else weight.size
+        while len(self.calls) >= MAX_HELD_CALLS or not self.waiting.add(caller, passage.size):
+            if not self.calls:  # they wait on other connections
+                passage.task.cancel()
+                raise RPCError(TOO_BUSY, "too many bytes of calls wait for answers")
+            self.give_up(next(iter(self.calls)))
+        passage.held = True
+        self.calls[name] = passage, loop.call_at(passage.until, self.give_up, name)
+        asked = passage.open_questions()
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": name}
+
+    def take(self, ctx: Context, name: JSON) -> HeldPassage:
+        """Return the call that waits under a name, once; RPCError if none does."""
+        found = self.calls.get(str(name))
+        if found is None or found[0].bound != ctx.binding():
+            problem = "no call waits under this name: it was used or has expired, or the server"
+            problem += " was started again; call again from the beginning"
+            if found is not None:
+                problem = "it belongs to another request"
+            raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+        return self._release(str(name))
+
+    def _release(self, name: str) -> HeldPassage:
+        """Let a call wait no longer."""
+        passage, timer = self.calls.pop(name)
+        timer.cancel()
+        passage.held = False
+        self.waiting.remove(passage.ctx.exchange.caller, passage.size)
+        return passage
+
+    def give_up(self, name: str) -> None:
+        """End a call whose answers did not come."""
+        self._release(name).task.cancel()
+
+    def end(self) -> None:
+        """End all calls that wait."""
+        for name in list(self.calls):
+            self.give_up(name)
+
+
 class PassedCall(Call):
     """A request whose result goes to somebody else."""
 
@@ -20870,7 +20922,7 @@ class FarEnd(Client):
         self.announcements = FarNews(self)
         self.subscriptions = self.announcements.subscriptions
         self.passages: dict[Passage, None] = {}  # in the order in which they began
-        self.held: OrderedDict[str, tuple[HeldPassage, asyncio.TimerHandle]] = OrderedDict()
+        self.held = HeldCalls(forwarder.waiting)
         self.turn = asyncio.Lock()  # of the call that may ask, where nobody knows which one asks
         self.used = self.loop.time()
         #: subscriptions/listen of modern clients
@@ -20892,8 +20944,7 @@ class FarEnd(Client):
         if not self.opening.done() and self.opening is not asyncio.current_task():
             self.opening.cancel()
             await asyncio.wait([self.opening])
-        for name in list(self.held):
-            self.give_up(name)
+        self.held.end()
         await self.close()
 
     def declare(self, rev: Revision) -> Msg:
@@ -20951,9 +21002,9 @@ class FarEnd(Client):
             if not self.transport.links_questions:
                 await stack.enter_async_context(self.turn)
             begins = state is None
-            passage = HeldPassage(self, ctx, params) if begins else self.take(ctx, state)
+            passage = HeldPassage(self, ctx, params) if begins else self.held.take(ctx, state)
             answer = await passage.round(ctx, responses if isinstance(responses, dict) else {})
-            return self.park(passage) if answer is None else answer
+            return self.held.park(passage) if answer is None else answer
 
     async def _pass_once(self, ctx: Context, params: Msg) -> Msg:
         try:
@@ -21003,47 +21054,6 @@ class FarEnd(Client):
         former = self.log_level
         if former is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(former):
             await self.set_log_level(level)
-
-    # Calls that wait for the near client's answers.
-
-    def park(self, passage: HeldPassage) -> Msg:
-        """Let a call wait; return the result that asks the near client."""
-        waiting, name = self.forwarder.waiting, os.urandom(16).hex()
-        passage.until = passage.until or self.loop.time() + HELD_SECONDS
-        caller, weight = passage.ctx.exchange.caller, passage.ctx.exchange.weight
-        passage.size = 0 if weight is None else weight.size
-        while len(self.held) >= MAX_HELD_CALLS or not waiting.add(caller, passage.size):
-            if not self.held:  # they wait on other connections
-                passage.task.cancel()
-                raise RPCError(TOO_BUSY, "too many bytes of calls wait for answers")
-            self.give_up(next(iter(self.held)))
-        passage.held = True
-        self.held[name] = passage, self.loop.call_at(passage.until, self.give_up, name)
-        asked = passage.open_questions()
-        return {"resultType": "input_required", "inputRequests": asked, "requestState": name}
-
-    def take(self, ctx: Context, name: JSON) -> HeldPassage:
-        """Return the call that waits under a name, once; RPCError if none does."""
-        found = self.held.get(str(name))
-        if found is None or found[0].bound != ctx.binding():
-            problem = "no call waits under this name: it was used or has expired, or the server"
-            problem += " was started again; call again from the beginning"
-            if found is not None:
-                problem = "it belongs to another request"
-            raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
-        return self._release(str(name))
-
-    def _release(self, name: str) -> HeldPassage:
-        """Let a call wait no longer."""
-        passage, timer = self.held.pop(name)
-        timer.cancel()
-        passage.held = False
-        self.forwarder.waiting.remove(passage.ctx.exchange.caller, passage.size)
-        return passage
-
-    def give_up(self, name: str) -> None:
-        """End a call whose answers did not come."""
-        self._release(name).task.cancel()
 
     # Messages that come back.
 
