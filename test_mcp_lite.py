@@ -10873,6 +10873,23 @@ class TestListeners:
                 wire.send(GET)
                 assert (await wire.answer("GET"))[0] == 200
 
+    async def test_heads_that_come_slowly_make_room_for_other_clients(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
+        async with listening() as listener, contextlib.AsyncExitStack() as stack:
+            for _ in range(2):
+                wire = await stack.enter_async_context(await Wire.open(listener.root))
+                wire.send(b"GET / HTTP/1.1\r\n")
+            await until(lambda: sum(x.waiting_for == "head" for x in listener.connections) == 2)
+            for connection in listener.connections:
+                connection.deadline = listener.now + m.HEAD_SECONDS
+                assert not connection.idle
+                connection.deadline -= m.SLOW_SECONDS + 0.01
+                assert connection.idle
+            async with await Wire.open(listener.root) as late:
+                late.send(GET)
+                assert (await late.answer("GET"))[0] == 200
+            assert len(listener.connections) <= 2
+
     async def test_no_piece_of_an_answer_waits_for_the_one_before_it_to_arrive(self):
         """RFC 896 -- unless TCP_NODELAY is set, it does."""
         async with listening() as listener, await Wire.open(listener.root) as wire:
