@@ -8326,7 +8326,7 @@ class Conversation:
             self.session.advance(msg["method"])
             self._look_if_ready()
         if self.server.mounts is not None:
-            self.server.mounts.hear(self, msg)
+            self.server.mounts.hear(self, msg, caller)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
             ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session)
@@ -20958,6 +20958,11 @@ class FarEnd(Client):
         far = without(self.server_capabilities, UNSPOKEN)
         return {**(implied if {"prompts", "resources"} & far.keys() else {}), **far}
 
+    async def say_for(self, caller: Caller, msg: Msg) -> None:
+        """Send a notification on behalf of a near client."""
+        SPEAKER.set(caller)  # for this task alone
+        await self.notify(msg["method"], msg.get("params"))
+
     # Requests.
 
     @property
@@ -21293,6 +21298,7 @@ class Forwarder:
 
     async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
         """Return the connection of a near client to the far server; RPCError if there is none."""
+        SPEAKER.set(caller)  # of all that this request says there
         key = self.key_of(near, facts, caller)
         far = self.far_ends.get(key)
         if far is not None and far.ended:
@@ -21427,12 +21433,12 @@ class Forwarder:
         ends = list(self.far_ends.values())
         return [far for far in ends if far.key[1] is near and far.state is READY]
 
-    def notify(self, near: Conversation, msg: Msg) -> None:
+    def notify(self, near: Conversation, msg: Msg, caller: Caller) -> None:
         """Pass a notification of a near client on, where the far server's revision has it."""
         method = msg["method"]
         for far in self.ends_of(near):
             if method not in METHODS or far.revision in METHODS[method].revisions:
-                near.peer.tasks.spawn(far.notify(method, msg.get("params")))
+                near.peer.tasks.spawn(far.say_for(caller, msg))
 
 
 class Relay(Conversation):
@@ -21483,7 +21489,7 @@ class Relay(Conversation):
         method = msg["method"]
         if method in METHODS and method != "notifications/roots/list_changed":
             return
-        self.forwarder.notify(self, msg)
+        self.forwarder.notify(self, msg, caller)
 
     async def _far(self, ctx: Context) -> FarEnd:
         return await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
@@ -21869,7 +21875,6 @@ class Mount(Forwarder):
     async def _items(self, ctx: Context) -> list[Msg]:
         far = await super().reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
         assert isinstance(far, MountedEnd)
-        SPEAKER.set(ctx.exchange.caller)  # for this task alone
         return await far.items(ctx.method)
 
     async def _wait_for(self, ctx: Context, key: Any) -> None:
@@ -22096,11 +22101,11 @@ class Mounts:
         finally:
             await tasks.close()
 
-    def hear(self, near: Conversation, msg: Msg) -> None:
+    def hear(self, near: Conversation, msg: Msg, caller: Caller) -> None:
         """Hear that the folders of a legacy client have changed: all may want to know."""
         if msg["method"] == "notifications/roots/list_changed":
             for mount in self.by_prefix.values():
-                mount.notify(near, msg)
+                mount.notify(near, msg, caller)
 
 
 ENGINES["mounts"] = Mounts

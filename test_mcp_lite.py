@@ -21029,6 +21029,40 @@ class TestMounted:
             assert (await c.get_prompt("question"))["messages"][0]["content"]["text"] == "?"
             assert await c.complete("review", "style", "s") == ["strict"]
 
+    @pytest.mark.parametrize("era", [V4, V5])
+    @pytest.mark.parametrize("mounted", [False, True])
+    async def test_all_that_a_client_says_is_said_for_it(self, era, mounted):
+        """What nobody said in particular would be let in everywhere, as on a pipe."""
+        child, seen = m.Server("child"), set()
+        child.add_resource("x://a", lambda: "a", name="a")
+        child.add_tool(lambda: 1, name="one")
+        child.declare({"resources": {"subscribe": True, "listChanged": True}})
+
+        @child.middleware
+        async def note(ctx, call_next):
+            # A connection listens for changed lists on behalf of nobody.
+            uris = ctx.params.get("notifications", {}).get("resourceSubscriptions")
+            if ctx.method in ("tools/list", "tools/call") or uris:
+                seen.add((ctx.method, ctx.owner, bool(ctx.lacks(["admin"]))))
+            return await call_next(ctx)
+
+        @child.on("notifications/acme/erase")
+        def erase(params, ctx: m.Context):
+            seen.add(("erase", ctx.owner, bool(ctx.lacks(["admin"]))))
+
+        app, prefix = (mounting((child, "c")), "c+") if mounted else (m.ProxyServer(child), "")
+        async with app.http(port=0, token={"t": "ann"}) as http:
+            async with m.Client(http.url, token="t", revision=era) as c:
+                await c.list_tools()
+                await c.call("c__one" if mounted else "one")
+                async with c.subscribe(prefix + "x://a"):
+                    pass
+                await c.notify("notifications/acme/erase")
+                if not mounted and era == V4:  # the other ones say nothing that is not asked for
+                    await eventually(lambda: any(row[0] == "erase" for row in seen))
+        assert all("ann" in owner and lacks for _, owner, lacks in seen), seen
+        assert {"tools/list", "tools/call", "subscriptions/listen"} <= {row[0] for row in seen}
+
     async def test_middlewares_see_the_calls_of_mounted_tools(self):
         app, seen = mounting((far_server(), "far")), []
 
