@@ -21198,7 +21198,7 @@ class FarEnd(Client):
 ###############################################################################
 # 55. Forwarding
 ###############################################################################
-# Uses sections 1 to 7, 22 to 24, 31, 32, 38, 43, 53 and 54.
+# Uses sections 1 to 8, 22 to 24, 31, 32, 38, 43, 53 and 54.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
@@ -21544,7 +21544,7 @@ class ProxyServer(Server):
 ###############################################################################
 # 56. Mounting
 ###############################################################################
-# Uses sections 1 to 4, 6 to 8, 16, 22 to 25, 28, 29, 31, 32, 46 and 53 to 55.
+# Uses sections 1 to 4, 6, 7, 16, 22 to 25, 28, 29, 31, 32, 46 and 53 to 55.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
