@@ -12680,12 +12680,12 @@ show_options((Client,), "for a command", StdioTransport)
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
 # `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
-FIELD_LINE = re.compile(rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n")
-REQUEST_LINE = re.compile(rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])")
-STATUS_LINE = re.compile(r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?")
-AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?")
+FIELD_LINE = rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n"
+REQUEST_LINE = rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/([0-9]\.[0-9])"
+STATUS_LINE = r"HTTP/(1\.[0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?"
+AUTHORITY = r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?"
 ABSOLUTE_FORM = r"(?ai)(https?)://([^/?#]*)((?:[/?][^#]*)?)"
-LENGTH = re.compile("[0-9]{1,19}")  # int() would take "+5", "1_0" and other digits
+LENGTH = "[0-9]{1,19}"  # int() would take "+5", "1_0" and other digits
 # A quote that is never closed reaches to the end: so the patterns cannot fail, nor backtrack.
 COMMA_PIECE = r'(?:[^",]+|"(?:[^"\\]|\\.)*"?)+'
 SEMICOLON_PIECE = r'(?:[^";]+|"(?:[^"\\]|\\.)*"?)+'
@@ -12759,12 +12759,12 @@ def parse_fields(text: str) -> dict[str, str]:
     count = text.count("\n")
     if count > MAX_FIELDS:
         raise LimitExceeded(f"there are more than {MAX_FIELDS} header fields", http_status=431)
-    lines = FIELD_LINE.findall(text)
+    lines = re.findall(FIELD_LINE, text)
     if len(lines) != count:
         number, bad = next(
             (n, line)
             for n, line in enumerate(text.split("\n"), 1)
-            if not FIELD_LINE.fullmatch(line + "\n")
+            if not re.fullmatch(FIELD_LINE, line + "\n")
         )
         why = next(why for pattern, why in BAD_FIELDS if re.match(pattern, bad))
         raise ProtocolError(f"header line {number} {why}")
@@ -12785,7 +12785,7 @@ def parse_authority(text: str) -> tuple[str, int | None]:
     >>> parse_authority("[::1]:8000"), parse_authority("Example.com")
     (('::1', 8000), ('example.com', None))
     """
-    found = AUTHORITY.fullmatch(text)
+    found = re.fullmatch(AUTHORITY, text)
     if found is None:
         raise ValueError(f"not a host, nor host:port: {text!r}")
     return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
@@ -12826,7 +12826,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     """
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
     line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
-    found = REQUEST_LINE.fullmatch(line)
+    found = re.fullmatch(REQUEST_LINE, line)
     if found is None:
         raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
     method, target, version = found.groups()
@@ -12848,7 +12848,7 @@ def parse_request_head(block: bytes) -> RequestHead:
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         _, host, target = found.groups()
         headers["host"], target = host, target if target.startswith("/") else "/" + target
-    if host is not None and not AUTHORITY.fullmatch(host):
+    if host is not None and not re.fullmatch(AUTHORITY, host):
         raise ProtocolError("the host is not a name or address, with a port or without")
     shared = types.MappingProxyType(headers)  # by all requests that begin alike
     head = RequestHead(method, target, (1, 0) if version == "1.0" else (1, 1), shared)
@@ -12864,7 +12864,7 @@ def parse_response_head(block: bytes) -> ResponseHead:
     ResponseHead(status=200, reason='OK', version=(1, 1), headers={'server': 'x'})
     """
     line, _, rest = block.decode("latin-1").partition("\r\n")
-    found = STATUS_LINE.fullmatch(line)
+    found = re.fullmatch(STATUS_LINE, line)
     if found is None or not block.endswith(b"\r\n\r\n"):
         raise ProtocolError("the answer is not HTTP/1.1")
     version, status, reason = found.groups("")
@@ -12895,7 +12895,7 @@ def declared_body(head: RequestHead | ResponseHead, otherwise: int = 0) -> int:
         return CHUNKED
     if length is None:
         return otherwise
-    if not LENGTH.fullmatch(length):
+    if not re.fullmatch(LENGTH, length):
         raise ProtocolError("content-length is not a number")
     return int(length)
 
@@ -13016,7 +13016,7 @@ MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody us
 MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
 MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
 
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+CHUNK_LINE = rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
 class HTTPDecoder(Decoder):
@@ -13061,7 +13061,7 @@ class HTTPDecoder(Decoder):
         """Pass the data of chunks to `put` as they come. RFC 9112 §7.1"""
         while True:
             line = yield from self._until(b"\n", MAX_CHUNK_LINE_BYTES, "the line before a chunk")
-            found = CHUNK_LINE.fullmatch(line)
+            found = re.fullmatch(CHUNK_LINE, line)
             if found is None:
                 raise ProtocolError("a chunk does not begin with its size")
             size = int(found[1], 16)
@@ -13225,7 +13225,7 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
     ('Accept: */*\r\nContent-Length: 0\r\n', True)
     """
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
-    found = [name for name, _ in FIELD_LINE.findall(lines)]
+    found = [name for name, _ in re.findall(FIELD_LINE, lines)]
     if found != [name for name, _ in fields] or lines.count("\n") != len(found):
         raise ValueError("a header has a name or a value that cannot be sent: a line break?")
     if any(value != value.strip(" \t") for _, value in fields):
@@ -13259,7 +13259,7 @@ def encode_request(
     b'POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
     """
     start = f"{method} {target} HTTP/1.1"
-    if not REQUEST_LINE.fullmatch(start):
+    if not re.fullmatch(REQUEST_LINE, start):
         raise ValueError(f"not a method and a target that can be sent: {start!r}")
     # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
     sized = bool(body) or method in ("POST", "PUT", "PATCH")
@@ -13469,7 +13469,7 @@ MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thou
 MAX_JUDGED = 100  # pairs of Host and Origin, or addresses, that need not be judged again
 VISIBLE = r"[\x21-\x7e]+"
 # Hosts and origins as clients send them, without the port that a scheme has anyway; or * for any.
-HOST = rf"\*|(?!.*(?:\.|:443|:80)$){AUTHORITY.pattern}"
+HOST = rf"\*|(?!.*(?:\.|:443|:80)$){AUTHORITY}"
 ORIGIN = r"\*|null|(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9.+-]*://[^\s/*]+"
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
@@ -13903,7 +13903,7 @@ def parse_event_id(text: str) -> tuple[str, int]:
 # Plan.     Values in headers; the checks of a request; mirrored arguments of tools.
 # Not here. Who checks: the endpoint. Who sends: the client's end.
 
-PLAIN_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110 §5.5, without what is obsolete
+PLAIN_VALUE = r"[\t\x20-\x7e]*"  # RFC 9110 §5.5, without what is obsolete
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
 #: Statuses that belong to errors of the modern era; all others are 200.
 MODERN_STATUS = {
@@ -13933,7 +13933,7 @@ def decode_header_value(text: str) -> str:
     >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
     ('Hello', '=?base64?SGVsbG8=')
     """
-    if not PLAIN_VALUE.fullmatch(text):
+    if not re.fullmatch(PLAIN_VALUE, text):
         raise RPCError(HEADER_MISMATCH, "Header mismatch: a value has characters beyond ASCII")
     if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
         return text
