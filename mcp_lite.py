@@ -11184,8 +11184,10 @@ class Agreement:
         if outcome is None:
             return
         if client.pinned:
-            problem = f"{client.peer.name} does not speak revision {client.pinned}"
-            raise ProtocolError(f"{problem}: {outcome}")
+            name, rev = client.peer.name, client.pinned
+            if isinstance(outcome, ConnectionClosed):  # nobody knows what it speaks
+                raise ConnectionClosed(f"{name} did not answer in revision {rev}: {outcome}")
+            raise ProtocolError(f"{name} does not speak revision {rev}: {outcome}")
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
             await self.handshake(NEWEST_LEGACY)

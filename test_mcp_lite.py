@@ -15853,9 +15853,10 @@ class TestClientOverHTTP:
             transport.session_id = "s1"
             await transport.close()
 
-    async def test_connecting_to_nobody_says_where(self):
+    @pytest.mark.parametrize("revision", [None, *m.REVISIONS])
+    async def test_connecting_to_nobody_says_where(self, revision):
         with pytest.raises(m.ConnectionClosed, match="cannot reach http://127.0.0.1:1/mcp"):
-            await m.Client("http://127.0.0.1:1/mcp").connect()
+            await m.Client("http://127.0.0.1:1/mcp", revision=revision).connect()
 
     @pytest.mark.parametrize(
         "url", ["http://", "http://user:pw@x/", "http://x/#a", "http://x:99999/"]
