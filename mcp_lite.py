@@ -12679,6 +12679,7 @@ show_options((Client,), "for a command", StdioTransport)
 # Not here. Heads and bodies in a stream of bytes: section 34. What a header means to MCP: section
 #           36. Content codings, upgrades and ranges are never offered.
 
+MAX_TYPE_CHARS = 2000  # of Accept and Content-Type: the rest is not looked at; most have 100
 MAX_FIELDS = 100  # header or trailer fields of one message, as in Apache; browsers send 20
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
 # `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
@@ -12971,7 +12972,7 @@ def parse_media_type(text: str) -> tuple[str, dict[str, str]]:
     >>> parse_media_type('Application/JSON; charset="utf-8"')
     ('application/json', {'charset': 'utf-8'})
     """
-    name, *pieces = re.findall(SEMICOLON_PIECE, text) or [""]
+    name, *pieces = re.findall(SEMICOLON_PIECE, text[:MAX_TYPE_CHARS]) or [""]
     return name.strip(" \t").lower(), parse_params(pieces)
 
 
@@ -12987,7 +12988,7 @@ def accepts(accept: str, *media_types: str) -> bool:
     False
     """
     ranges: dict[str, bool] = {}
-    for item in parse_list(accept):
+    for item in parse_list(accept[:MAX_TYPE_CHARS]):
         name, params = parse_media_type(item)
         wanted = not re.fullmatch(r"0(\.0*)?", params.get("q", "1"))
         ranges[name] = ranges.get(name, False) or wanted
