@@ -8299,7 +8299,8 @@ class Conversation:
         step = mounts.handler(ctx) if mounts is not None else None
         if step is not None:
             return step  # type: ignore[no-any-return]
-        if ctx.facts.rev.modern and not {"requestState", "inputResponses"}.isdisjoint(ctx.params):
+        again = "requestState" in ctx.params or "inputResponses" in ctx.params
+        if again and ctx.facts.rev.modern:
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
         return HANDLERS.get(ctx.method, call_custom)
 
