@@ -22431,7 +22431,11 @@ def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = 
 
         # of one of several servers, whose name is left out
         near = [each for each in known if each.endswith(f"{SEPARATOR}{name}")][:SHOWN_NAMES]
-        near = near or difflib.get_close_matches(name, known, SHOWN_NAMES)
+        # The words that all names begin with make none of them more alike.
+        shared = len(re.sub(r"[^\W_]*$", "", os.path.commonprefix([name, *known])))
+        ends = {each[shared:]: each for each in known}
+        alike = difflib.get_close_matches(name[shared:], ends, SHOWN_NAMES)
+        near = near or [ends[end] for end in alike]
         likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
         near = sorted(each for each, value in zip(near, likeness) if value == likeness[0])
         there = ", ".join([*known][:SHOWN_NAMES]) + ", ..." * (len(known) > SHOWN_NAMES)

@@ -22601,6 +22601,16 @@ class TestValuesFromWords:
         with pytest.raises(m.UsageError, match="did you mean read_a or read_b\\?$"):
             m.pick("tool", "read_c", dict.fromkeys(["read_a", "read_b", "reader_of_all"]))
 
+    @pytest.mark.parametrize(
+        "name, hint",
+        [("files_wirte", "did you mean files_write?"), ("files_x", "there is: files_read, files_write"),
+         ("files_", "there is: files_read, files_write"), ("fils_read", "did you mean files_read?")],
+    )  # fmt: skip
+    def test_a_beginning_that_all_names_have_makes_them_no_more_alike(self, name, hint):
+        with pytest.raises(m.UsageError) as caught:
+            m.pick("tool", name, dict.fromkeys(["files_read", "files_write"]))
+        assert str(caught.value) == f"no tool {name!r}; {hint}"
+
     def test_of_many_names_the_first_are_told(self):
         many = [f"t{number}" for number in range(m.SHOWN_NAMES + 1)]
         for names, end in ((many[:-1], many[-2]), (many, f"{many[-2]}, ...")):
@@ -23109,7 +23119,7 @@ class TestCommandLineOptions:
             (["ping", "--header", "X", "http://x/"], "--header: 'X' is no 'NAME: VALUE'. Try: PROGRAM ping --help"),
             (["x.py"], "a verb stands first, as in: mcp_lite info x.py. Try: PROGRAM --help"),
             (["http://x/mcp", "tools"], "a verb stands first, as in: mcp_lite info http://x/mcp. Try: PROGRAM --help"),
-            (["call", "add", "--a", "1", "x.py"], "no option '--a'; did you mean --all?; arguments are KEY=VALUE. Try: PROGRAM call --help"),
+            (["call", "add", "--jso", "1", "x.py"], "no option '--jso'; did you mean --json?; arguments are KEY=VALUE. Try: PROGRAM call --help"),
             (["call", "inc"], "the NAME or the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. "
              "Try: PROGRAM call --help"),
             (["call", "x.py"], "the NAME is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
