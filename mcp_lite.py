@@ -20144,6 +20144,7 @@ CACHE_SECONDS = 60.0  # for which a token is right without a second look, even i
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
 NO_KEYS_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
+MAX_INTROSPECTIONS = 50  # tokens that are asked about at once; each takes a connection
 NO_SCOPES: frozenset[str] = frozenset()
 RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
 
@@ -20310,11 +20311,15 @@ def introspection(
     headers, _ = client_credentials(client, {})
     headers["content-type"] = "application/x-www-form-urlencoded"
     fetcher = Fetcher(url, ssl, allow_private=True)
+    #: by loop: whoever sends tokens, right or wrong, must not use up all our descriptors
+    turns: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
     async def verify(token: str) -> Principal | None:
         form = {"token": token, "token_type_hint": "access_token"}
+        turn = asyncio.Semaphore(MAX_INTROSPECTIONS)
         try:
-            status, _, doc = await fetcher.fetch("POST", url, headers, form, urlencode)
+            async with turns.setdefault(asyncio.get_running_loop(), turn):
+                status, _, doc = await fetcher.fetch("POST", url, headers, form, urlencode)
         except MCPError as exc:
             raise not_now(exc) from None
         if status != 200 or not isinstance(doc, dict):

@@ -19200,6 +19200,27 @@ class TestVerifiers:
         assert m.read_query(seen[0].body.decode())["token"] == "tok"
         assert seen[0].headers["authorization"] == "Basic bWU6cw==" and len(seen) == 1
 
+    async def test_only_so_many_tokens_are_asked_about_at_once(self, monkeypatch):
+        """Each takes a connection; with the tokens of strangers, all descriptors were used up."""
+        monkeypatch.setattr(m, "MAX_INTROSPECTIONS", 2)
+        open_now, most, gate = set(), [], asyncio.Event()
+
+        async def handle(request, response):
+            open_now.add(request)
+            most.append(len(open_now))
+            await gate.wait()
+            open_now.remove(request)
+            await response.send(200, {}, b'{"active": true, "sub": "alice"}')
+
+        async with listening(handle) as listener:
+            verify = m.introspection(listener.root + "/", "me", "s", audience=None)
+            asked = [asyncio.ensure_future(verify(f"t{number}")) for number in range(6)]
+            await eventually(lambda: len(open_now) == 2)
+            asked.pop().cancel()
+            gate.set()
+            assert all(await asyncio.gather(*asked))
+        assert max(most) == 2
+
     async def test_an_audience_is_left_out_on_purpose_only(self):
         async def handle(request, response):
             await response.send(200, {}, b'{"active": true, "sub": "alice", "aud": "them"}')
