@@ -650,6 +650,37 @@ class TestTools:
 
 
 ###############################################################################
+# T1. Names
+###############################################################################
+
+
+class Spot(m.Row):
+    x: int
+    y: int = 0
+
+
+class Span(m.Row):
+    x: int
+    y: int = 0
+
+
+class TestRow:
+    """A few values under names."""
+
+    def test_values_are_given_by_place_or_name(self):
+        assert Spot(1) == Spot(1, 0) == Spot(y=0, x=1) == Spot(2).replace(x=1)
+        assert [*Spot(1, 2)] == [1, 2] and Spot(1, 2).as_dict() == {"x": 1, "y": 2}
+
+    def test_rows_are_equal_by_class_and_values(self):
+        assert Spot(1) != Spot(1, 1) and Spot(1) != Span(1) and Spot(1) != (1, 0)
+
+    @pytest.mark.parametrize("values, named", [((), {}), ((1, 2, 3), {}), ((1,), {"z": 2})])
+    def test_other_values_are_an_error_that_names_those_there_are(self, values, named):
+        with pytest.raises(TypeError, match="^Spot has the values x, y$"):
+            Spot(*values, **named)
+
+
+###############################################################################
 # T2. Errors
 ###############################################################################
 
@@ -922,6 +953,11 @@ class TestDecode:
 
         m.decode(make(m.MAX_DEPTH))
         assert isinstance(broken(make(m.MAX_DEPTH + 1)), m.LimitExceeded)
+
+    def test_no_message_is_so_short_that_it_may_be_nested_too_deep(self):
+        m.decode(b"[" * m.MAX_DEPTH + b"]" * m.MAX_DEPTH)
+        one_more = m.MAX_DEPTH + 1
+        assert isinstance(broken(b"[" * one_more + b"]" * one_more), m.LimitExceeded)
 
     @pytest.mark.parametrize("levels", [1_000, 100_000, 200_000])
     @pytest.mark.parametrize("unit", [b"[", b'{"a":', b'[{"a":'])
@@ -1415,6 +1451,14 @@ class TestFit:
             },
         }
         assert json.dumps(form) == before
+
+    def test_before_there_were_kinds_of_elicitation_all_of_it_was_forms(self):
+        rev = m.REVISIONS["2025-06-18"]
+        for kinds, declared in [
+            ({}, {"elicitation": {}}), ({"form": {}}, {"elicitation": {}}),
+            ({"form": {}, "url": {}}, {"elicitation": {}}), ({"url": {}}, {}),
+        ]:  # fmt: skip
+            assert m.fit_declared({"elicitation": kinds}, rev) == declared
 
     def test_several_choices_cannot_be_asked_of_a_revision_without_them(self):
         form = {"type": "object", "properties": {"tags": {"type": "array", "items": {}}}}
