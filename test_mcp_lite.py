@@ -654,12 +654,12 @@ class TestTools:
 ###############################################################################
 
 
-class Spot(m.Row):
+class TwoValues(m.Row):
     x: int
     y: int = 0
 
 
-class Span(m.Row):
+class OtherValues(m.Row):
     x: int
     y: int = 0
 
@@ -668,16 +668,16 @@ class TestRow:
     """A few values under names."""
 
     def test_values_are_given_by_place_or_name(self):
-        assert Spot(1) == Spot(1, 0) == Spot(y=0, x=1) == Spot(2).replace(x=1)
-        assert [*Spot(1, 2)] == [1, 2] and Spot(1, 2).as_dict() == {"x": 1, "y": 2}
+        assert TwoValues(1) == TwoValues(1, 0) == TwoValues(y=0, x=1) == TwoValues(2).replace(x=1)
+        assert [*TwoValues(1, 2)] == [1, 2] and TwoValues(1, 2).as_dict() == {"x": 1, "y": 2}
 
     def test_rows_are_equal_by_class_and_values(self):
-        assert Spot(1) != Spot(1, 1) and Spot(1) != Span(1) and Spot(1) != (1, 0)
+        assert TwoValues(1) != TwoValues(1, 1) and TwoValues(1) != OtherValues(1) and TwoValues(1) != (1, 0)
 
     @pytest.mark.parametrize("values, named", [((), {}), ((1, 2, 3), {}), ((1,), {"z": 2})])
     def test_other_values_are_an_error_that_names_those_there_are(self, values, named):
-        with pytest.raises(TypeError, match="^Spot has the values x, y$"):
-            Spot(*values, **named)
+        with pytest.raises(TypeError, match="^TwoValues has the values x, y$"):
+            TwoValues(*values, **named)
 
 
 ###############################################################################
