@@ -25692,11 +25692,11 @@ class Shell:
             tasks.append(self.loop.create_task(work))
             tasks[0].add_done_callback(lambda task: ended.set())
 
-        self.loop.call_soon_threadsafe(begin)
         try:
+            self.loop.call_soon_threadsafe(begin)
             ended.wait()
         except KeyboardInterrupt:
-            self.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            self.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
             ended.wait(GRACE_SECONDS)
             raise
         return tasks[0].result()
