@@ -13566,6 +13566,10 @@ class TestRecordsOverHTTP:
         async def broken(request):
             raise KeyError("secret")
 
+        @app.route("GET", "/wrong")
+        async def wrong(request):
+            return 400, {"content-type": "text/plain"}, "no"
+
         async def main():
             options = {"opened": False, "token": {"t": "alice"}, "healthz": True}
             async with http_calling(app, **options) as (caller, _):
@@ -13573,11 +13577,13 @@ class TestRecordsOverHTTP:
                 caller.headers["authorization"] = "Bearer t"
                 assert await caller.status("GET", target="/page") == 200
                 assert await caller.status("POST", target="/page") == 500
+                assert await caller.status("GET", target="/wrong") == 400
 
         run(main())
         assert [(r.method, r.target, r.outcome, r.code, r.principal, r.bytes) for r in records] == [
             ("", "GET /page", "result", 200, "alice", 5),
             ("", "POST /page", "error", 500, "alice", len(m.FAILED_PAGE)),
+            ("", "GET /wrong", "error", 400, "alice", 2),
         ]
         assert all(0 < r.ms < 20_000 and time.time() - 60 < r.time <= time.time() for r in records)
 
@@ -34926,6 +34932,24 @@ class TestKeepingResults:
 
         assert run(go()) == (
             [["x://1a", "x://1b"], ["x://2a", "x://2b"]], [None, "c1", "c1", None, "c2"])  # fmt: skip
+
+    @pytest.mark.parametrize("code, failing, asked", [
+        (-32602, None, [None]), (-32603, "c", [None, "c"]), (-32602, "c", [None, "c", None, "c"]),
+    ])  # fmt: skip
+    async def test_a_list_that_fails_is_read_again_only_if_a_page_was_kept(self, code, failing, asked):
+        def react(msg):
+            if msg["method"] == "server/discover":
+                return [answer_to(msg, {})]
+            if msg["params"].get("cursor") == failing:
+                return [answer_to(msg, code)]
+            kept = {"nextCursor": "c", "ttlMs": 60_000, "cacheScope": "private"}
+            return [answer_to(msg, {"tools": [], **kept})]
+
+        script = Script(react)
+        async with m.Client(script) as c:
+            with pytest.raises(m.RemoteError):
+                await c.list_tools()
+        assert [msg["params"].get("cursor") for msg in script.sent[1:]] == asked
 
     def test_results_that_depended_on_answers_are_not_kept(self):
         """caching#cache-key: "MUST NOT be cached"."""
