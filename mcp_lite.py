@@ -7690,10 +7690,13 @@ class Life:
                 value = await stack.enter_async_context(manager) if manager else None
                 settle_future(self.entered, value, None)
                 await self.end.wait()
-        except Exception as exc:
+        except (Exception, SystemExit) as exc:
+            # asyncio stops the loop at once for a SystemExit, and nobody would clean up.
+            ended = CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}")
+            problem = exc if isinstance(exc, Exception) else ended
             if self.entered.done():
-                raise
-            settle_future(self.entered, None, exc)  # raised by whoever waits for it
+                raise problem
+            settle_future(self.entered, None, problem)  # raised by whoever waits for it
 
     async def close(self) -> None:
         """Leave the lifespan; what it raises meanwhile is raised here."""
@@ -10320,7 +10323,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     valid MCP message."
     """
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
-        raise ConnectionClosed("there is no standard input and output to serve on")
+        raise CannotServe(errno.EBADF, "there is no standard input and output to serve on")
     # Copies are not inheritable: no child process can hold the conversation open.
     # spec: basic/transports/stdio#shutdown
     real = (os.dup(0), os.dup(1))
@@ -26324,8 +26327,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return work if isinstance(work, int) else asyncio.run(interruptible(work))
         verb.method(args)
         return 0
-    except SystemExit as exc:  # the help has been shown
-        return exc.code if isinstance(exc.code, int) else 2
+    except SystemExit as exc:  # the help has been shown, or a program that is served has ended
+        if isinstance(exc.code, str):
+            return tell(ConnectionClosed(exc.code), args, "--json" in words)
+        return exc.code if isinstance(exc.code, int) else int(exc.code is not None)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read our output has had enough, as `head` does

@@ -2,7 +2,7 @@
 
 `python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no
 plugin. The former installs it beside itself if there is none. Its arguments are pytest's. Either
-uses all processors unless they select tests (see conftest.py). Rules of this file: what goes over the wire stands literally in
+uses all processors unless they select tests. Rules of this file: what goes over the wire stands literally in
 the test; nothing sleeps, no port is fixed, nothing of ours is mocked; every limit is tested at the
 limit and one past it; the name of a test is the sentence it protects. A section's tests use nothing
 but T0 and the sections up to the tested one, so that both files can be cut at the same place (T99
@@ -11,6 +11,7 @@ does so).
 
 from __future__ import annotations
 
+import argparse
 import ast
 import asyncio
 import base64
@@ -33,6 +34,7 @@ import itertools
 import json
 import linecache
 import logging
+import multiprocessing.connection
 import operator
 import os
 import pathlib
@@ -63,12 +65,137 @@ HERE = pathlib.Path(__file__).resolve().parent
 # This process and those that it starts would take seconds to compile what they may not keep.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+gc.disable()  # until the first test: it would take half the time of what pytest does before
 # In asyncio's debug mode they would tell on stderr of whatever takes 0.1 s: on a busy machine, of
 # everything. So the mode is for run() alone, and costs it a third of its time. pytest imports this
 # file once more: the other name is for then.
 if os.environ.pop("PYTHONASYNCIODEBUG", ""):
     os.environ["MCP_LITE_TEST_DEBUG"] = "1"
 DEBUG = "MCP_LITE_TEST_DEBUG" in os.environ
+
+
+class Sharing:
+    """A plugin for pytest: several processes run the tests, and this one reports.
+
+    They are forked when all is collected. Each takes a class at a time, or several with one base,
+    as long as there are any.
+    """
+
+    def __init__(self, processes):
+        self.processes = processes
+        self.tell = None  # to the process that reports, from one that runs tests
+
+    def pytest_runtestloop(self, session):
+        if session.testsfailed or not session.items:  # pytest says what it could not collect
+            return None
+        bases = itertools.groupby(session.items, lambda item: item.cls.__mro__[-2])
+        groups = [list(items) for _, items in bases]
+        session.config._tmp_path_factory.getbasetemp()  # the one folder for all of them
+        gc.freeze()  # or each would look through all that has been collected
+        queue, filling = os.pipe()
+        with open(filling, "wb") as filled:  # from the last: what is there takes longest
+            filled.write(struct.pack(f"{len(groups)}H", *reversed(range(len(groups)))))
+        fork = multiprocessing.get_context("fork")
+        workers = {}
+        try:
+            for _ in range(self.processes):
+                ours, theirs = fork.Pipe(duplex=False)
+                share = (session.config, groups, queue, theirs)
+                worker = fork.Process(target=self.work, args=share, daemon=True)
+                worker.start()
+                theirs.close()
+                workers[ours] = worker
+            self.report(session, workers)
+        finally:
+            os.close(queue)
+            for worker in workers.values():
+                if worker.is_alive():
+                    os.kill(worker.pid, signal.SIGINT)  # Ctrl-C of a terminal was for it as well
+                worker.join(10)
+                worker.kill()
+        return True
+
+    def report(self, session, workers):
+        """Pass on what the processes tell, until they have ended, or enough has failed."""
+        config, hooks = session.config, session.config.hook
+        restore = functools.partial(hooks.pytest_report_from_serializable, config=config)
+        running = dict.fromkeys(workers)
+        while running:
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            for ours in multiprocessing.connection.wait(list(running)):
+                try:
+                    name, arguments = ours.recv()
+                except EOFError:
+                    workers[ours].join()
+                    if not workers[ours].exitcode:
+                        del running[ours]
+                        continue
+                    how = f"{running[ours]} ended its process: {workers[ours].exitcode}"
+                    raise session.Interrupted(how) from None
+                if name == "pytest_runtest_logreport":
+                    arguments["report"] = restore(data=arguments["report"])
+                else:
+                    running[ours] = arguments["nodeid"]
+                getattr(hooks, name)(**arguments)
+
+    def work(self, config, groups, queue, theirs):
+        """Run tests in a process of their own, and tell what becomes of them."""
+        plugins = config.pluginmanager
+        reporter = plugins.unregister(name="terminalreporter")
+        mute = type("Mute", (), {"_tw": reporter._tw})  # pytest asks it for the colours of a diff
+        plugins.register(mute(), "terminalreporter")
+        capture = plugins.getplugin("capturemanager")
+        capture.stop_global_capturing()  # into files that the others have open too
+        capture.start_global_capturing()
+        self.config, self.tell = config, theirs.send
+
+        def taken():
+            while number := os.read(queue, 2):
+                yield from groups[struct.unpack("H", number)[0]]
+
+        items = taken()
+        item = next(items, None)
+        with contextlib.suppress(KeyboardInterrupt):
+            while item is not None:
+                following = next(items, None)  # which fixtures may stay
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                item = following
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        if self.tell:
+            self.tell(("pytest_runtest_logstart", {"nodeid": nodeid, "location": location}))
+
+    def pytest_runtest_logreport(self, report):
+        if self.tell:
+            hook = self.config.hook.pytest_report_to_serializable
+            data = hook(config=self.config, report=report)
+            self.tell(("pytest_runtest_logreport", {"report": data}))
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        if self.tell:
+            self.tell(("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location}))
+
+
+# pytest looks for its hooks in this file, too, once it has imported it.
+pytest_plugins = [__name__]
+
+
+def may_be_shared(arguments):
+    """Tell whether they only say what is shown, when to stop, and which warnings are errors."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for flag in ("-q", "-v", "-x", "-l"):
+        parser.add_argument(flag, action="count")
+    for option in ("-W", "-r", "--tb", "--color", "--durations", "--maxfail"):
+        parser.add_argument(option)
+    return not parser.parse_known_args(arguments)[1]
+
+
+def pytest_collection_finish(session):
+    """Have all tests shared: by a process for each processor, and one for when those wait."""
+    config = session.config
+    if hasattr(os, "fork") and may_be_shared(config.invocation_params.args):
+        config.pluginmanager.register(Sharing(min(os.cpu_count() or 1, 4) + 1))
 
 
 def run_by_itself(arguments):
@@ -80,7 +207,6 @@ def run_by_itself(arguments):
         import pytest
 
         os.chdir(HERE)
-        gc.disable()  # until the first test: it would take half the time of what pytest does here
         return pytest.main(arguments)
     folder = HERE / ".venv"
     python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
@@ -530,10 +656,6 @@ def run(coro, *, seconds=60):
         log.removeHandler(complaints)
     assert not complaints.texts, "asyncio complained:\n" + "\n".join(complaints.texts)
     return result
-
-
-# pytest looks for its hooks in this file, too, once it has imported it.
-pytest_plugins = [__name__]
 
 
 def pytest_pyfunc_call(pyfuncitem):
@@ -6664,14 +6786,22 @@ class TestServerStreams:
     @posix
     @pytest.mark.parametrize("closed", ["<&-", ">&-"])
     def test_without_streams_it_says_so(self, closed):
-        code = (
-            SERVER
-            + "try: app.run()\nexcept m.ConnectionClosed as exc: os.write(2, str(exc).encode())"
-        )
-        command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code]
+        command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", SERVER + "app.run()"]
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
-        assert ran.stderr == b"there is no standard input and output to serve on"
-        assert ran.returncode == 0
+        assert ran.stderr.endswith(b": there is no standard input and output to serve on\n")
+        assert (ran.stderr.count(b"\n"), ran.returncode) == (1, 1)
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_lifespan_that_ends_the_program_does_so_in_one_line(self, when):
+        leave = "sys.exit('set API_KEY')"
+        steps = [leave, "yield"] if when == "before" else ["yield", leave]
+        body = "".join(f"    {step}\n" for step in steps)
+        life = f"@contextlib.asynccontextmanager\nasync def life(server):\n{body}"
+        code = f"{PRELUDE}import contextlib\n{life}m.Server('t27', lifespan=life).run()"
+        command = [sys.executable, "-c", code]
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+        said = b"t27: its lifespan ended the program: set API_KEY\n"
+        assert (ran.returncode, ran.stdout, ran.stderr) == (1, b"", said)
 
     def test_a_line_over_the_limit_is_refused_and_the_next_is_served(self):
         line = call(1, "add", a=1)
@@ -25534,6 +25664,11 @@ class TestServe:
             "    raise ValueError('no database')\n"
             "ValueError: no database\n"
         ))
+
+    def test_what_a_program_says_when_it_ends_itself_is_said(self, cli, tmp_path):
+        path = tmp_path / "wanting.py"
+        path.write_text("import sys\nsys.exit('set API_KEY')\n")
+        assert cli("serve", path) == (3, "", "error: set API_KEY\n")
 
     def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
         copy_mcp_lite(tmp_path / "vendored_mcp_lite.py")
