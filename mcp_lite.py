@@ -7632,7 +7632,7 @@ def _enter(table: dict[Any, Any], key: Any, form: str, fn: Any) -> Any:
 ###############################################################################
 # 20. Lifespans
 ###############################################################################
-# Uses sections 1, 7 and 18.
+# Uses sections 1, 2, 7 and 18.
 #
 # Problem.  A server opens things before it serves, and closes them afterwards: in the right order,
 #           for each event loop that it serves on.
@@ -7690,13 +7690,17 @@ class Life:
                 value = await stack.enter_async_context(manager) if manager else None
                 settle_future(self.entered, value, None)
                 await self.end.wait()
-        except (Exception, SystemExit) as exc:
-            # asyncio stops the loop at once for a SystemExit, and nobody would clean up.
-            ended = CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}")
-            problem = exc if isinstance(exc, Exception) else ended
-            if self.entered.done():
-                raise problem
-            settle_future(self.entered, None, problem)  # raised by whoever waits for it
+        except SystemExit as exc:  # asyncio would stop the loop at once, and nobody would clean up
+            said = f"its lifespan ended the program: {exc}"
+            self._fail(CannotServe(errno.ECANCELED, said))
+        except Exception as exc:
+            self._fail(exc)
+
+    def _fail(self, exc: Exception) -> None:
+        """Raise an exception here, or where the lifespan is waited for to begin."""
+        if self.entered.done():
+            raise exc
+        settle_future(self.entered, None, exc)
 
     async def close(self) -> None:
         """Leave the lifespan; what it raises meanwhile is raised here."""

@@ -25668,7 +25668,7 @@ class TestServe:
     def test_what_a_program_says_when_it_ends_itself_is_said(self, cli, tmp_path):
         path = tmp_path / "wanting.py"
         path.write_text("import sys\nsys.exit('set API_KEY')\n")
-        assert cli("serve", path) == (3, "", "error: set API_KEY\n")
+        assert cli("serve", str(path)) == (3, "", "error: set API_KEY\n")
 
     def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
         copy_mcp_lite(tmp_path / "vendored_mcp_lite.py")
