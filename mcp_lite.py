@@ -26340,10 +26340,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as exc:  # the disk is full, say; what a verb does has errors of its own
-        return tell(ConnectionClosed(f"cannot write the answer: {exc}"), args, "--json" in words)
     except MCPError as exc:
         return tell(exc, args, "--json" in words)
+    except OSError as exc:  # the disk is full, say; what a verb does has errors of its own
+        return tell(ConnectionClosed(f"cannot write the answer: {exc}"), args, "--json" in words)
     finally:
         set_trace(former)
         with contextlib.suppress(ValueError, TypeError):  # another thread; not one of Python's own

@@ -23745,6 +23745,18 @@ class TestLogins:
 
         self.run_verbs(work, monkeypatch, tmp_path)
 
+    def test_a_login_says_that_its_port_is_taken(self, monkeypatch, tmp_path, capsys):
+        async def work(world, verb):
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                port = str(taken.getsockname()[1])
+                words = ("--port", port, "--client-id", "me", "--revision", "2025-11-25")
+                assert await verb("login", world.root + "/mcp", *words) == 3
+            told = capsys.readouterr().err
+            assert f"cannot listen on port {port} of 127.0.0.1: it is in use" in told
+            assert "cannot write" not in told
+
+        self.run_verbs(work, monkeypatch, tmp_path)
+
     def test_a_token_may_be_given_by_option_or_variable(self, monkeypatch, tmp_path, capsys):
         async def work(world, verb):
             url, common = world.root + "/mcp", ("--revision", "2025-11-25")

@@ -262,7 +262,13 @@ class WatchedHTTP(Watched, m.HTTPTransport):
             self.watch_body(answer, number)
             return answer
 
-        self.http.send = noted
+        put = self.inbox.put
+
+        async def delivered(item):
+            self.note("msg", d="<", i=LANE.get(), m=readable(item))
+            return await put(item)
+
+        self.http.send, self.inbox.put = noted, delivered
 
     async def write(self, msg):
         """Send a message; it is noted with its HTTP request."""
@@ -271,10 +277,6 @@ class WatchedHTTP(Watched, m.HTTPTransport):
     async def read(self):
         """Return the next messages; they were noted as they came."""
         return await m.HTTPTransport.read(self)
-
-    async def _deliver(self, item):
-        self.note("msg", d="<", i=LANE.get(), m=readable(item))
-        await super()._deliver(item)
 
     def watch_body(self, answer, number):
         """Note the ids of events, and the end of a stream; and know what comes on it."""
