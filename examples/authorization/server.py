@@ -82,7 +82,7 @@ def stretched(password, salt):
 
 
 def remember(table, name, value):
-    """Keep a value under a name until it is too old, as it says itself, or there are too many."""
+    """Keep a value under a name. If there are too many, the oldest gives way."""
     table[name] = value
     if len(table) > MAX_WAITING:
         del table[next(iter(table))]
