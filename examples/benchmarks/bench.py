@@ -17,6 +17,7 @@ load.py does it); memory is read from /proc.
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -76,6 +77,7 @@ HELLO = message(
     {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": {"name": "b", "version": "0"}},
     0,
 )
+LARGE = "x" * 100_000
 INITIALIZED = message("notifications/initialized")
 
 
@@ -220,14 +222,14 @@ class Http:
 
 
 def stateless():
-    """Return the headers and the body of a call that needs no session."""
+    """Return the headers of a call that needs no session, and a function that makes its body."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "b", "version": "0"},
     }
     more = {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
-    return {**TYPES, **more}, call(7, _meta=meta)
+    return {**TYPES, **more}, lambda req_id: call(req_id, _meta=meta)
 
 
 def measure_http(command, size):
@@ -235,9 +237,9 @@ def measure_http(command, size):
     figures = {}
     server = Http(command)
 
-    def measure(key, headers, body, connections, seconds=size.seconds):
+    def measure(key, headers, make, connections, seconds=size.seconds):
         used = cpu_us(server.process.pid)
-        rate = load.rate(server.port, headers, body, seconds, connections)
+        rate = load.rate(server.port, headers, make, seconds, connections)
         figures[f"HTTP, {key}, calls/s"] = rate
         # The CPU time tells something even where others keep the machine busy.
         used = cpu_us(server.process.pid) - used
@@ -245,13 +247,13 @@ def measure_http(command, size):
 
     try:
         headers = server.open_session()
-        load.rate(server.port, headers, call(7), 1, 32)  # warm
-        measure("1 connection", headers, call(7), 1)
-        measure("32 connections", headers, call(7), 32)
-        measure("32 connections, 100 KB", headers, call(7, "x" * 100_000), 32)
-        headers, body = stateless()
-        if b'"hello"' in server.connection.post(headers, body)[1]:
-            measure("32 connections, stateless", headers, body, 32)
+        load.rate(server.port, headers, call, 1, 32)  # warm
+        measure("1 connection", headers, call, 1)
+        measure("32 connections", headers, call, 32)
+        measure("32 connections, 100 KB", headers, functools.partial(call, text=LARGE), 32)
+        headers, make = stateless()
+        if b'"hello"' in server.connection.post(headers, make(7))[1]:
+            measure("32 connections, stateless", headers, make, 32)
         figures.update(measure_memory(server, size))
     finally:
         server.close()
@@ -324,6 +326,27 @@ def peers():
     return found
 
 
+def measure(name, command, size, what):
+    """Return the figures of one server. A peer that fails has none: that is not our failure."""
+    figures = {}
+    try:
+        if "stdio" in what:
+            figures.update(measure_stdio(command, size))
+        if "http" in what:
+            figures.update(measure_http(command, size))
+    except (OSError, EOFError) as error:
+        if name in ("floor", "lite"):
+            raise
+        print(f"{name} failed: {error}", file=sys.stderr)
+    return figures
+
+
+def median(runs):
+    """Return the median of each figure over the rounds that have it."""
+    keys = {key: None for figures in runs for key in figures}
+    return {key: statistics.median(run[key] for run in runs if key in run) for key in keys}
+
+
 def show(medians):
     """Print a table: figures, and their ratios to the floor's."""
     print("| | " + " | ".join(medians) + " | aim for lite |")
@@ -359,14 +382,8 @@ def main():
             imports.append(measure_import("import mcp_lite") + measure_import("")[2:])
         for name, command in servers.items():
             print(f"round {number + 1} of {size.rounds}: {name}", file=sys.stderr)
-            figures = measure_stdio(command, size) if "stdio" in options.what else {}
-            if "http" in options.what:
-                figures.update(measure_http(command, size))
-            runs[name].append(figures)
-    medians = {
-        name: {key: statistics.median(run[key] for run in rows) for key in rows[0]}
-        for name, rows in runs.items()
-    }
+            runs[name].append(measure(name, command, size, options.what))
+    medians = {name: median(figures) for name, figures in runs.items()}
 
     by = "wrk" if load.WRK else "load.py, for want of wrk"
     print(f"Python {sys.version.split()[0]}; medians of {size.rounds} rounds: {size.calls} calls "

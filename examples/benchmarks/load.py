@@ -13,20 +13,33 @@ import tempfile
 import time
 
 WRK = shutil.which("wrk")
+# The requests in flight have ids of their own, as the specification demands. They take turns, for
+# wrk would spend as much time as a server on making each of them anew.
+IDS = 256
+MARK = 4242424242
 SCRIPT = """
-wrk.method = "POST"
-wrk.body = [==[%s]==]
+local before, after = [==[%s]==], [==[%s]==]
+local requests, last = {}, 0
 %s
+function init()
+  for id = 1, %d do requests[id] = wrk.format("POST", nil, nil, before .. id .. after) end
+end
+function request()
+  last = last %% #requests + 1
+  return requests[last]
+end
 """
 
 
-def rate(port, headers, body, seconds, connections):
-    """Return the answered POSTs per second over so many keep-alive connections."""
+def rate(port, headers, call, seconds, connections):
+    """Return the answered POSTs of `call(id)` per second over so many keep-alive connections."""
     if WRK is None:
-        return asyncio.run(_rate(port, headers, body, seconds, connections))
+        return asyncio.run(_rate(port, headers, call, seconds, connections))
     fields = "".join(f'wrk.headers["{name}"] = "{value}"\n' for name, value in headers.items())
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(SCRIPT % (body.decode(), fields))
+        # An id that occurs nowhere else shows where the others go.
+        before, after = call(MARK).decode().split(str(MARK))
+        script.write(SCRIPT % (before, after, fields, IDS))
         script.flush()
         options = ["-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name]
         command = [WRK, *options, f"http://127.0.0.1:{port}/mcp"]
@@ -36,10 +49,10 @@ def rate(port, headers, body, seconds, connections):
     return float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])
 
 
-async def _rate(port, headers, body, seconds, connections):
-    data = encode(port, "POST", headers, body)
+async def _rate(port, headers, call, seconds, connections):
+    requests = [encode(port, "POST", headers, call(1 + n)) for n in range(connections)]
     until = time.perf_counter() + seconds
-    answered = await asyncio.gather(*(_one(port, data, until) for _ in range(connections)))
+    answered = await asyncio.gather(*(_one(port, data, until) for data in requests))
     return sum(answered) / seconds
 
 
