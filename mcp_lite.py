@@ -10625,8 +10625,12 @@ class Pace:
         self.due = float("-inf")  # when the next one may be opened, at one a second
         self.failures = 0  # streams in a row that brought nothing
 
+    async def rest(self, good: bool, told_ms: int | None = None) -> None:
+        """Wait; `good` says that the last stream brought something, `told_ms` is the server's."""
+        await asyncio.sleep(self.wait(told_ms, good, asyncio.get_running_loop().time()))
+
     def wait(self, told_ms: int | None, good: bool, now: float) -> float:
-        """Return for how many seconds; `good` says that the last stream brought something."""
+        """Return for how many seconds to wait."""
         self.failures = 0 if good else self.failures + 1
         told_ms = RETRY_MS if told_ms is None else told_ms
         self.due = max(self.due, now - FREE_RETRIES * RETRY_SECONDS) + RETRY_SECONDS
@@ -10886,7 +10890,7 @@ class Subscription:
         #: modern: the request that brings the updates, and its id
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
-        self.agreed_to = False  # modern: by the server, since the request was sent last
+        self.is_cut = False  # modern: its stream is lost, and another one not agreed to yet
         self._state = START  # READY from open() on; DONE when it has ended
 
     async def open(self) -> Subscription:
@@ -10921,7 +10925,6 @@ class Subscription:
     def end(self) -> None:
         """End the subscription on our side: no more updates will come."""
         self._state = DONE
-        self.client.announcements.missing.discard(self)
         with contextlib.suppress(ValueError):
             self.client.subscriptions.remove(self)
         if self.task is not None:
@@ -10950,12 +10953,13 @@ class Subscription:
 
     def agree(self, notifications: Msg) -> None:
         """Note the kinds of updates that the server agreed to send."""
-        self.agreed_to = True
-        self.client.announcements.back(self)
         settle_future(self._opened, None, None)
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
+        was_cut, self.is_cut = self.is_cut, False
+        if was_cut and not any(item.is_cut for item in self.client.subscriptions):
+            self.client.announcements.reconnected()
 
     def push(self, msg: Msg) -> None:
         """Take an announcement, if it is one of those that were wanted."""
@@ -10979,34 +10983,34 @@ class Subscription:
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
         client, clock, pace = self.client, asyncio.get_running_loop().time, Pace()
-        problem, goes_on = None, True
-        while goes_on:
-            self.agreed_to, since = False, clock()
-            problem, goes_on = await self._listen_once()
+        while True:
+            since, problem = clock(), await self._hear_until_the_end()
             over = client.peer.lost is not None or client.state is DONE
-            goes_on = goes_on and self._opened.done() and not over
-            if goes_on:
-                client.announcements.cut(self, problem)
-                good = self.agreed_to and clock() - since >= STEADY_SECONDS
-                await asyncio.sleep(pace.wait(None, good, clock()))
+            if over or not self._opened.done() or not isinstance(problem, ConnectionClosed):
+                break
+            stood = not self.is_cut and clock() - since >= STEADY_SECONDS
+            if not self.is_cut:
+                logger.info("no updates for the time being: %s", problem)
+            self.is_cut = True
+            await pace.rest(stood)
         if self._opened.done() and not over:
             logger.warning("a subscription has ended: %s", problem)
         settle_future(self._opened, None, problem)
         self.end()
 
-    async def _listen_once(self) -> tuple[MCPError, bool]:
-        """Modern: hear updates until they end; return why, and if it makes sense to try again."""
+    async def _hear_until_the_end(self) -> MCPError:
+        """Modern: hear updates; return why they ended: ConnectionClosed if they may go on."""
         client, params = self.client, {"notifications": self.wanted}
         try:
             await client.send_request(
                 "subscriptions/listen", params, self._send, timeout=float("inf")
             )
         except MCPError as exc:
-            return exc, isinstance(exc, ConnectionClosed)
+            return exc
         # spec: basic/patterns/subscriptions#graceful-closure -- the server ended it. Over HTTP that
         # may be because it is started again; on a pipe, the pipe ends as well.
-        ended = ConnectionClosed(f"{client.peer.name} ended the subscription")
-        return ended, client.transport.outlives_server
+        kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
+        return kind(f"{client.peer.name} ended the subscription")
 
     async def _send(self, msg: Msg) -> None:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
@@ -11021,22 +11025,19 @@ class Announcements:
         self.subscriptions: list[Subscription] = []
         #: by notification: functions of its parameters
         self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
-        self.missing: set[Subscription] = set()  # modern: those whose streams are lost, for now
 
     def hear(self, msg: Msg) -> None:
         """Take a notification to all who want it."""
-        method, params = msg["method"], msg.get("params", {})
-        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
+        method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            mark = params.get("requestId")
-        owners = [item for item in self.subscriptions if str(item.req_id) == str(mark)]
-        if method == "notifications/cancelled":
-            peer = self.client.peer
             problem = ProtocolError(f"{peer.name} cancelled it: {params.get('reason')}")
-            for item in owners:
+            for item in self._opened_by(params.get("requestId")):
                 peer.fail(item.req_id, problem)
-        elif method == "notifications/subscriptions/acknowledged":
+            return
+        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
+        owners = self._opened_by(mark)
+        if method == "notifications/subscriptions/acknowledged":
             for item in owners:
                 item.agree(object_of(params, "notifications"))
         elif self.client.answers.is_news(msg):
@@ -11046,6 +11047,10 @@ class Announcements:
             # For changed lists, the listeners have a subscription of their own: see begin().
             if mark is None or (owners and method == "notifications/resources/updated"):
                 self.tell_listeners(msg)
+
+    def _opened_by(self, req_id: JSON) -> list[Subscription]:
+        """Return the subscription that a request of ours has opened, in a list."""
+        return [item for item in self.subscriptions if str(item.req_id) == str(req_id)]
 
     def tell_listeners(self, msg: Msg) -> None:
         """Call the functions that want a notification."""
@@ -11084,19 +11089,6 @@ class Announcements:
             for item in [item for item in self.subscriptions if params.get("uri") in item.uris]:
                 item.end()
 
-    def cut(self, subscription: Subscription, reason: MCPError) -> None:
-        """Hear that the stream of a subscription is lost; it will be opened again."""
-        if subscription not in self.missing:
-            logger.info("no updates for the time being: %s", reason)
-            self.missing.add(subscription)
-
-    def back(self, subscription: Subscription) -> None:
-        """Hear that a subscription is open again, or ended."""
-        if subscription in self.missing:
-            self.missing.remove(subscription)
-            if not self.missing:
-                self.reconnected()
-
     def reconnected(self) -> None:
         """Go on after a gap, in which announcements may have been missed."""
         self.client.forget_lists()
@@ -11121,7 +11113,7 @@ class Announcements:
 # Rules.    1. The newest revision that both ends speak is used, of any era. A client that was told
 #              to speak one revision speaks no other.
 #           2. A session that the server has forgotten is begun anew, once for all who notice.
-# Plan.     decide_era(); Connector, from a target to a Transport; Agreement; Renewal.
+# Plan.     decide_era(); Connector, from a target to a Transport; Agreement.
 # Not here. Kinds of targets: later sections add themselves to CONNECTORS.
 
 def decide_era(outcome: Any) -> str:
@@ -11179,10 +11171,14 @@ def connector_of(target: Any) -> Connector:
 
 
 class Agreement:
-    """What a client and a server agree on: the era, and the revision of the protocol."""
+    """What a client and a server agree on: the era and the revision, and in the legacy era a
+    session, which is begun anew when the server has forgotten it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        #: the last task that began a session anew
+        self.renewal: asyncio.Task[Any] | None = None
+        self.pace = Pace()  # of the sessions that no request of the program asks for
 
     async def find(self) -> None:
         """Find out which era the server speaks, and agree on a revision."""
@@ -11273,26 +11269,15 @@ class Agreement:
         session.advance("notifications/initialized")
         await client.notify("notifications/initialized")
 
-
-class Renewal:
-    """A legacy session is begun anew, when the server knows the old one no longer."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.task: asyncio.Task[Any] | None = None
-        self.pace = Pace()  # of the sessions that no request of the program asks for
-
     async def renew(self, expired: Session) -> None:
         """Shake hands again, once for all requests that found the same session gone."""
-        if self.task is None or self.task.done():
-            session = self.client.peer.session
-            if session is not expired and session.state is READY:
-                return  # that has happened by now
-            self.task = self.client.tasks.spawn(self._begin_again(expired.rev))
-        await asyncio.shield(self.task)
+        session, renewal = self.client.peer.session, self.renewal
+        if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
+            self.renewal = renewal = self.client.tasks.spawn(self._begin_again(expired.rev))
+        await asyncio.shield(renewal)
 
     async def _begin_again(self, rev: Revision) -> None:
-        await self.client.agreement.handshake(rev)
+        await self.handshake(rev)
         await self.client.announcements.restore()
         self.client.announcements.reconnected()
 
@@ -11305,15 +11290,15 @@ class Renewal:
 
     async def _revive(self, expired: Session) -> None:
         """Renew a session that no request has found gone, however long the server is away."""
-        client, clock, good = self.client, asyncio.get_running_loop().time, True
-        while client.state is not DONE:
-            await asyncio.sleep(self.pace.wait(0, good, clock()))
+        name, good = self.client.peer.name, True
+        while self.client.state is not DONE:
+            await self.pace.rest(good, 0)
             try:
                 return await self.renew(expired)
             except (ConnectionClosed, RequestTimeout) as exc:
                 logger.info("the session is not renewed yet: %s", exc)
             except MCPError as exc:
-                return logger.warning("%s announces nothing any more: %s", client.peer.name, exc)
+                return logger.warning("%s announces nothing any more: %s", name, exc)
             good = False
 
 ###############################################################################
@@ -11523,13 +11508,14 @@ class Call:
             answer = await self.ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
-            await client.renewal.renew(session)
+            await client.agreement.renew(session)
             answer = await self.ask(params)
         return await self.see_through(params, answer) if session.rev.modern else answer
 
     async def see_through(self, params: Msg, answer: Msg) -> Msg:
         """Answer the questions of the server, and follow its task, until there is a result."""
-        for rounds in itertools.count():
+        rounds = 0
+        while True:
             kind = answer.get("resultType", "complete")
             if kind == "complete":
                 return answer
@@ -11541,7 +11527,8 @@ class Call:
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
                 raise ProtocolError(f"{name} gave a result that means nothing: {kind!r}")
-            if rounds == MAX_ROUNDS:
+            rounds += 1
+            if rounds > MAX_ROUNDS:
                 raise ProtocolError(f"{name} asked more than {MAX_ROUNDS} times in one request")
             # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
             self.client.cache.changes += 1
@@ -11549,7 +11536,6 @@ class Call:
             params = {key: params[key] for key in params if key != "requestState"}
             params.update(state, inputResponses=await self.answer_all(asked))
             answer = await self.ask(params)
-        raise AssertionError("count() has no end")
 
     async def answer_all(self, asked: Msg) -> Msg:
         """Return the answers to the questions of one round."""
@@ -11601,15 +11587,14 @@ class Call:
 
     async def look(self, handle: Msg) -> Msg:
         """Return a task as it is; a connection that is lost meanwhile takes nothing from it."""
-        pace, failures = Pace(), 0
+        pace = Pace()
         while True:
             try:
                 return await self.client.request("tasks/get", handle)
             except ConnectionClosed:
-                if self.client.peer.lost is not None or failures == MAX_RESUMES:
+                if self.client.peer.lost is not None or pace.failures == MAX_RESUMES:
                     raise
-            failures += 1
-            await asyncio.sleep(pace.wait(None, False, self.clock()))
+            await pace.rest(good=False)
 
 
 class Batch:
@@ -11726,7 +11711,7 @@ class Client:
         self.cache = Cache(MAX_CACHED if cache else 0)
         self._extra_capabilities = check_extensions(capabilities)
         self.outputs = Outputs()
-        self.agreement, self.renewal = Agreement(self), Renewal(self)
+        self.agreement = Agreement(self)
         self.state = START  # READY when it is connected, DONE when the program has closed it
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
@@ -11774,7 +11759,7 @@ class Client:
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody can hear an answer
             self.tasks.spawn(self._serve_here(made, theirs))
-        self.transport.interrupted = self.renewal.interrupted
+        self.transport.interrupted = self.agreement.interrupted
         self.peer.name = self.transport.name
         self.peer.attach(self.transport)
         self.send = self.peer.traced(self.transport.write)
