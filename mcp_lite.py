@@ -19015,8 +19015,12 @@ MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1
 MAX_FETCH_REDIRECTS = 3  # of metadata, within their origin; token requests follow none
 LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
 LOCK_POLL_SECONDS = 0.02  # between two looks at a lock, which no event loop can wait for
-MAX_STORED_BYTES = 64 * 1024  # one entry of a store: two tokens, ids and metadata
+MAX_STORED_BYTES = 4 * MAX_DOCUMENT_BYTES  # one entry of a store: tokens and metadata, as fetched
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
+#: A name in it: an entry, one put aside, one that a dying process has left half-written, a lock.
+STORED_FILE = r"[0-9a-f]{64}\.(json(\.bad|\.[0-9]+-[0-9]+)?|lock)"
+#: How systems say that somebody else has a lock; other errors say that there are none.
+LOCKED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 SECRETS = frozenset(  # form fields and members that no trace shows
     ("access_token", "refresh_token", "id_token", "code", "code_verifier", "state", "assertion",
      "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
@@ -19094,16 +19098,24 @@ class FileStore(TokenStore):
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: tuple[str, ...]) -> Msg | None:
-        """Return the value in the file. A file that is not ours is put aside, with a warning."""
+        """Return the value in the file. A file that is not ours is put aside, with a warning.
+
+        Raises AuthError if it cannot be read: the process may have too many files open.
+        """
+        unwritten = await super().load(key)
+        if unwritten is not None:  # it is newer than what the file has
+            return unwritten
         path = self.file(key)
         try:
             with open(path, "rb") as file:
                 mine = not hasattr(os, "getuid") or os.fstat(file.fileno()).st_uid == os.getuid()
                 doc = decode(file.read(MAX_STORED_BYTES))
         except (FileNotFoundError, NotADirectoryError):
-            return await super().load(key)
-        except (OSError, ProtocolError):
+            return None
+        except ProtocolError:
             mine, doc = False, None
+        except OSError as exc:
+            raise AuthError(f"the login in {path} cannot be read: {exc}") from exc
         value = doc.get("value") if isinstance(doc, dict) and doc.get("key") == list(key) else None
         if mine and isinstance(value, dict):
             return value
@@ -19131,15 +19143,17 @@ class FileStore(TokenStore):
     def make_folder(self) -> None:
         """Make the folder, or see to it that it is ours alone."""
         os.makedirs(self.path, mode=0o700, exist_ok=True)
-        if stat.S_IMODE(os.stat(self.path).st_mode) & 0o077:
+        if os.name == "posix" and stat.S_IMODE(os.stat(self.path).st_mode) & 0o077:
+            if not all(re.fullmatch(STORED_FILE, name) for name in os.listdir(self.path)):
+                raise PermissionError("it has other files, too, and is open to other users")
             os.chmod(self.path, 0o700)
 
     async def clear(self) -> None:
         """Forget everything."""
         await super().clear()
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self.path):
-                if re.fullmatch(r"[0-9a-f]{64}\.json(\.bad)?", name):
+        for name in os.listdir(self.path) if os.path.isdir(self.path) else ():
+            if re.fullmatch(STORED_FILE, name) and not name.endswith(".lock"):
+                with contextlib.suppress(FileNotFoundError):  # another process has ended its writing
                     os.unlink(os.path.join(self.path, name))
 
     def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
@@ -19151,9 +19165,9 @@ class FileStore(TokenStore):
             return super().try_lock(key)
         try:
             lock_file(file.fileno())
-        except OSError:
+        except OSError as exc:
             file.close()
-            return None
+            return None if exc.errno in LOCKED else super().try_lock(key)
         return file.close
 
 
@@ -19472,7 +19486,7 @@ FROM_METADATA = "(from metadata)"  # stands for the resource that the server nam
 #: first step of a row that is possible, and not used up for this request, is taken.
 #: spec: basic/authorization/index#error-handling
 STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
-    (401, "", False): ("log in",),
+    (401, "", False): ("repeat", "log in"),
     (401, "", True): ("repeat", "refresh", "log in"),
     (401, "use_dpop_nonce", True): ("nonce", "repeat", "refresh", "log in"),
     (403, "insufficient_scope", False): ("log in",),
@@ -19571,6 +19585,8 @@ class Login(Authorizer):
         if head.status not in (401, 403):
             return False
         challenge = our_challenge(head.headers.get("www-authenticate", ""))
+        if head.status == 401:
+            await self.catch_up(used)
         possible = {"log in", "step up"}
         possible |= {"nonce"} if nonce and challenge.scheme == "dpop" else set()
         possible |= {"repeat"} if self.usable() not in ("", used) else set()
@@ -19626,17 +19642,27 @@ class Login(Authorizer):
     @property
     def place(self) -> tuple[str, ...]:
         """The key under which the login to this server is kept."""
-        return "login", str(self.url)
+        uds = self.fetcher.uds  # the host of such a URL may be any
+        return ("login", str(self.url), os.path.abspath(uds)) if uds else ("login", str(self.url))
 
     async def load(self) -> Msg | None:
         """Return the entry that is kept for this server, if it is for the client that we are."""
-        entry = await self.store.load(self.place)
+        return self.ours(await self.store.load(self.place))
+
+    def ours(self, entry: Msg | None) -> Msg | None:
+        """Return an entry if it is for the client that we are."""
         if entry is None or not self.settings.client_id:
             return entry
         if entry["client"]["client_id"] != self.settings.client_id:
             return None
         self.settings.issuer = self.settings.issuer or entry["server"]["issuer"]
         return entry
+
+    async def catch_up(self, used: str) -> None:
+        """Use the login that another process has made meanwhile, if there is one."""
+        entry, old = await self.load(), (used, self.tokens.get("access_token"))
+        if entry is not None and entry["tokens"]["access_token"] not in old:
+            self.use(entry)
 
     def use(self, entry: Msg | None) -> None:
         """Take an entry for ours, with the key to which its tokens are bound."""
@@ -19651,16 +19677,17 @@ class Login(Authorizer):
 
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
-        entry = await self.load()
-        if entry is None:
-            return False
-        where, tokens = entry["server"].get("revocation_endpoint"), entry["tokens"]
-        token = tokens.get("refresh_token") or tokens["access_token"]
-        if where:
-            with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
-                await self.token_request(entry["server"], entry["client"], {"token": token}, where)
-        await self.store.save(self.place, None)
-        return True
+        async with self.store.lock(self.place):  # after a refresh, which would keep it
+            entry = await self.load()
+            if entry is None:
+                return False
+            where, tokens = entry["server"].get("revocation_endpoint"), entry["tokens"]
+            form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
+            if where:
+                with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
+                    await self.token_request(entry["server"], entry["client"], form, where)
+            await self.store.save(self.place, None)
+            return True
 
     # Tokens.
 
@@ -19669,7 +19696,11 @@ class Login(Authorizer):
         if self.entry is None or "refresh_token" not in self.tokens:
             return False
         async with self.store.lock(self.place):
-            entry = await self.load() or self.entry
+            kept = await self.store.load(self.place)
+            if kept is None:  # another process has logged out
+                self.entry = None
+                return False
+            entry = self.ours(kept) or self.entry
             if entry["tokens"]["access_token"] != used:  # another process was faster
                 self.use(entry)
                 return True
@@ -20106,9 +20137,11 @@ def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
 AUTHORIZERS.append(make_authorizer)
 
 
-async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
+async def logout(
+    url: str, *, auth: OAuth | None = None, ssl: Any = None, uds: str | None = None
+) -> bool:
     """Forget the login to a server, and revoke it if that can be done; False if there was none."""
-    transport = HTTPTransport(url, ssl=ssl)
+    transport = HTTPTransport(url, ssl=ssl, uds=uds)
     try:
         return await Login(transport, auth or OAuth(interactive=False)).forget()
     finally:
@@ -23786,7 +23819,7 @@ def log_out(args: Any) -> None:
         asyncio.run(FileStore().clear())
         print("all logins are forgotten")
     else:
-        done = asyncio.run(logout(args.target))
+        done = asyncio.run(logout(args.target, uds=args.unix_socket))
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 
@@ -23958,7 +23991,7 @@ OPTIONS = [
     Option("--header", "'NAME: VALUE'", "+ config proxy",
            "for a URL, with every request; ${VAR} is filled in", having(":"), []),
     Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
-    Option("--unix-socket", "PATH", "+ proxy", "for a URL: where to connect to its server"),
+    Option("--unix-socket", "PATH", "+ proxy logout", "for a URL: where to connect to its server"),
     Option("--token", "TEXT", "+ serve proxy",
            f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer",
            sendable_token),

@@ -17261,6 +17261,67 @@ class TestStores:
         run(main())
         assert "put aside" in caplog.text
 
+    async def test_a_login_that_cannot_be_read_now_stays_where_it_is(self, folder):
+        store = m.FileStore(folder)
+        file = pathlib.Path(store.file(SLOT))
+        file.mkdir(parents=True)
+        with pytest.raises(m.AuthError, match=f"{re.escape(str(file))} cannot be read: "):
+            await store.load(SLOT)
+        assert [path.name for path in folder.iterdir()] == [file.name]
+
+    async def test_a_login_as_large_as_its_documents_may_be_comes_back(self, folder):
+        value = {"server": {"scopes_supported": "s" * m.MAX_DOCUMENT_BYTES}}
+        await m.FileStore(folder).save(SLOT, value)
+        assert await m.FileStore(folder).load(SLOT) == value
+
+    async def test_a_login_that_could_not_be_written_counts_more_than_its_file(
+        self, folder, monkeypatch
+    ):
+        def full(descriptor):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        store = m.FileStore(folder)
+        await store.save(SLOT, {"a": 1})
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            await store.save(SLOT, {"a": 2})
+        assert await store.load(SLOT) == {"a": 2}
+        assert await m.FileStore(folder).load(SLOT) == {"a": 1}
+        await store.save(SLOT, {"a": 3})
+        assert await m.FileStore(folder).load(SLOT) == await store.load(SLOT) == {"a": 3}
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+    async def test_a_folder_of_other_things_is_not_closed_to_others(self, folder, caplog):
+        folder.mkdir(parents=True)
+        (folder / "index.html").write_text("")
+        folder.chmod(0o755)
+        store = m.FileStore(folder)
+        await store.save(SLOT, {"a": 1})
+        assert folder.stat().st_mode & 0o777 == 0o755 and "it has other files" in caplog.text
+        assert [path.name for path in folder.iterdir()] == ["index.html"]
+        assert await store.load(SLOT) == {"a": 1}
+
+    async def test_to_forget_everything_is_to_forget_half_written_logins_too(self, folder):
+        store = m.FileStore(folder)
+        await store.save(SLOT, {"a": 1})
+        pathlib.Path(store.file(SLOT) + ".77-88").write_text("a process died here")
+        await store.clear()
+        assert list(folder.iterdir()) == []
+
+    @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+    def test_where_files_cannot_be_locked_a_lock_is_for_this_process(self, folder, monkeypatch):
+        import fcntl
+
+        def flock(descriptor, how):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        store = m.FileStore(folder)
+        release = store.try_lock(SLOT)
+        assert release is not None and store.try_lock(SLOT) is None
+        release()
+        assert store.try_lock(SLOT) is not None
+
     def test_without_a_folder_logins_last_as_long_as_the_process(self, tmp_path, caplog):
         async def main():
             (tmp_path / "file").write_text("")
@@ -17964,6 +18025,7 @@ class TestLoggingIn:
         async def work(world):
             async with world.client() as client:
                 client.transport.auth.use(None)
+                await client.transport.auth.store.clear()
                 refused, admitted = [], asyncio.Event()
 
                 async def handle(request, response):
@@ -18715,6 +18777,73 @@ class TestTokensInUse:
                     assert world.count("POST /token") == 2 and len(world.asked) == 1
 
         play(work)
+
+    def test_a_login_in_another_process_is_found_by_one_that_runs(self):
+        async def work(world):
+            store = m.TokenStore()
+            oauth = world.oauth(store=store)
+            async with world.client(oauth) as one:
+                async with world.client(world.oauth(store=store)) as two:
+                    two.transport.auth.settings.interactive = False
+                    world.tokens.clear()
+                    world.refreshers.clear()
+                    with pytest.raises(m.AuthError, match="wants a login"):
+                        await two.request("tools/list")
+                    await one.request("tools/list")
+                    await two.request("tools/list")
+            assert len(world.asked) == 2
+
+        play(work)
+
+    def test_whoever_logs_out_is_not_logged_in_by_a_program_that_still_runs(self):
+        async def work(world):
+            store, place = m.TokenStore(), ("login", world.root + "/mcp")
+            async with world.client(world.oauth(store=store)) as client:
+                assert await m.logout(world.root + "/mcp", auth=world.oauth(store=store))
+                client.transport.auth.settings.interactive = False
+                world.tokens.clear()
+                with pytest.raises(m.AuthError, match="wants a login"):
+                    await client.request("tools/list")
+                assert await store.load(place) is None and world.count("POST /token") == 1
+
+        play(work)
+
+    def test_a_logout_waits_for_a_refresh_and_forgets_what_it_gave(self):
+        async def work(world):
+            world.server["revocation_endpoint"] = world.root + "/revoke"
+            store, inside, gate = m.TokenStore(), asyncio.Event(), asyncio.Event()
+            async with world.client(world.oauth(store=store)) as client:
+
+                async def slowly(request, response):
+                    if request.path == "/token":
+                        inside.set()
+                        await gate.wait()
+                    await world.handle(request, response)
+
+                world.handler = slowly
+                world.tokens.clear()
+                call = asyncio.ensure_future(client.request("tools/list"))
+                await inside.wait()
+                auth = world.oauth(store=store)
+                forgetting = asyncio.ensure_future(m.logout(world.root + "/mcp", auth=auth))
+                await asyncio.sleep(0)
+                gate.set()
+                await call
+                assert await forgetting
+            assert await store.load(("login", world.root + "/mcp")) is None
+            assert world.forms[-1]["token"] == "refresh-3"
+
+        play(work)
+
+    @pytest.mark.skipif(os.name != "posix", reason="Unix sockets")
+    async def test_servers_behind_two_sockets_have_two_logins(self, tmp_path):
+        """Their URLs are the same: the host in them means nothing."""
+        auth = m.OAuth(store=m.TokenStore())
+        transports = [m.HTTPTransport("http://localhost/mcp", uds=path, auth=auth)
+                      for path in (str(tmp_path / "a"), str(tmp_path / "b"), None)]  # fmt: skip
+        assert len({transport.auth.place for transport in transports}) == 3
+        for transport in transports:
+            await transport.close()
 
     def test_a_token_that_is_refused_at_once_is_not_tried_for_ever(self):
         async def work(world):
