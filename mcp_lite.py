@@ -19153,7 +19153,7 @@ class FileStore(TokenStore):
         await super().clear()
         for name in os.listdir(self.path) if os.path.isdir(self.path) else ():
             if re.fullmatch(STORED_FILE, name) and not name.endswith(".lock"):
-                with contextlib.suppress(FileNotFoundError):  # another process has ended its writing
+                with contextlib.suppress(FileNotFoundError):  # its writing has just ended
                     os.unlink(os.path.join(self.path, name))
 
     def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
