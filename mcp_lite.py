@@ -9794,12 +9794,11 @@ async def serve_task(ctx: Context) -> Msg:
 #           5. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
 #              sockets for them. It cannot watch a regular file, which always seems ready; nor a
 #              terminal without changing a flag that other programs on it see; nor the null device;
-#              nor, on Windows, any pipe that a process inherits. There a thread that blocks takes
-#              the loop's place below the same two streams.
-# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; two transports
-#           that let a thread read or write; read_lines() and write_lines(), which choose between
-#           the loop and a thread; LineTransport. Only the last is a Transport of section 8. The
-#           others are transports in asyncio's sense: they move bytes.
+#              nor, on Windows, any pipe that a process inherits. There a thread copies between the
+#              file and a socket.
+# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; Pump, the thread;
+#           read_lines() and write_lines(), which choose between the loop and a Pump; typed_line();
+#           LineTransport.
 # Not here. Whose pipes they are: sections 27 and 32.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
@@ -9983,8 +9982,11 @@ class LineReader:
 class LineWriter:
     """Lines on their way into a pipe."""
 
-    def __init__(self, stream: asyncio.StreamWriter) -> None:
-        self.stream = stream
+    def __init__(
+        self, stream: asyncio.StreamWriter, copied: asyncio.Future[None] | None = None
+    ) -> None:
+        #: `copied` is settled when a Pump has copied all that was written, if one is there
+        self.stream, self.copied = stream, copied
         self.pipe: Any = stream.transport
         self.pipe.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
         self._loop = asyncio.get_running_loop()
@@ -10031,7 +10033,7 @@ class LineWriter:
         self.stream.close()
         closed = asyncio.gather(self.stream.wait_closed(), return_exceptions=True)
         try:
-            await asyncio.wait({closed}, timeout=FLUSH_SECONDS)
+            await asyncio.wait({closed, self.copied or closed}, timeout=FLUSH_SECONDS)
         finally:
             self.abort()
         await closed
@@ -10044,145 +10046,45 @@ class LineWriter:
             self.pipe.close()
 
 
-class ThreadedReadTransport(asyncio.ReadTransport):
-    """The transport below a StreamReader if the loop cannot watch the file: a daemon thread reads.
+class Pump:
+    """A thread that copies between a file that the loop cannot watch and a socket that it can.
 
-    The thread makes one read() for each turn that it is given, so that nothing is read ahead. It
-    closes the file itself. If the file were closed in the middle of a read(), the system could give
-    the number of the descriptor to another file.
+    `ours` is the loop's end of the pair of sockets. The thread closes the file itself. If somebody
+    else closed it in the middle of a read(), the system could give its number to another file.
     """
 
-    def __init__(self, file: Any, protocol: asyncio.StreamReaderProtocol) -> None:
-        super().__init__()
-        self._file, self._loop = file, asyncio.get_running_loop()
-        self._protocol: Any = protocol
-        self._turns = threading.Semaphore(1)
-        self._busy = True  # it was given a turn, and what it read has not arrived
-        self._paused = self._closing = False
-        _start_thread(self._work)
-        protocol.connection_made(self)
+    def __init__(self, file: Any, work: Callable[[Pump], None]) -> None:
+        import socket
 
-    def _work(self) -> None:
-        with self._file, contextlib.suppress(RuntimeError):  # the loop is closed
-            while self._turns.acquire() and not self._closing:
-                try:
-                    data = self._file.read(READ_BYTES)
-                except OSError:  # EIO: the terminal is gone
-                    data = b""
-                self._loop.call_soon_threadsafe(self._arrived, data)
+        self.file, self.loop = file, asyncio.get_running_loop()
+        self.ours, self.theirs = socket.socketpair()
+        for end in (self.ours, self.theirs):  # little is on its way: readers are heard of soon
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, READ_BYTES)
+        #: settled when the thread has copied all, or cannot go on
+        self.done: asyncio.Future[None] = self.loop.create_future()
+        try:
+            _start_thread(functools.partial(self._run, work))
+        except RuntimeError:
+            self.ours.close()
+            self.theirs.close()
+            raise
 
-    def _arrived(self, data: bytes) -> None:
-        self._busy = False
-        if self._closing:
-            return
-        if data:
-            self._protocol.data_received(data)
-            self._next()
-        else:
-            self.close()
+    def _run(self, work: Callable[[Pump], None]) -> None:
+        with self.file, self.theirs, contextlib.suppress(OSError):  # EIO, EPIPE, ENOSPC
+            work(self)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self.loop.call_soon_threadsafe(settle_future, self.done, None, None)
 
-    def _next(self) -> None:
-        if not (self._busy or self._paused or self._closing):
-            self._busy = True
-            self._turns.release()
+    def read_file(self) -> None:
+        """Copy from the file, in the thread, until it ends."""
+        while data := self.file.read(READ_BYTES):
+            self.theirs.sendall(data)
 
-    def pause_reading(self) -> None:
-        """Read no more for now."""
-        self._paused = True
-
-    def resume_reading(self) -> None:
-        """Go on reading."""
-        self._paused = False
-        self._next()
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Give what comes from now on to another protocol."""
-        self._protocol = protocol
-
-    def is_closing(self) -> bool:
-        """Return whether the end has come, or close() was called."""
-        return self._closing
-
-    def close(self) -> None:
-        """Let the thread end, and the file be closed, after a read() that is under way."""
-        if not self._closing:
-            self._closing = True
-            self._turns.release()
-            self._loop.call_soon(self._protocol.connection_lost, None)
-
-
-class ThreadedWriteTransport(asyncio.WriteTransport):
-    """The transport below a StreamWriter if the loop cannot watch the file: a thread writes."""
-
-    def __init__(self, file: Any, protocol: asyncio.StreamReaderProtocol) -> None:
-        import queue
-
-        super().__init__()
-        self._file, self._protocol, self._loop = file, protocol, asyncio.get_running_loop()
-        self._pieces: Any = queue.SimpleQueue()  # b"" is the end
-        self._unsent, self._high = 0, MAX_UNSENT_BYTES
-        self._paused = self._closing = self._lost = False
-        _start_thread(self._work)
-        protocol.connection_made(self)
-
-    def _work(self) -> None:
-        problem = None
-        with self._file, contextlib.suppress(RuntimeError):  # the loop is closed
-            try:
-                for piece in iter(self._pieces.get, b""):
-                    self._write_out(memoryview(piece))
-                    self._loop.call_soon_threadsafe(self._sent, len(piece))
-            except OSError as exc:  # EPIPE, ENOSPC
-                problem = exc
-            self._loop.call_soon_threadsafe(self._lose, problem)
-
-    def _write_out(self, left: memoryview) -> None:
-        while left and not self._lost:
-            left = left[self._file.write(left) :]
-
-    def _sent(self, size: int) -> None:
-        self._unsent -= size
-        if self._paused and self._unsent <= self._high // 4:
-            self._paused = False
-            self._protocol.resume_writing()
-
-    def _lose(self, exc: Exception | None) -> None:
-        if not self._lost:
-            self._lost = self._closing = True
-            self._unsent = 0
-            self._protocol.connection_lost(exc)
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Say how much may be unsent before writers wait; they go on at a quarter of it."""
-        self._high = MAX_UNSENT_BYTES if high is None else high
-
-    def get_write_buffer_size(self) -> int:
-        """Return how many bytes are unsent."""
-        return self._unsent
-
-    def write(self, data: Any) -> None:
-        """Have data written, after what was given before."""
-        if data and not self._closing:
-            self._unsent += len(data)
-            self._pieces.put(bytes(data))
-            if self._unsent > self._high and not self._paused:
-                self._paused = True
-                self._protocol.pause_writing()
-
-    def is_closing(self) -> bool:
-        """Return whether the other end is gone, or close() was called."""
-        return self._closing
-
-    def close(self) -> None:
-        """Close the file when everything is written."""
-        if not self._closing:
-            self._closing = True
-            self._pieces.put(b"")
-
-    def abort(self) -> None:
-        """Drop what is unsent; the file is closed after a write() that is under way."""
-        self.close()
-        self._loop.call_soon(self._lose, None)
+    def write_file(self) -> None:
+        """Copy into the file, in the thread, until our end is closed."""
+        while left := memoryview(self.theirs.recv(READ_BYTES)):
+            while left:
+                left = left[self.file.write(left) :]
 
 
 def _start_thread(work: Callable[[], Any]) -> None:
@@ -10195,7 +10097,7 @@ async def read_lines(fd: int, limit: int, *, in_thread: bool = False) -> LineRea
     stream = asyncio.StreamReader(READ_BYTES)
     protocol = asyncio.StreamReaderProtocol(stream)
     connect = None if in_thread else asyncio.get_running_loop().connect_read_pipe
-    transport = await _connect(connect, ThreadedReadTransport, open(fd, "rb", 0), protocol)
+    transport, _ = await _connect(connect, Pump.read_file, open(fd, "rb", 0), protocol)
     return LineReader(stream, transport, limit)
 
 
@@ -10205,24 +10107,31 @@ async def write_lines(fd: int, *, in_thread: bool = False) -> LineWriter:
     # A protocol for both directions. Its reader stays empty, and ends when nobody reads the pipe.
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     connect = None if in_thread else loop.connect_write_pipe
-    transport = await _connect(connect, ThreadedWriteTransport, open(fd, "wb", 0), protocol)
-    return LineWriter(asyncio.StreamWriter(transport, protocol, None, loop))
+    transport, copied = await _connect(connect, Pump.write_file, open(fd, "wb", 0), protocol)
+    if copied is not None:  # the file takes no more: nobody reads what we write
+        copied.add_done_callback(lambda _: transport.is_closing() or transport.abort())
+    return LineWriter(asyncio.StreamWriter(transport, protocol, None, loop), copied)
 
 
-async def _connect(connect: Any, adapter: Any, file: Any, protocol: Any) -> Any:
-    """Return the loop's transport for a pipe or a socket, and the adapter for anything else."""
+async def _connect(connect: Any, work: Any, file: Any, protocol: Any) -> tuple[Any, Any]:
+    """Connect a protocol to a file, by way of a Pump if the loop cannot watch it.
+
+    Returns the transport; and the future that a pump settles at its end, or None without one.
+    """
     try:
         mode = os.fstat(file.fileno()).st_mode
         # Windows' loop wants pipes that were made for it, and a process inherits plain ones.
         if connect and os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             with contextlib.suppress(NotImplementedError):  # a loop that cannot watch them
-                return (await connect(lambda: protocol, file))[0]
+                return (await connect(lambda: protocol, file))[0], None
         if os.name != "nt":
             os.set_blocking(file.fileno(), True)
-        return adapter(file, protocol)
+        pump = Pump(file, work)
     except Exception:
         file.close()
         raise
+    loop = asyncio.get_running_loop()
+    return (await loop.create_connection(lambda: protocol, sock=pump.ours))[0], pump.done
 
 
 async def typed_line() -> str:
