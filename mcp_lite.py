@@ -9796,7 +9796,7 @@ async def serve_task(ctx: Context) -> Msg:
 #              terminal without changing a flag that other programs on it see; nor the null device;
 #              nor, on Windows, any pipe that a process inherits. There a thread copies between the
 #              file and a socket.
-# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; Pump, the thread;
+# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; Pump, a thread;
 #           read_lines() and write_lines(), which choose between the loop and a Pump; typed_line();
 #           LineTransport.
 # Not here. Whose pipes they are: sections 27 and 32.
