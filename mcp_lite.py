@@ -20559,9 +20559,8 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 #              random name that is good once, for the same client and the same request.
 #           4. Where nobody knows which call a question belongs to, as over a pipe, such calls are
 #              made one at a time. A call that waits for answers lets the next one begin.
-# Plan.     Passage, a request on its way; HeldPassage, one that takes rounds, and HeldCalls, those
-#           that wait; FarQuestions and FarNews, what comes back; FarEnd, a connection to the far
-#           server on behalf of one near client.
+# Plan.     Passage, a request on its way; HeldPassage and HeldCalls, for those that take rounds;
+#           FarQuestions and FarNews, what comes back; FarEnd, a connection to the far server.
 # Not here. Which near client has which connection, and for how long: section 55.
 
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
@@ -20573,13 +20572,10 @@ OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "prog
 UNSPOKEN = "tasks"
 #: The methods whose calls may ask something.
 ASKERS = {row.name for row in METHODS.values() if row.may_ask}
+#: The fields of a filter that are about lists, and what they stand for in FILTERS.
+LIST_CHANGES = {field: row for field, row in FILTERS.items() if field.endswith("ListChanged")}
 #: The capabilities of a client that can be asked something.
 ASKING = {METHODS[method].capability for method in ASKED}
-
-
-def unmarked(msg: Msg) -> Msg:
-    """Return an announcement without the mark of the subscription that it came by."""
-    return notification(msg["method"], without_meta(msg.get("params", {}), SUBSCRIPTION_ID) or None)
 
 
 def announce_to(near: Conversation, msg: Msg) -> None:
@@ -20588,33 +20584,37 @@ def announce_to(near: Conversation, msg: Msg) -> None:
         near.outbox.put(msg, len(encode(msg)))
 
 
-class Passage:
+class Passage(Call):
     """One request on its way to the far server and back."""
 
     held = False  # whether it waits for the near client to come back with answers
 
     def __init__(self, far: FarEnd, ctx: Context) -> None:
+        # How long an answer may take is for the near client to say.
+        patience = far.max_timeout
+        super().__init__(far, ctx.method, self.send_on, patience, patience, self.report)
         #: the near request; of a call with rounds, the last one
         self.far, self.ctx = far, ctx
         #: the id of the request on the far leg
         self.far_id: ReqId = ""
 
-    async def ask(self, params: Msg) -> Msg:
+    async def result(self, params: Msg) -> Msg:
         """Send the request to the far server, and return its result."""
-        far, ctx = self.far, self.ctx
+        far = self.far
         far.passages[self] = None
         try:
-            # How long an answer may take is for the near client to say.
-            patience = far.max_timeout
-            call = PassedCall(far, ctx.method, self.send, patience, patience, self.report)
-            call.untouched = ctx.facts.rev.modern
             # From a legacy server, `resultType` would make a question of what is none.
-            return strip_unknown("Result", await call.result(params), far.peer.session.rev)
+            return strip_unknown("Result", await super().result(params), far.peer.session.rev)
         finally:
             del far.passages[self]
             far.used = far.loop.time()
 
-    async def send(self, msg: Msg) -> None:
+    async def see_through(self, params: Msg, answer: Msg) -> Msg:
+        """Answer the questions of a modern server, unless the near client makes its rounds."""
+        near_is_modern = self.ctx.facts.rev.modern
+        return answer if near_is_modern else await super().see_through(params, answer)
+
+    async def send_on(self, msg: Msg) -> None:
         """Send a message of this request to the far server."""
         self.far_id = msg.get("id", self.far_id)  # a cancellation has none
         token = SPEAKER.set(self.ctx.exchange.caller)
@@ -20643,17 +20643,18 @@ class HeldPassage(Passage):
         #: questions by name, with futures of their answers
         self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
         self.asked = 0  # how many there were
-        #: settled when there is a question for the near client
-        self.news: asyncio.Future[Any] | None = None
+        #: set when there is a question for the near client, or a result
+        self.news = asyncio.Event()
         #: the binding of its requestState, and until when that is good
-        self.bound, self.until = ctx.binding(), 0.0
+        self.bound, self.good_until = ctx.binding(), 0.0
         self.size = 0  # of the request that is kept while it waits, if that is large
         #: sends the request, and outlives each round
         self.task: asyncio.Task[Any] = far.tasks.spawn(self._outcome(params))
+        self.task.add_done_callback(lambda task: self.news.set())
 
     async def _outcome(self, params: Msg) -> Msg | MCPError:
         try:
-            return await self.ask(params)
+            return await self.result(params)
         except MCPError as exc:
             return exc
         finally:
@@ -20667,8 +20668,7 @@ class HeldPassage(Passage):
         name = f"{method.partition('/')[0]}-{self.asked}"
         waiter = self.far.loop.create_future()
         self.questions[name] = ({"method": method, "params": params}, waiter)
-        if self.news is not None:
-            settle_future(self.news, None, None)
+        self.news.set()
         try:
             answer: Msg = await waiter
             return answer
@@ -20682,14 +20682,14 @@ class HeldPassage(Passage):
             # spec: basic/patterns/mrtr#error-handling -- the others are ignored
             if isinstance(responses.get(name), dict):
                 settle_future(waiter, responses[name], None)
-        while not self.task.done() and not self.open_questions():
-            self.news = self.far.loop.create_future()
-            try:
-                await asyncio.wait([self.task, self.news], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            while not self.task.done() and not self.open_questions():
+                self.news.clear()
+                await self.news.wait()
                 await asyncio.sleep(0)  # questions that are asked together come together
-            except asyncio.CancelledError:
-                self.task.cancel()
-                raise
+        except asyncio.CancelledError:
+            self.task.cancel()
+            raise
         if not self.task.done():
             return None
         outcome = self.task.result()
@@ -20713,7 +20713,7 @@ class HeldCalls:
     def park(self, passage: HeldPassage) -> Msg:
         """Let a call wait; return the result that asks the near client."""
         loop, name = passage.far.loop, os.urandom(16).hex()
-        passage.until = passage.until or loop.time() + HELD_SECONDS
+        passage.good_until = passage.good_until or loop.time() + HELD_SECONDS
         caller, weight = passage.ctx.exchange.caller, passage.ctx.exchange.weight
         passage.size = 0 if weight is None else weight.size
         while len(self.calls) >= MAX_HELD_CALLS or not self.waiting.add(caller, passage.size):
@@ -20722,7 +20722,7 @@ class HeldCalls:
                 raise RPCError(TOO_BUSY, "too many bytes of calls wait for answers")
             self.give_up(next(iter(self.calls)))
         passage.held = True
-        self.calls[name] = passage, loop.call_at(passage.until, self.give_up, name)
+        self.calls[name] = passage, loop.call_at(passage.good_until, self.give_up, name)
         asked = passage.open_questions()
         return {"resultType": "input_required", "inputRequests": asked, "requestState": name}
 
@@ -20755,17 +20755,6 @@ class HeldCalls:
             self.give_up(name)
 
 
-class PassedCall(Call):
-    """A request whose result goes to somebody else."""
-
-    #: whether the near client makes its rounds itself, and follows its tasks
-    untouched = False
-
-    async def see_through(self, params: Msg, answer: Msg) -> Msg:
-        """Answer the questions of a modern server, if the near client is of the legacy era."""
-        return answer if self.untouched else await super().see_through(params, answer)
-
-
 class FarQuestions(Answers):
     """The questions of a far server are answered by the near client."""
 
@@ -20775,13 +20764,11 @@ class FarQuestions(Answers):
 
     async def answer(self, asked: JSON, session: Session) -> Msg:
         """Return the near client's answer; RPCError or CapabilityMissing if it gives none."""
-        passage = None if session.rev.modern else self.far.passage_of(asked.get("id"))
-        if passage is not None:
-            ctx = passage.ctx
-        elif session.rev.modern:  # the question belongs to the request that is running here
-            ctx = CURRENT.get()
+        if session.rev.modern:  # the question belongs to the request that is running here
+            passage, ctx = None, CURRENT.get()
         else:
-            ctx = await self.far.near_context()
+            passage = self.passage_of(asked.get("id"))
+            ctx = await self.near_context() if passage is None else passage.ctx
         method, params = self.read(asked, ctx.client_capabilities)
         ctx.check_question(method, params)
         try:
@@ -20798,40 +20785,192 @@ class FarQuestions(Answers):
             raise refusal_of(exc, session.rev) from exc
         return fit_answer(method, answer, session.rev)
 
+    def passage_of(self, question_id: JSON) -> Passage | None:
+        """Return the request to which a question of a legacy server belongs; RPCError in doubt."""
+        link = self.far.transport.asked_in(question_id)
+        running = [item for item in self.far.passages if link in (None, item.far_id)]
+        running = [item for item in running if not item.held] or running[-1:]
+        if len(running) > 1 and running[0].ctx.facts.rev.modern:
+            running = [item for item in running if item.method in ASKERS]
+            if len(running) > 1:
+                problem = f"{len(running)} requests are running: which of them asks?"
+                raise RPCError(INTERNAL_ERROR, problem)
+        return running[-1] if running else None
+
+    async def near_context(self) -> Context:
+        """Return a way to ask the near client what belongs to no request; RPCError for none."""
+        near = self.far.near
+        if near is None:
+            raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
+        try:
+            await asyncio.wait_for(near.until_ready(), PROBE_SECONDS)
+        except asyncio.TimeoutError:
+            problem = "the client hears nothing outside of its requests"
+            raise RPCError(INTERNAL_ERROR, problem) from None
+        no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
+        return Context(near, no_request, near.session)
+
 
 class FarNews(Announcements):
-    """The announcements of a far server, which are passed on to the near client."""
+    """The announcements of a far server, and which near client hears which of them.
+
+    A legacy client hears of all changed lists, and of the resources that it has subscribed to. A
+    modern client hears of what it listens to.
+    """
 
     def __init__(self, far: FarEnd) -> None:
-        super().__init__(far, far.catch_up)
+        super().__init__(far, self.catch_up)
         self.far = far
+        #: subscriptions/listen of modern clients
+        self.feeds: set[Feed] = set()
+        #: by legacy client and URI, "" for the lists; None while it is not agreed to
+        self.followed: dict[tuple[Conversation, str], Subscription | None] = {}
+        #: settled when the connection is lost
+        self.lost: asyncio.Future[None] = far.loop.create_future()
 
     def hear(self, msg: Msg) -> None:
         """Take a notification to all who want it."""
         super().hear(msg)
-        method, far = msg["method"], self.far
+        method = msg["method"]
         if method == "notifications/message":
-            far.log(msg)
+            self.log(msg)
         elif method not in METHODS or method == "notifications/elicitation/complete":
-            far.tell(msg)
+            self.tell(msg)
 
     def lose(self, reason: MCPError | None) -> None:
-        """End the subscriptions of near clients: they subscribe again, and so connect anew."""
-        self.far.end_feeds()
+        """Hear that the connection is lost; who has subscribed to anything does so again."""
+        settle_future(self.lost, None, None)
         super().lose(None)
+
+    # What belongs to a request, perhaps.
+
+    def last_context(self) -> Context | None:
+        """Return the near request that began last; None if nobody knows whose it is."""
+        far = self.far
+        known = far.alone or len(far.passages) == 1 and not far.forwarder.shared
+        passage = next(reversed(far.passages), None) if known else None
+        return None if passage is None or passage.held else passage.ctx
+
+    def log(self, msg: Msg) -> None:
+        """Pass a log message on, if the near client wants its level."""
+        ctx, level = self.last_context(), object_of(msg, "params").get("level")
+        near = self.far.near if ctx is None else ctx.conversation
+        if near is not None and level in LOG_LEVELS:
+            near.forward(level, msg, ctx)
+
+    def tell(self, msg: Msg) -> None:
+        """Pass a notification on, if the near client's revision has it."""
+        ctx, near, row = self.last_context(), self.far.near, METHODS.get(msg["method"])
+        facts = ctx.facts if ctx is not None else near.session if near is not None else None
+        if facts is None or row is not None and facts.rev.name not in row.revisions:
+            return
+        if ctx is not None:
+            ctx.say_soon(msg, len(encode(msg)))
+        elif near is not None:
+            announce_to(near, msg)
+
+    # Subscriptions.
+
+    def told_of(self, asked: Msg) -> Msg:
+        """Return the part of a filter that the far server tells of."""
+        offers = self.far.server_capabilities
+        return {name: asked[name] for name, (_, capability) in FILTERS.items()
+                if asked.get(name) and declares(offers, capability)}  # fmt: skip
+
+    async def subscribe(self, wanted: Msg, tell: Callable[[Msg], Any]) -> Subscription:
+        """Subscribe to what a filter names; `tell` gets the announcements."""
+
+        def pass_on(msg: Msg) -> None:
+            # The mark is that of the subscription on the far leg.
+            params = without_meta(msg.get("params", {}), SUBSCRIPTION_ID)
+            tell(self.far.forwarder.announcement(notification(msg["method"], params or None)))
+
+        return await Subscription(self.far, wanted, pass_on, True).open()
+
+    async def attach(self, near: Conversation) -> None:
+        """Let a legacy client hear of changed lists, and of what it heard of before."""
+        if (near, "") in self.followed:
+            return
+        session, forwarder = near.session, self.far.forwarder
+        again = near in forwarder.attached
+        forwarder.attached.add(near)
+        self.followed[near, ""] = None
+        try:
+            await self.follow(near, "")
+            if session.state is READY:
+                await together(self.follow(near, uri) for uri in forwarder.watched_by(near))
+            if session.state is READY and session.log_level not in (None, LOG_LEVELS[0]):
+                await self.far.want_log(session.log_level)
+        except MCPError as exc:
+            name = self.far.peer.name
+            logger.warning("%s does not tell all that it did before: %s", name, exc)
+        if again:
+            self.catch_up()
+
+    async def detach(self, near: Conversation) -> None:
+        """Hear that a client has gone which shares this connection with others."""
+        for who, uri in list(self.followed):
+            if who is near:
+                await self.unfollow(near, uri)
+
+    async def follow(self, near: Conversation, uri: str) -> None:
+        """Let a legacy client hear of a resource; "" stands for all lists."""
+        lists = self.told_of(dict.fromkeys(LIST_CHANGES, True))
+        wanted = {"resourceSubscriptions": [uri]} if uri else lists
+        if wanted and self.followed.get((near, uri)) is None:
+            tell = functools.partial(announce_to, near)
+            self.followed[near, uri] = await self.subscribe(wanted, tell)
+
+    async def unfollow(self, near: Conversation, uri: str) -> None:
+        """Let a legacy client hear of a resource no longer."""
+        subscription = self.followed.pop((near, uri), None)
+        if subscription is not None:
+            await subscription.close()
+
+    async def serve(
+        self, feed: Feed, asked: Msg, begun: asyncio.Future[MCPError | None]
+    ) -> None:
+        """Let a modern client hear of what a filter names, until the connection is lost.
+
+        Settles `begun` when the far server has agreed. If that has been done before, over another
+        connection, the client hears that everything may have changed.
+        """
+
+        def tell(msg: Msg) -> None:
+            feed.outbox.put(msg, len(encode(msg)))
+
+        wanted, subscription = self.told_of(asked), None
+        self.feeds.add(feed)
+        try:
+            if wanted:
+                subscription = await self.subscribe(wanted, tell)
+            if begun.done():
+                self.catch_up()
+            settle_future(begun, None, None)
+            await asyncio.shield(self.lost)
+        finally:
+            self.feeds.discard(feed)
+            if subscription is not None and self.far.peer.lost is None:
+                self.far.tasks.spawn(subscription.close())
+
+    def catch_up(self) -> None:
+        """Announce that everything may have changed, after a gap."""
+        for item in list(self.subscriptions):
+            for method in item.methods - {"notifications/tasks", "notifications/resources/updated"}:
+                item.push(notification(method))
+            for uri in item.uris:
+                item.push(notification("notifications/resources/updated", {"uri": uri}))
 
 
 class FarAgreement(Agreement):
     """What is agreed on with a far server, beginning with the era that it spoke lately."""
 
-    def __init__(self, far: FarEnd) -> None:
-        super().__init__(far)
-        self.far = far
+    client: FarEnd
 
     async def find(self) -> None:
         """Find out which era the server speaks, and agree on a revision."""
-        forwarder = self.far.forwarder
-        if self.far.pinned is None and forwarder.legacy_until > time.monotonic():
+        forwarder = self.client.forwarder
+        if self.client.pinned is None and forwarder.legacy_until > time.monotonic():
             try:
                 return await self.handshake(NEWEST_LEGACY)
             except MCPError as exc:
@@ -20847,6 +20986,7 @@ class FarEnd(Client):
     `near` is the conversation with which it begins; None where many share it.
     """
 
+    announcements: FarNews
     opening: asyncio.Future[RPCError | None]  # the task that connects; its result is the error
     share = ""  # the name under which it is counted
     timer: asyncio.TimerHandle | None = None  # until it is seen whether it is idle
@@ -20856,12 +20996,12 @@ class FarEnd(Client):
     ) -> None:
         super().__init__(forwarder.target, cache=False, **forwarder.options)
         self.forwarder, self.key, self.loop = forwarder, key, asyncio.get_running_loop()
-        #: the near client, if there is one that has a conversation of its own
-        self.near = None if near is None or near.session.resumed else near
-        self.near_is_modern = facts.rev.modern
-        self.alone = near is not None  # whether it serves one near client
-        self.near_capabilities = facts.client_capabilities if self.alone else {}
-        self.info = facts.client_info if self.alone and facts.client_info else self.info
+        #: whether all requests are those of one near client, which has a conversation of its own
+        self.alone = near is not None and not near.session.resumed
+        #: that client, if it hears what no request of its own has caused: a legacy one does
+        self.near = near if self.alone and not facts.rev.modern else None
+        self.near_capabilities = {} if near is None else facts.client_capabilities
+        self.info = facts.client_info if near is not None and facts.client_info else self.info
         self.answers, self.agreement = FarQuestions(self), FarAgreement(self)
         self.announcements = FarNews(self)
         self.subscriptions = self.announcements.subscriptions
@@ -20869,10 +21009,6 @@ class FarEnd(Client):
         self.held = HeldCalls(forwarder.waiting)
         self.turn = asyncio.Lock()  # of the call that may ask, where nobody knows which one asks
         self.used = self.loop.time()
-        #: subscriptions/listen of modern clients
-        self.feeds: set[Feed] = set()
-        #: by legacy client and URI, "" for the lists; None while it is not agreed to
-        self.followed: dict[tuple[Conversation, str], Subscription | None] = {}
         #: by tool, as it was listed: the arguments that near clients repeat in headers
         self.mirrors: dict[str, list[Mirror]] = {}
 
@@ -20896,12 +21032,6 @@ class FarEnd(Client):
         near = without(self.near_capabilities, UNSPOKEN)
         return fit_declared(near, rev)
 
-    def offered(self) -> Msg:
-        """Return the far server's capabilities, and those that its revision cannot declare."""
-        implied: Msg = dict.fromkeys(self.peer.session.rev.undeclared, {})
-        far = without(self.server_capabilities, UNSPOKEN)
-        return {**(implied if {"prompts", "resources"} & far.keys() else {}), **far}
-
     async def say_for(self, caller: Caller, msg: Msg) -> None:
         """Send a notification on behalf of a near client."""
         SPEAKER.set(caller)  # for this task alone
@@ -20912,7 +21042,8 @@ class FarEnd(Client):
     @property
     def idle(self) -> bool:
         """Whether nothing is on its way, and nobody has subscribed to anything."""
-        watched = self.feeds or any(uri for _, uri in self.followed)
+        news = self.announcements
+        watched = news.feeds or any(uri for _, uri in news.followed)
         return self.opening.done() and not (self.passages or watched)
 
     def metadata(self, ctx: Context) -> Msg:
@@ -20957,13 +21088,13 @@ class FarEnd(Client):
 
     async def _pass_once(self, ctx: Context, params: Msg) -> Msg:
         try:
-            answer = await Passage(self, ctx).ask(params)
+            answer = await Passage(self, ctx).result(params)
         except RemoteError as exc:
             if exc.code != HEADER_MISMATCH or ctx.method != "tools/call":
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
             await self.list_tools()
-            answer = await Passage(self, ctx).ask(params)
+            answer = await Passage(self, ctx).result(params)
         if ctx.method == "tools/list":
             if "cursor" not in params:
                 self.mirrors.clear()
@@ -21004,141 +21135,6 @@ class FarEnd(Client):
         if former is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(former):
             await self.set_log_level(level)
 
-    # Messages that come back.
-
-    def passage_of(self, question_id: JSON) -> Passage | None:
-        """Return the request to which a question of a legacy server belongs; RPCError in doubt."""
-        link = self.transport.asked_in(question_id)
-        running = [item for item in self.passages if link in (None, item.far_id)]
-        running = [item for item in running if not item.held] or running[-1:]
-        if len(running) > 1 and running[0].ctx.facts.rev.modern:
-            running = [item for item in running if item.ctx.method in ASKERS]
-            if len(running) > 1:
-                problem = f"{len(running)} requests are running: which of them asks?"
-                raise RPCError(INTERNAL_ERROR, problem)
-        return running[-1] if running else None
-
-    async def near_context(self) -> Context:
-        """Return a way to ask the near client what belongs to no request; RPCError for none."""
-        near = self.near
-        if near is None or self.near_is_modern:
-            raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
-        try:
-            await asyncio.wait_for(near.until_ready(), PROBE_SECONDS)
-        except asyncio.TimeoutError:
-            problem = "the client hears nothing outside of its requests"
-            raise RPCError(INTERNAL_ERROR, problem) from None
-        no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
-        return Context(near, no_request, near.session)
-
-    def last_context(self) -> Context | None:
-        """Return the near request that began last; None if none is running, or of many clients."""
-        # Without a conversation, several requests may be those of several clients.
-        alone = self.alone and (self.near is not None or len(self.passages) == 1)
-        passage = next(reversed(self.passages), None) if alone else None
-        return None if passage is None or passage.held else passage.ctx
-
-    def log(self, msg: Msg) -> None:
-        """Pass a log message on, if the near client wants its level."""
-        ctx, level = self.last_context(), object_of(msg, "params").get("level")
-        near = ctx.conversation if ctx is not None else self.near
-        if near is not None and level in LOG_LEVELS:
-            near.forward(level, msg, ctx)
-
-    def tell(self, msg: Msg) -> None:
-        """Pass a notification on, if the near client's revision has it."""
-        ctx, row = self.last_context(), METHODS.get(msg["method"])
-        rev = ctx.facts.rev if ctx is not None else self.near and self.near.session.rev
-        if rev and (row is None or rev.name in row.revisions):
-            if ctx is not None:
-                ctx.say_soon(msg, len(encode(msg)))
-            elif self.near is not None:
-                announce_to(self.near, msg)
-
-    # Announcements.
-
-    async def attach(self, near: Conversation, again: bool) -> None:
-        """Let a legacy client hear of changed lists, and of what it heard of before.
-
-        `again` says that it heard of another connection before.
-        """
-        session, self.followed[near, ""] = near.session, None
-        try:
-            await self.follow(near, "")
-            if session.state is READY:
-                uris = self.forwarder.watched_by(near)
-                await together(self.follow(near, uri) for uri in uris)
-            if session.state is READY and session.log_level not in (None, LOG_LEVELS[0]):
-                await self.want_log(session.log_level)
-        except MCPError as exc:
-            logger.warning("%s does not tell all that it did before: %s", self.peer.name, exc)
-        if again:
-            self.catch_up()
-
-    async def detach(self, near: Conversation) -> None:
-        """Hear that a client has gone which shares this connection with others."""
-        for who, uri in list(self.followed):
-            if who is near:
-                await self.unfollow(near, uri)
-
-    async def follow(self, near: Conversation, uri: str) -> None:
-        """Let a legacy client hear of a resource; "" stands for all lists."""
-        offers = self.server_capabilities
-        wanted: Msg = {"resourceSubscriptions": [uri]} if uri else {
-            name: True for name, (_, capability) in FILTERS.items()
-            if capability.endswith(".listChanged") and declares(offers, capability)
-        }  # fmt: skip
-        if wanted and self.followed.get((near, uri)) is None:
-            tell = functools.partial(announce_to, near)
-            self.followed[near, uri] = await self.subscribe_to(wanted, tell)
-
-    async def unfollow(self, near: Conversation, uri: str) -> None:
-        """Let a legacy client hear of a resource no longer."""
-        subscription = self.followed.pop((near, uri), None)
-        if subscription is not None:
-            await subscription.close()
-
-    @contextlib.asynccontextmanager
-    async def watching(self, feed: Feed, wanted: Msg) -> AsyncIterator[None]:
-        """Let a modern client hear of what a filter names, while the block runs."""
-
-        def tell(msg: Msg) -> None:
-            feed.outbox.put(msg, len(encode(msg)))
-
-        self.feeds.add(feed)
-        subscription: Subscription | None = None
-        try:
-            if wanted:
-                subscription = await self.subscribe_to(wanted, tell)
-            yield
-        finally:
-            self.feeds.discard(feed)
-            if subscription is not None and self.peer.lost is None:
-                self.tasks.spawn(subscription.close())
-
-    async def subscribe_to(self, wanted: Msg, tell: Callable[[Msg], Any]) -> Subscription:
-        """Subscribe to what a filter names; `tell` gets the announcements."""
-
-        def pass_on(msg: Msg) -> None:
-            announced = self.forwarder.announcement(unmarked(msg))
-            if announced is not None:
-                tell(announced)
-
-        return await Subscription(self, wanted, pass_on, True).open()
-
-    def end_feeds(self) -> None:
-        """End the subscriptions of near clients, when the connection is lost."""
-        for feed in list(self.feeds):
-            feed.end()
-
-    def catch_up(self) -> None:
-        """Announce that everything may have changed, after a gap."""
-        for item in list(self.subscriptions):
-            for method in item.methods - {"notifications/tasks", "notifications/resources/updated"}:
-                item.push(notification(method))
-            for uri in item.uris:
-                item.push(notification("notifications/resources/updated", {"uri": uri}))
-
 ###############################################################################
 # 55. Forwarding
 ###############################################################################
@@ -21150,7 +21146,8 @@ class FarEnd(Client):
 #              begins with the client's first request and ends with the client: when that says
 #              goodbye, when its session ends, when its connection is cut, when we end.
 #           2. The end of the far server answers all open calls, and says why. The next request
-#              connects anew, and subscribes again to what the near client had subscribed to.
+#              connects anew, and subscribes again to what the near client had subscribed to. A
+#              modern client that listens needs no request for that.
 #           3. A tool call that may have reached the far server is never sent again.
 # Plan.     Forwarder, which has a FarEnd for each near client; Relay, the conversation with a near
 #           client; ProxyServer, the Server that forwards all. For other sections:
@@ -21158,7 +21155,7 @@ class FarEnd(Client):
 #             async with forwarder.hold(): ...                     all connections end with it
 #             await forwarder.reach(conversation, facts, caller)   the FarEnd of a client, opened
 #             await forwarder.relay(ctx, params=None)              a result, cut to measure
-#             forwarder.learn(far), forwarder.announcement(msg)    to be overridden
+#             await forwarder.watch(feed, begun)                   what a modern client listens to
 # Not here. One connection: section 54. Several servers as one: section 56.
 
 __all__ += ["Forwarder", "ProxyServer"]
@@ -21198,21 +21195,26 @@ class Forwarder:
         self.legacy_until = 0.0
         #: legacy clients that have heard of it
         self.attached: weakref.WeakSet[Conversation] = weakref.WeakSet()
+        #: who listens, and waits for a connection to open
+        self.openings: set[asyncio.Future[None]] = set()
+        #: hears what a far server offers, whenever a connection is open
+        self.learn: Callable[[FarEnd], Any] = nothing
 
-    def learn(self, far: FarEnd) -> None:
-        """Hear what a far server offers, whenever a connection is open."""
-
-    def announcement(self, msg: Msg) -> Msg | None:
-        """Return an announcement of the far server as near clients get it; None to drop it."""
+    def announcement(self, msg: Msg) -> Msg:
+        """Return an announcement of the far server as near clients get it."""
         return msg
 
     def result(self, answer: Msg) -> Msg:
         """Return a result of the far server as near clients get it."""
         return answer
 
-    def watched_by(self, near: Conversation) -> Iterable[str]:
+    def watched_by(self, near: Conversation) -> list[str]:
         """Return the URIs that a legacy client hears of, as they are there."""
         return list(near.session.subscriptions)
+
+    def filter_of(self, feed: Feed) -> Msg:
+        """Return what a modern client listens to, as it is there."""
+        return feed.wanted
 
     @contextlib.asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
@@ -21253,10 +21255,8 @@ class Forwarder:
             problem = await asyncio.shield(far.opening)
             if problem is not None:
                 raise problem
-        if (near, "") not in far.followed and not (facts.rev.modern or near.session.resumed):
-            again = near in self.attached
-            self.attached.add(near)
-            await far.attach(near, again)
+        if not (facts.rev.modern or near.session.resumed):
+            await far.announcements.attach(near)
         return far
 
     def _begin(
@@ -21307,7 +21307,14 @@ class Forwarder:
             del self.far_ends[far.key]
             self.far_ends[general], far.key = far, general
         self.learn(far)
+        self.wake(far.loop)
         return None
+
+    def wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let those who listen look for a connection: there is one, or may be one now."""
+        for opening in list(self.openings):
+            if opening.get_loop() is loop:
+                settle_future(opening, None, None)
 
     def drop(self, far: FarEnd) -> None:
         """End a connection to the far server."""
@@ -21320,8 +21327,8 @@ class Forwarder:
         for far in list(self.far_ends.values()):
             if far.key[1] is near:
                 self.tasks[far.loop].spawn(self._drop_after(near, far))
-            elif (near, "") in far.followed:
-                self.tasks[far.loop].spawn(far.detach(near))
+            elif (near, "") in far.announcements.followed:
+                self.tasks[far.loop].spawn(far.announcements.detach(near))
 
     async def _drop_after(self, near: Conversation, far: FarEnd) -> None:
         await near.peer.tasks.drain(None)  # which close() of the peer ends
@@ -21364,13 +21371,39 @@ class Forwarder:
         far = await self.reach(near, ctx.facts, ctx.exchange.caller)
         if ctx.method == "resources/unsubscribe":
             session.subscriptions -= {ours}
-            await far.unfollow(near, uri)
+            await far.announcements.unfollow(near, uri)
         elif len(session.subscriptions | {ours}) > MAX_SUBSCRIPTIONS:
             raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
         else:
-            await far.follow(near, uri)
+            await far.announcements.follow(near, uri)
             session.subscriptions |= {ours}
         return {}
+
+    async def watch(self, feed: Feed, begun: asyncio.Future[MCPError | None]) -> None:
+        """Let a modern client hear what it listens to, over one connection after the other.
+
+        `begun` gets None when that has begun, or the error if it cannot. Where a connection was
+        lost, another is opened, at a bounded pace. Where none can be opened, the next one who needs
+        it opens it.
+        """
+        ctx, loop, pace = feed.ctx, feed.ctx.conversation.loop, Pace()
+        while True:
+            since, patience = loop.time(), None
+            try:
+                far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+                await far.announcements.serve(feed, self.filter_of(feed), begun)
+                good = loop.time() - since >= STEADY_SECONDS
+                patience = pace.wait(0, good, loop.time())
+            except MCPError as exc:
+                settle_future(begun, exc, None)
+                if not isinstance(exc, RPCError):  # of that the log has been told
+                    logger.warning("nothing is heard of %s for now: %s", self.label, exc)
+            opening = loop.create_future()
+            self.openings.add(opening)
+            try:
+                await asyncio.wait([opening], timeout=patience)
+            finally:
+                self.openings.discard(opening)
 
     def ends_of(self, near: Conversation) -> list[FarEnd]:
         """Return the connections that a near client has."""
@@ -21451,9 +21484,15 @@ class Relay(Conversation):
 
     async def listen_for(self, ctx: Context) -> Msg:
         """Answer subscriptions/listen: a subscription there for each one here."""
-        feed = Feed(ctx, {})
-        async with (await self._far(ctx)).watching(feed, feed.wanted):
+        feed, begun = Feed(ctx, {}), self.loop.create_future()
+        watching = self.peer.tasks.spawn(self.forwarder.watch(feed, begun))
+        try:
+            problem = await begun
+            if problem is not None:
+                raise problem
             return await run_feed(feed)
+        finally:
+            watching.cancel()
 
 
 class ProxyServer(Server):
@@ -21465,7 +21504,7 @@ class ProxyServer(Server):
 
     def __init__(self, target: Any, **options: Any) -> None:
         self.forwarder = Forwarder(target, **options)
-        self.forwarder.learn = self.learn  # type: ignore[method-assign]
+        self.forwarder.learn = self.learn
         super().__init__("proxy", lifespan=lambda server: self.forwarder.hold())
 
     def learn(self, far: FarEnd) -> None:
@@ -21473,7 +21512,12 @@ class ProxyServer(Server):
         # spec 2025-11-25: schema#implementation -- both are required; a modern server may hide them
         self.info = {"name": self.name, "version": __version__, **far.server_info}
         self.instructions = far.instructions
-        self.extra_capabilities = far.offered()
+        # Some revisions have more than they can declare.
+        implied: Msg = dict.fromkeys(far.peer.session.rev.undeclared, {})
+        offered = without(far.server_capabilities, UNSPOKEN)
+        self.extra_capabilities = {
+            **(implied if {"prompts", "resources"} & offered.keys() else {}), **offered
+        }  # fmt: skip
 
     def capabilities(self) -> Msg:
         """Return the capabilities of the far server."""
@@ -21562,6 +21606,11 @@ class Names:
         start = "ui://" if uri.startswith("ui://") else ""
         before = start + self.before_uri
         return start + uri[len(before) :] if uri.startswith(before) else None
+
+    def inner_all(self, field: str, names: Iterable[JSON]) -> list[str]:
+        """Return those names in a field of a filter that are theirs, as they are there."""
+        found = map(self.inner if field == "taskIds" else self.inner_uri, names)
+        return [name for name in found if name is not None]
 
     def with_uri(self, value: Any, key: str = "uri") -> Any:
         """Return an object with a URI as it is here, if it has one."""
@@ -21704,20 +21753,13 @@ class MountedEnd(FarEnd):
         super().__init__(*given)
         self.lists: dict[str, list[Msg]] = {}
         self.listing = asyncio.Lock()  # each list is asked for once, by whoever comes first
-        #: settled when the connection is lost
-        self.lost: asyncio.Future[None] = self.loop.create_future()
-        for field, (method, _) in FILTERS.items():
-            if field.endswith("ListChanged"):
-                self.on(method)(lambda params: self.forget_lists())
+        for method, _ in LIST_CHANGES.values():
+            self.on(method)(lambda params: self.forget_lists())
 
     def forget_lists(self) -> None:
         """Forget what was listed: it may have changed."""
         super().forget_lists()
         self.lists = {}
-
-    def end_feeds(self) -> None:
-        """Hear that the connection is lost: subscriptions go on with what else they hear."""
-        settle_future(self.lost, None, None)
 
     async def items(self, method: str) -> list[Msg]:
         """Return the whole of a list as it is here; nothing if there is no such list."""
@@ -21753,10 +21795,8 @@ class Mount(Forwarder):
         self.label += f" (mounted as {prefix!r})" if prefix else ""
         #: by connection, as of key_of(): clients whose lists are without it, until they ask again
         self.missed: dict[Any, float] = {}
-        #: who waits for a connection to open
-        self.openings: set[asyncio.Future[None]] = set()
 
-    def announcement(self, msg: Msg) -> Msg | None:
+    def announcement(self, msg: Msg) -> Msg:
         """Return an announcement with the URI, or the id of a task, as it is here."""
         params = msg.get("params")
         return {**msg, "params": self.names.announced(params)} if params else msg
@@ -21765,12 +21805,6 @@ class Mount(Forwarder):
         """Return a result as it is here. Whoever asks has asked this server, and not that one."""
         return without_meta(self.names.result(answer), SERVER_INFO)
 
-    def learn(self, far: FarEnd) -> None:
-        """Hear that a connection is open."""
-        for opening in self.openings:
-            if opening.get_loop() is far.loop:
-                settle_future(opening, None, None)
-
     def leave(self, near: Conversation) -> None:
         """Hear that a near client has gone."""
         self.missed = {key: self.missed[key] for key in self.missed if key[1] is not near}
@@ -21778,8 +21812,13 @@ class Mount(Forwarder):
 
     def watched_by(self, near: Conversation) -> list[str]:
         """Return the URIs that a legacy client hears of, as they are there."""
-        found = map(self.names.inner_uri, near.session.subscriptions)
-        return [uri for uri in found if uri is not None]
+        return self.names.inner_all("resourceSubscriptions", near.session.subscriptions)
+
+    def filter_of(self, feed: Feed) -> Msg:
+        """Return what a modern client listens to, as it is there."""
+        asked = feed.ctx.params["notifications"]
+        return {field: self.names.inner_all(field, given) if isinstance(given, list) else given
+                for field, given in asked.items()}  # fmt: skip
 
     async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
         """Return the connection of a near client, which hears of it if its lists are longer now."""
@@ -21791,7 +21830,7 @@ class Mount(Forwarder):
     def _found(self, near: Conversation, key: Any) -> None:
         """Tell a near client whose lists were without it that they have changed."""
         if self.missed.pop(key, None) is not None:
-            for method, capability in LIST_CHANGES:
+            for method, capability in LIST_CHANGES.values():
                 tell_one(near, capability, notification(method))
 
     # Requests.
@@ -21846,49 +21885,6 @@ class Mount(Forwarder):
                 await far.want_log(level)
             except MCPError as exc:
                 logger.warning("%s was not told of the log level: %s", self.label, exc)
-
-    async def watch(self, ctx: Context, feed: Feed, ready: asyncio.Future[None]) -> None:
-        """Let a modern client hear what it listens to; `ready` when that has begun, or failed.
-
-        It is connected once. When that was lost, whoever needs it next connects again.
-        """
-        who, loop = (ctx.conversation, ctx.facts, ctx.exchange.caller), ctx.conversation.loop
-        with contextlib.suppress(RPCError):  # of which the log has been told
-            await self.reach(*who)
-        while True:
-            opening = loop.create_future()
-            self.openings.add(opening)
-            try:
-                far = self.far_ends.get(self.key_of(*who))
-                if isinstance(far, MountedEnd) and far.state is READY and not far.ended:
-                    await self._watch(far, ctx, feed, ready)
-                settle_future(ready, None, None)
-                await opening
-            finally:
-                self.openings.discard(opening)
-
-    async def _watch(self, far: MountedEnd, ctx: Context, feed: Feed, ready: Any) -> None:
-        """Let a modern client hear what it listens to, until the connection is lost."""
-        asked, wanted = ctx.params["notifications"], {}
-        for field, (_, capability) in FILTERS.items():
-            given = asked.get(field)
-            if isinstance(given, list):
-                of = self.names.inner if field == "taskIds" else self.names.inner_uri
-                given = [name for name in map(of, given) if name is not None]
-            if given and declares(far.server_capabilities, capability):
-                wanted[field] = given
-        try:
-            async with far.watching(feed, wanted):
-                changes = [notification(method) for method, _ in LIST_CHANGES]
-                for msg in changes if ready.done() else ():  # it was away
-                    feed.put(msg, len(encode(msg)))
-                settle_future(ready, None, None)
-                await asyncio.shield(far.lost)
-        except MCPError as exc:
-            logger.warning("nothing is heard of %s for now: %s", self.label, exc)
-
-
-LIST_CHANGES = [row for field, row in FILTERS.items() if field.endswith("ListChanged")]
 
 
 def tell_one(near: Conversation, capability: str, msg: Msg) -> None:
@@ -22039,7 +22035,7 @@ class Mounts:
         ready = [loop.create_future() for _ in self.by_prefix]
         try:
             for mount, future in zip(self.by_prefix.values(), ready):
-                tasks.spawn(mount.watch(ctx, feed, future))
+                tasks.spawn(mount.watch(feed, future))
             await asyncio.wait(ready, timeout=PROBE_SECONDS / 2)  # the slow ones come later
             return await run_feed(feed)
         finally:
@@ -26046,41 +26042,8 @@ def folder_of(target: str) -> str:
     return os.path.dirname(os.path.abspath(file_of(target)))
 
 
-class ReloadRelay(Relay):
-    """A conversation of a ReloadServer: what it listens to goes on with the next process."""
-
-    async def listen_for(self, ctx: Context) -> Msg:
-        """Answer subscriptions/listen."""
-        feed = Feed(ctx, {})
-        following = self.peer.tasks.spawn(self.keep_following(ctx, feed))
-        try:
-            return await run_feed(feed)
-        finally:
-            following.cancel()
-
-    async def keep_following(self, ctx: Context, feed: Feed) -> None:
-        """Subscribe with each process that serves."""
-
-        def tell(msg: Msg) -> None:
-            feed.put(msg, len(encode(msg)))
-
-        assert isinstance(self.server, ReloadServer)
-        while True:
-            change, subscription = self.server.change, None
-            with contextlib.suppress(MCPError):  # it does not start: the next one may
-                far = await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
-                subscription = await far.subscribe_to(feed.wanted, tell)
-            try:
-                await asyncio.wait({change})
-            finally:
-                if subscription is not None and far.peer.lost is None:
-                    far.tasks.spawn(subscription.close())
-
-
 class ReloadServer(ProxyServer):
     """The server in a file, in a process of its own that gives way to another with each change."""
-
-    change: asyncio.Future[None]  # is done with the next change
 
     def __init__(self, target: str) -> None:
         super().__init__(
@@ -26089,17 +26052,11 @@ class ReloadServer(ProxyServer):
         )  # fmt: skip
         self.lives.manager = functools.partial(self.watch, folder_of(target))
 
-    def converse(
-        self, name: str, opener: Caller = NOBODY, many_clients: bool = False
-    ) -> Conversation:
-        """Return a new conversation with a near client."""
-        return ReloadRelay(self.forwarder, self, name, opener, many_clients)
-
     @contextlib.asynccontextmanager
     async def watch(self, folder: str) -> AsyncIterator[None]:
         """Hold the connection to the process, and watch the files meanwhile."""
         async with self.forwarder.hold():
-            self.change, tasks = asyncio.get_running_loop().create_future(), Tasks()
+            tasks = Tasks()
             tasks.spawn(self.follow(folder))
             try:
                 yield
@@ -26108,15 +26065,15 @@ class ReloadServer(ProxyServer):
 
     async def follow(self, folder: str) -> None:
         """End the process with each change, and tell the client; a request starts another."""
+        loop = asyncio.get_running_loop()
         async for _ in changes(folder):
             for far in list(self.forwarder.far_ends.values()):
                 self.forwarder.drop(far)
             # The new process will want what the old one holds, a port perhaps.
-            await self.forwarder.tasks[asyncio.get_running_loop()].drain(3 * LEAVE_SECONDS)
+            await self.forwarder.tasks[loop].drain(3 * LEAVE_SECONDS)
             for kind in ("tools", "prompts", "resources"):
                 self.list_changed(kind)
-            self.change.set_result(None)
-            self.change = asyncio.get_running_loop().create_future()
+            self.forwarder.wake(loop)
 
 
 async def reload_http(args: Any) -> None:

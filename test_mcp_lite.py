@@ -20756,6 +20756,35 @@ def change() -> str:
             await c.call("change")
             await eventually(lambda: heard == ["x://a"] * 2)
 
+    async def test_who_only_listens_hears_of_the_next_one_as_well(self, tmp_path):
+        """No request asks for another connection: whoever listens needs one."""
+        (tmp_path / "died").write_text("")
+        proxy = m.ProxyServer(dying(tmp_path), stderr="null")
+        async with m.Client(proxy, revision=V5) as c:
+            subscription = await c.listen(tools=True, uris=["x://a"])
+            leap = time_machine()
+            with pytest.raises(m.RemoteError):
+                await c.call("die", {"words": ""})
+            await eventually(lambda: proxy.forwarder.openings)  # it waits for a while
+            leap(m.STALL_SECONDS)
+            heard = [await subscription.__anext__() for _ in range(2)]
+            methods = {msg["method"].rpartition("/")[2] for msg in heard}
+            assert methods == {"list_changed", "updated"}, "both may have changed meanwhile"
+        assert (tmp_path / "calls").read_text().split() == ["start", "die", "start"]
+
+    async def test_a_subscription_that_is_refused_is_refused_to_the_client(self):
+        app = far_server()
+
+        @app.middleware
+        async def picky(ctx, call_next):
+            if ctx.method == "subscriptions/listen":
+                raise m.RPCError(-7, "not to you")
+            return await call_next(ctx)
+
+        async with raw_client(m.ProxyServer(app, revision=V5)) as raw:
+            params = modern_params(notifications={"toolsListChanged": True})
+            assert await raw.error("subscriptions/listen", params) == (-7, "not to you")
+
 
 def any_json(dice, depth=0):
     """Return JSON of the words that results are made of, and of any shape."""
@@ -25937,6 +25966,18 @@ class TestReload:
 
         run(main())
         assert "changing.py has changed: the server starts again" in caplog.text
+
+    async def test_who_only_listens_hears_of_each_version(self, tmp_path, caplog):
+        path = tmp_path / "changing.py"
+        more = "app.add_resource('x://a', lambda: 'A', name='a')"
+        self.write(path, "one", more=more)
+        app = m.ReloadServer(str(path))
+        async with app.lifespan_open(), m.Client(app, revision="2026-07-28") as c:
+            subscription = await c.listen(uris=["x://a"])
+            path.write_text("def broken(:\n")
+            await eventually(lambda: "no connection to" in caplog.text)
+            self.write(path, "two", more=more)
+            assert (await subscription.__anext__())["params"]["uri"] == "x://a"
 
     async def test_a_server_that_hangs_gives_way_to_its_next_version(self, tmp_path):
         path = tmp_path / "changing.py"
