@@ -21138,7 +21138,7 @@ class FarEnd(Client):
 ###############################################################################
 # 55. Forwarding
 ###############################################################################
-# Uses sections 1 to 8, 22 to 24, 31, 32, 38, 43, 53 and 54.
+# Uses sections 1 to 8, 10, 22 to 24, 28, 31, 32, 38, 43, 53 and 54.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
@@ -25903,7 +25903,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 68. Serving a file
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 22 to 24, 27, 32, 55, 58, 61 to 63 and 66.
+# Uses sections 1, 2, 7, 23, 24, 27, 32, 55, 58, 61 to 63 and 66.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
