@@ -12278,10 +12278,10 @@ class StdioTransport(LineTransport):
         #: read anything, when the writer is closed already
         self._spare = -1
         self._errors: LineReader | None = None
-        self._held: list[Callable[[], None]] = []  # closes our ends of the pipes
+        self._ours = contextlib.ExitStack()  # closes our ends of the pipes
         self._tasks = Tasks()
+        self._ends: set[asyncio.Future[None]] = set()  # of the child, and of what it says on stderr
         self._exited: asyncio.Future[None] | None = None
-        self._listening: asyncio.Future[None] | None = None
 
     def argv(self) -> list[str]:
         """Return what is started; raise ConnectionClosed if there is no such thing."""
@@ -12304,24 +12304,22 @@ class StdioTransport(LineTransport):
             try:
                 await self._start(argv, theirs)
             except BaseException as exc:
-                self._let_go()
+                self._ours.close()
                 if isinstance(exc, (OSError, RuntimeError, ValueError)):
                     raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
                 raise
         self._tasks.spawn(self._keep(self._exited))
+        self._ends.add(self._exited)
         if self._errors is not None:
-            self._listening = self._tasks.spawn(self._listen(self._errors))
+            self._ends.add(self._tasks.spawn(self._listen(self._errors)))
 
     async def _start(self, argv: list[str], theirs: contextlib.ExitStack) -> None:
-        # Before 3.12, and off Linux, asyncio waits for a child in a thread. If there can be no
-        # threads, it is better to know before there is a child.
-        _start_thread(int)
         stdin, ours = os.pipe()
         theirs.callback(os.close, stdin)
         self._spare = os.dup(ours)
-        self._held.append(self._drop_spare)
+        self._ours.callback(self._drop_spare)
         self.writer = await write_lines(ours)
-        self._held.append(self.writer.abort)
+        self._ours.callback(self.writer.abort)
         stdout, self.reader = await self._hear_from(self.max_message_bytes, theirs)
         stderr = None if self.stderr == "inherit" else self.stderr
         if self.stderr in (None, "null") or callable(self.stderr):
@@ -12329,13 +12327,9 @@ class StdioTransport(LineTransport):
         apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
             apart = {"creationflags": 0x08000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
-        streams: Any = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-        place: Any = {"cwd": self.cwd, "env": self.env}
-        try:
-            start = asyncio.create_subprocess_exec
-            self.process = await start(argv[0], *argv[1:], **streams, **place, **apart)
-        except NotImplementedError:
-            self.process = ThreadedProcess(argv, **streams, **place, **apart)
+        self.process = ChildProcess(
+            argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.cwd, env=self.env, **apart
+        )
 
     async def _hear_from(
         self, limit: int, theirs: contextlib.ExitStack
@@ -12344,39 +12338,32 @@ class StdioTransport(LineTransport):
         ours, end = os.pipe()
         theirs.callback(os.close, end)
         reader = await read_lines(ours, limit)
-        self._held.append(reader.close)
+        self._ours.callback(reader.close)
         return end, reader
 
     async def _keep(self, exited: asyncio.Future[None]) -> None:
         """Wait until the child has exited, and then until what it wrote is read."""
         try:
-            await self.process.wait()
+            await asyncio.wait({self.process.exited})
             self.exited_at = time.monotonic()
             self.deaf = self.writer.sent <= unread_bytes(self._spare)
-        except asyncio.CancelledError:  # our loop ends, and nobody has called close()
-            self.kill()
-            last = asyncio.ensure_future(self.process.wait())
-            await asyncio.wait({last}, timeout=LAST_WORDS_SECONDS)
-            raise
-        else:
             # The number of a group without members may be given to another: see if it has any.
             self._signal(0)
             settle_future(exited, None, None)
             # Pipes that a child of the child holds never end.
             await asyncio.sleep(DRAIN_SECONDS)
+        except asyncio.CancelledError:  # perhaps our loop ends, and nobody has called close()
+            self.kill()
+            await asyncio.wait({self.process.exited}, timeout=LAST_WORDS_SECONDS)
+            raise
         finally:
             settle_future(exited, None, None)
-            self._let_go()
+            self._ours.close()
 
     def _drop_spare(self) -> None:
         if self._spare >= 0:
             os.close(self._spare)
             self._spare = -1
-
-    def _let_go(self) -> None:
-        """Close our ends of the pipes."""
-        while self._held:
-            self._held.pop()()
 
     async def _listen(self, errors: LineReader) -> None:
         """Pass the child's stderr on, until it ends."""
@@ -12428,35 +12415,41 @@ class StdioTransport(LineTransport):
 
     async def _until_ended(self, seconds: float) -> None:
         """Wait until the child has exited and its last words are heard."""
-        ends = {end for end in (self._exited, self._listening) if end is not None}
-        await asyncio.wait(ends, timeout=seconds)
+        await asyncio.wait(self._ends, timeout=seconds)
 
     def explain(self) -> str:
         """Return how the child ended, and its last words."""
         # spec: basic/transports/stdio#unexpected-termination -- restarting is up to our user
-        status = self.process.returncode if self.process else None
-        if status is None:
-            how = "was closed" if self._closing else "closed its output"
-        elif status < 0:
-            with contextlib.suppress(ValueError):
-                status = signal.Signals(-status).name
-            how = f"was killed by {status}"
-        else:
-            how = f"exited with status {status}"
-            if status == 0 and not self.heard and ".py'" in self.name:
-                how += f"{WITHOUT_A_WORD}: it should end with app.run(), or be named as FILE.py:APP"
         recent = (self.exited_at or time.monotonic()) - RECENT_SECONDS
         words = "\n".join(line for when, line in self.last_words if when >= recent)
         said = f'{LAST_WORDS}"{words}"' if words and self.repeats else ""
-        missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
+        hint = f"; {self.hint()}" if self.hint() else ""
+        return self._how_it_ended() + self._remedy(words) + said + hint
+
+    def _how_it_ended(self) -> str:
+        status = self.process.returncode if self.process else None
+        if status is None:
+            return "was closed" if self._closing else "closed its output"
+        if status < 0:
+            with contextlib.suppress(ValueError):
+                status = signal.Signals(-status).name
+            return f"was killed by {status}"
+        if status == 0 and not self.heard and ".py'" in self.name:
+            remedy = "it should end with app.run(), or be named as FILE.py:APP"
+            return f"exited with status 0{WITHOUT_A_WORD}: {remedy}"
+        return f"exited with status {status}"
+
+    def _remedy(self, words: str) -> str:
+        """Return what to do, if the child's last words are of a common mistake."""
         if "No module named 'mcp_lite'" in words:
-            how += ": mcp_lite.py is to stand beside it (FILE.py:APP brings its own)"
-        elif "partially initialized module" in words and hides_module(self.name):
-            how += ": its file has the name of a module of Python, and hides that: rename it"
-        elif missing is not None and missing[1] not in self.env:
+            return ": mcp_lite.py is to stand beside it (FILE.py:APP brings its own)"
+        if "partially initialized module" in words and hides_module(self.name):
+            return ": its file has the name of a module of Python, and hides that: rename it"
+        missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
+        if missing is not None and missing[1] not in self.env:
             name = missing[1]
-            how += f": it sees {name} only with env={{{name!r}: ...}}, or --env {name}=..."
-        return how + said + f"; {self.hint()}" * bool(self.hint())
+            return f": it sees {name} only with env={{{name!r}: ...}}, or --env {name}=..."
+        return ""
 
     def hint(self) -> str:
         """Return the first line on its stdout that was no message, if there is one."""
@@ -12520,15 +12513,16 @@ def unread_bytes(fd: int) -> int:
         return 0
 
 
-class ThreadedProcess:
-    """A child process for a loop that cannot watch any: a thread waits for it."""
+class ChildProcess:
+    """A child process. A thread waits for its end, since not every loop can watch one."""
 
     def __init__(self, argv: list[str], **options: Any) -> None:
         from subprocess import Popen
 
+        _start_thread(int)  # if there can be no threads, it is better to know before
         self._popen, self._loop = Popen(argv, **options), asyncio.get_running_loop()
-        self._exited = self._loop.create_future()
         self.pid = self._popen.pid
+        self.exited = self._loop.create_future()
         _start_thread(self._wait)
 
     @property
@@ -12539,12 +12533,7 @@ class ThreadedProcess:
     def _wait(self) -> None:
         self._popen.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(settle_future, self._exited, None, None)
-
-    async def wait(self) -> int | None:
-        """Wait until it has exited; return its status."""
-        await asyncio.shield(self._exited)
-        return self.returncode
+            self._loop.call_soon_threadsafe(settle_future, self.exited, None, None)
 
 
 def is_command(target: Any) -> bool:
