@@ -12368,10 +12368,7 @@ class StdioTransport(LineTransport):
     async def _listen(self, errors: LineReader) -> None:
         """Pass the child's stderr on, until it ends."""
         # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
-        while True:
-            lines = await errors.read()
-            if not lines:
-                return
+        while lines := await errors.read():
             for line in lines:
                 self._hear(line)
 
@@ -12919,9 +12916,8 @@ class HTTPDecoder(Decoder):
 
     def _head(self) -> Generator[None, None, bytes]:
         """Read a head with its empty line; b"" if the input ends before it begins."""
-        seen = 0
         while True:
-            end = self.buffer.find(b"\r\n\r\n", max(0, seen - 3)) + 4
+            end = self.buffer.find(b"\r\n\r\n") + 4
             size = end if end >= 4 else len(self.buffer)
             begin = 2 * self.buffer.startswith(b"\r\n")  # the empty line that may come first
             if (self.buffer.find(b"\n", begin, size) + 1 or size) - begin > MAX_START_LINE_BYTES:
@@ -12929,8 +12925,7 @@ class HTTPDecoder(Decoder):
             if size > MAX_HEAD_BYTES:
                 raise LimitExceeded("the header fields are too long", http_status=431)
             # Found early, it is answered; a head in such lines would never end, and time out.
-            feeds = self.buffer.count(b"\n", seen, size)
-            if feeds != self.buffer.count(b"\r\n", max(0, seen - 1), size):
+            if self.buffer.count(b"\n", 0, size) != self.buffer.count(b"\r\n", 0, size):
                 raise ProtocolError("a line of the head ends in a bare line feed")
             if end >= 4:
                 return self._take(end)
@@ -12938,7 +12933,6 @@ class HTTPDecoder(Decoder):
                 if not self.buffer or self.buffer == b"\r\n":
                     return b""
                 raise ProtocolError("the connection ended inside a head")
-            seen = size
             yield
 
     def _data(self, size: int, put: Callable[[bytes], object]) -> Generator[None, None, None]:
@@ -13081,18 +13075,17 @@ class ResponseDecoder(HTTPDecoder):
         return is_keep_alive(self.head)
 
     def _grammar(self) -> Generator[None, None, None]:
-        head = ResponseHead(100, "", (1, 1), {})
-        interim = -1
-        while head.status < 200:
-            interim += 1
-            if interim > MAX_INTERIM:
-                raise LimitExceeded(f"more than {MAX_INTERIM} interim answers")
+        for _ in range(MAX_INTERIM + 1):
             block = yield from self._head()
             if not block:
                 raise ProtocolError("the connection ended before the answer")
             head = parse_response_head(block)
             if head.status == 101:
                 raise ProtocolError("the server changed to another protocol, unasked")
+            if head.status >= 200:
+                break
+        else:
+            raise LimitExceeded(f"more than {MAX_INTERIM} interim answers")
         size = body_of_response(head, self.method)
         self.head = head
         if size == CHUNKED:
@@ -13361,7 +13354,7 @@ def encode_event(
 # Not here. Sockets, sessions and streams: sections 39 and 41.
 
 MAX_HOPS = 20  # proxies in a row whose words are read; a client could name thousands
-MAX_JUDGED = 100  # pairs of Host and Origin, or addresses, that need not be judged again
+MAX_JUDGED = 100  # addresses of which it is remembered whether they are trusted proxies
 VISIBLE = r"[\x21-\x7e]+"
 # Hosts and origins as clients send them, without the port that a scheme has anyway; or * for any.
 HOST = rf"\*|(?!.*(?:\.|:443|:80)$){AUTHORITY}"
@@ -13438,7 +13431,6 @@ class Gate:
         given = [item.lower().rstrip("/") for item in check_texts("allowed_origins", origins)]
         self.origins = self._known(given, ORIGIN, "allowed_origins", "https://app.example.com")
         self.locked = locked
-        self._seen: set[tuple[str | None, str | None, bool]] = set()
 
     def _known(self, given: list[str], pattern: str, option: str, example: str) -> set[str]:
         """Return names that clients may send; ValueError for one that none would send."""
@@ -13453,9 +13445,6 @@ class Gate:
         What is not `guarded` needs no token, even at a locked server.
         """
         host, origin = headers.get("host"), headers.get("origin")
-        seen = (host, origin, guarded)
-        if seen in self._seen:
-            return
         if host is not None and not self._host(host, self.locked and guarded):
             problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
             raise ProtocolError(problem, http_status=403)
@@ -13463,15 +13452,13 @@ class Gate:
         if origin is not None and not self.allows(origin):
             problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
             raise ProtocolError(problem, http_status=403)
-        if len(self._seen) < MAX_JUDGED:
-            self._seen.add(seen)
 
     def _host(self, text: str, locked: bool) -> bool:
         host = text.lower()
-        try:
-            name = parse_authority(host)[0]
-        except ValueError:  # which our own decoder does not let through, but others may
+        found = re.fullmatch(AUTHORITY, host)
+        if found is None:  # which our own decoder does not let through, but others may
             return False
+        name = found[1].strip("[]")
         if is_loopback(name):
             return True
         if self.hosts is None:
@@ -13483,16 +13470,11 @@ class Gate:
         origin = origin.lower()
         if origin in self.origins or "*" in self.origins:
             return True
-        found = re.fullmatch(r"https?://([^/?#@\s]+)", origin)
+        found = re.fullmatch(rf"https?://({AUTHORITY})", origin)
         if found is None:
             return False
-        try:
-            name = parse_authority(found[1])[0]
-        except ValueError:
-            return False
-        if is_loopback(name):
-            return True
-        return self.hosts is not None and not self.hosts.isdisjoint((found[1], name))
+        host, name = found[1], found[2].strip("[]")
+        return is_loopback(name) or bool(self.hosts) and not self.hosts.isdisjoint((host, name))
 
 
 class Origin(Row):
@@ -14069,11 +14051,6 @@ class HTTPRequest(Caller):
         self.who = who  # what the engine's look at the head has found out
         self.headers, self.principal, self.owner = headers, None, ""
         self.address, self.scheme = address, scheme
-
-    def copy(self) -> HTTPRequest:
-        """Return another request that says the same."""
-        return HTTPRequest(self.method, self.path, self.query, self.headers, self.body,
-                           self.address, self.root, self.scheme, self.notes, self.who)  # fmt: skip
 
 
 def counted_as(caller: Caller) -> str:
@@ -15822,26 +15799,24 @@ class Site:
 
     async def screen(self, request: HTTPRequest) -> Identity:
         """Return who sends a request, for an engine that asks before the body is there."""
-        if self.proxies is not None:
-            request = self.unwrap(request, self.proxies)
+        self.unwrap(request)
         return await self.identify(request)
 
-    def unwrap(self, request: HTTPRequest, proxies: Proxies) -> HTTPRequest:
-        """Return a request as its client made it, before it came through trusted proxies.
+    def unwrap(self, request: HTTPRequest) -> None:
+        """Make of a request that came through trusted proxies the one that its client has sent.
 
         The Host that the proxy asked for must be let in, too: proxies pass on what they do not
         know, and a page whose name was bound to the proxy's address could send any header.
         """
+        if self.proxies is None:
+            return
         headers = request.headers
-        origin = proxies.origin(request.address, request.scheme, headers)
+        origin = self.proxies.origin(request.address, request.scheme, headers)
+        request.address, request.scheme = origin.address, origin.scheme
         if origin.host:
             self.check_host(request.method, request.path.rstrip("/"), headers)
-        came, request = request, request.copy()
-        came.body = b""  # who brought it keeps it until the answer is complete
-        request.address, request.scheme = origin.address, origin.scheme
-        if origin.host:  # the same head may also come from a sender that is no proxy
+            # The same head may also come from a sender that is no proxy: its notes stay with it.
             request.headers, request.notes = {**headers, "host": origin.host}, {}
-        return request
 
     def door(self, request: HTTPRequest) -> Door:
         """Return where the head of a request leads; ProtocolError if it leads nowhere."""
@@ -15882,17 +15857,14 @@ class Site:
 
     def share_of(self, request: HTTPRequest) -> str:
         """Return the name under which a request is counted whose sender screen() has found."""
-        if self.proxies is not None:
-            request = self.unwrap(request, self.proxies)
+        self.unwrap(request)
         return counted_as(Caller(address=request.address, owner=request.who.owner))
 
     def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
         """Let a request that is refused have its record, as its client made it."""
         if self.server.observers.wanted():
-            if self.proxies is not None:
-                told = self.proxies.origin(request.address, request.scheme, request.headers)
-                request = request.copy()
-                request.address, request.scheme = told.address, told.scheme
+            with contextlib.suppress(ProtocolError):  # its Host may be the reason
+                self.unwrap(request)
             if request.who is not None:
                 request.principal, request.owner = request.who.principal, request.who.owner
             size, reason = len(refusal_body(exc)), str(exc)[:MAX_NAME_CHARS]
@@ -16026,8 +15998,7 @@ class Endpoint(Site):
         if _trace is not None:
             trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
         try:
-            if self.proxies is not None:
-                request = self.unwrap(request, self.proxies)
+            self.unwrap(request)
             door = self.door(request)
             who = request.who or (await self.identify(request) if door.guarded else ANYBODY)
             request.principal, request.owner = who.principal, who.owner
