@@ -13474,7 +13474,7 @@ class Gate:
         if found is None:
             return False
         host, name = found[1], found[2].strip("[]")
-        return is_loopback(name) or bool(self.hosts) and not self.hosts.isdisjoint((host, name))
+        return is_loopback(name) or not (self.hosts or set()).isdisjoint((host, name))
 
 
 class Origin(Row):
@@ -15587,6 +15587,7 @@ class SessionTable(OrderedDict[str, KeptSession]):
 #           an authorization server gives: Guard, a kind of Entrance, section 52.
 
 PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
+KNOWN_METHODS = frozenset("GET HEAD POST PUT DELETE OPTIONS TRACE PATCH".split())  # to HTTP
 FAILED_PAGE = b"This page failed. The server's log says why.\n"
 
 
@@ -15891,7 +15892,8 @@ class Site:
         allowed = ", ".join((*self.methods_at(request), "OPTIONS"))
         method = request.method
         if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
-            raise Refused(f"{method[:20]} is not served here", 405, {"allow": allowed})
+            status = 405 if method in KNOWN_METHODS else 501  # RFC 9110 §9.1
+            raise Refused(f"{method[:20]} is not served here", status, {"allow": allowed})
         wanted = request.headers.get("access-control-request-headers")
         await response.send(204, {"allow": allowed, **preflight_headers(allowed, wanted)})
 
