@@ -9453,11 +9453,16 @@ async def subscribe(ctx: Context) -> Msg:
         session.subscriptions -= {uri}
         return {}
     ctx.server.find_resource(uri, ctx.facts.rev)
-    wanted = session.subscriptions | {uri}
+    session.subscriptions = with_one_more(session.subscriptions, uri)
+    return {}
+
+
+def with_one_more(subscriptions: frozenset[str], uri: str) -> frozenset[str]:
+    """Return the URIs that a session watches, and this one; RPCError if they are too many."""
+    wanted = subscriptions | {uri}
     if len(wanted) > MAX_SUBSCRIPTIONS:
         raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-    session.subscriptions = wanted
-    return {}
+    return wanted
 
 
 @handles("logging/setLevel")
@@ -21334,11 +21339,10 @@ class Forwarder:
         if ctx.method == "resources/unsubscribe":
             session.subscriptions -= {ours}
             await far.announcements.unfollow(near, uri)
-        elif len(session.subscriptions | {ours}) > MAX_SUBSCRIPTIONS:
-            raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
         else:
+            with_one_more(session.subscriptions, ours)  # is there room?
             await far.announcements.follow(near, uri)
-            session.subscriptions |= {ours}
+            session.subscriptions = with_one_more(session.subscriptions, ours)
         return {}
 
     async def watch(self, feed: Feed, begun: asyncio.Future[MCPError | None]) -> None:
@@ -21639,10 +21643,6 @@ class Names:
             answer["result"] = self.result(answer["result"])
         return answer
 
-    def announced(self, params: Msg) -> Msg:
-        """Return the parameters of an announcement as they are here."""
-        return self.result(self.with_uri(params))
-
     def arguments(self, value: JSON) -> JSON:
         """Return arguments as they are there: a model gives a tool the URIs that it was shown.
 
@@ -21689,17 +21689,15 @@ class Names:
 
 # Mounts.
 
-#: From the method that lists to the method of a Client that gives the whole list.
-WHOLE_LISTS: dict[str, Callable[[Any], Awaitable[list[Msg]]]] = {
-    "tools/list": Client.list_tools, "prompts/list": Client.list_prompts,
-    "resources/list": Client.list_resources, "resources/templates/list": Client.list_templates,
-}  # fmt: skip
+#: The methods that list what a server has.
+LISTERS = [row.name for row in METHODS.values() if row.lists.registry]
 
 
 async def whole_list(client: Client, method: str) -> list[Msg]:
     """Return the whole of a list; nothing where there is no such list."""
     try:
-        return await WHOLE_LISTS[method](client)
+        items: list[Msg] = await getattr(client, f"list_{METHODS[method].lists.registry}")()
+        return items
     except (CapabilityMissing, RemoteError) as exc:
         if isinstance(exc, RemoteError) and exc.code != METHOD_NOT_FOUND:
             raise
@@ -21761,7 +21759,7 @@ class Mount(Forwarder):
     def announcement(self, msg: Msg) -> Msg:
         """Return an announcement with the URI, or the id of a task, as it is here."""
         params = msg.get("params")
-        return {**msg, "params": self.names.announced(params)} if params else msg
+        return {**msg, "params": self.names.result(self.names.with_uri(params))} if params else msg
 
     def result(self, answer: Msg) -> Msg:
         """Return a result as it is here. Whoever asks has asked this server, and not that one."""
@@ -21791,42 +21789,51 @@ class Mount(Forwarder):
 
     def _found(self, near: Conversation, key: Any) -> None:
         """Tell a near client whose lists were without it that they have changed."""
-        if self.missed.pop(key, None) is not None:
-            for method, capability in LIST_CHANGES.values():
-                tell_one(near, capability, notification(method))
+        if self.missed.pop(key, None) is None:
+            return
+        feeds = [feed for feed in near.server.feeds if feed.ctx.conversation is near]
+        for method, capability in LIST_CHANGES.values():
+            msg = notification(method)
+            near.announce(capability, msg, len(encode(msg)))
+            for feed in feeds:
+                feed.put(msg, len(encode(msg)))
+
+    def _miss(self, key: Any, why: object) -> None:
+        """Leave it out of the lists of a near client for a while."""
+        if len(self.missed) >= MAX_MISSED:
+            del self.missed[next(iter(self.missed))]
+        self.missed[key] = asyncio.get_running_loop().time() + MISSED_SECONDS
+        if not isinstance(why, RPCError):  # of that the log has been told
+            logger.warning("%s is left out of the lists: %s", self.label, why)
 
     # Requests.
 
     async def items(self, ctx: Context) -> list[Msg]:
         """Return the list that a request asks for; nothing if it cannot be had in time."""
-        clock = asyncio.get_running_loop().time
         key = self.key_of(ctx.conversation, ctx.facts, ctx.exchange.caller)
-        if self.missed.get(key, 0.0) > clock():
+        loop = ctx.conversation.loop
+        if self.missed.get(key, 0.0) > loop.time():
             return []
         self.missed.pop(key, None)
+        asking = self.tasks[loop].spawn(self._items(ctx, key))
+        await asyncio.wait([asking], timeout=MOUNT_SECONDS)
+        if asking.done():
+            found: list[Msg] = asking.result()
+            return found
+        self._miss(key, f"no answer within {MOUNT_SECONDS:g} seconds")
+        return []
+
+    async def _items(self, ctx: Context, key: Any) -> list[Msg]:
+        """Ask for a list, however long that takes; nothing if it fails."""
         try:
-            return await asyncio.wait_for(self._items(ctx), MOUNT_SECONDS)
-        except (MCPError, asyncio.TimeoutError) as exc:
-            if len(self.missed) >= MAX_MISSED:
-                del self.missed[next(iter(self.missed))]
-            self.missed[key] = clock() + MISSED_SECONDS
-            if isinstance(exc, asyncio.TimeoutError):
-                self.tasks[ctx.conversation.loop].spawn(self._wait_for(ctx, key))
-            if not isinstance(exc, RPCError):  # of that the log has been told
-                why = str(exc) or f"no answer within {MOUNT_SECONDS:g} seconds"
-                logger.warning("%s is left out of the lists: %s", self.label, why)
+            far = await super().reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
+            assert isinstance(far, MountedEnd)
+            found = await far.items(ctx.method)
+        except MCPError as exc:
+            self._miss(key, exc)
             return []
-
-    async def _items(self, ctx: Context) -> list[Msg]:
-        far = await super().reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
-        assert isinstance(far, MountedEnd)
-        return await far.items(ctx.method)
-
-    async def _wait_for(self, ctx: Context, key: Any) -> None:
-        """Wait for a slow server, however long it takes, and tell the near client of it."""
-        with contextlib.suppress(MCPError):
-            await self._items(ctx)
-            self._found(ctx.conversation, key)
+        self._found(ctx.conversation, key)
+        return found
 
     async def answer(self, ctx: Context) -> Msg:
         """Answer a request about something that it has."""
@@ -21847,15 +21854,6 @@ class Mount(Forwarder):
                 await far.want_log(level)
             except MCPError as exc:
                 logger.warning("%s was not told of the log level: %s", self.label, exc)
-
-
-def tell_one(near: Conversation, capability: str, msg: Msg) -> None:
-    """Announce something to one client."""
-    size = len(encode(msg))
-    near.announce(capability, msg, size)
-    for feed in list(near.server.feeds):
-        if feed.ctx.conversation is near:
-            feed.put(msg, size)
 
 
 def parts_of(server: Server) -> Iterator[Server]:
@@ -21898,7 +21896,7 @@ class Mounts:
 
     def check(self, mount: Mount) -> None:
         """Raise ValueError if something of this server could be taken for that of a mount."""
-        for method in WHOLE_LISTS if mount.names.prefix else ():
+        for method in LISTERS if mount.names.prefix else ():
             for entry in self.own(method).values():
                 if mount.names.own(method, entry.name):
                     raise ValueError(f"{entry.label} has the prefix of {mount.label}")
@@ -21907,7 +21905,7 @@ class Mounts:
         """Raise ValueError if the mount without a prefix has a name that is somebody else's."""
         try:
             async with Client(mount.target, **{"timeout": MOUNT_SECONDS, **mount.options}) as far:
-                for method in WHOLE_LISTS:
+                for method in LISTERS:
                     self._compare(mount, method, await whole_list(far, method))
         except MCPError as exc:
             logger.warning("the names of %s are not compared with others: %s", mount.label, exc)
@@ -21940,7 +21938,7 @@ class Mounts:
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]] | None:
         """Return the handler of a request, if it is not for this server alone."""
-        if ctx.method in WHOLE_LISTS:
+        if ctx.method in LISTERS:
             return self.list_all
         if ctx.method == "subscriptions/listen":
             return self.listen
