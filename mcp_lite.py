@@ -234,10 +234,10 @@ NOTATION
 
 THE FIRST HOUR   Read Parts I and II from the start. They are 3,000 lines; section 7 can wait.
 Section 2 says who is to blame for an error, and 3 what a message is. Section 4 is the whole history
-of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the two small
-state machines, of a request and of a session. Sections 8 to 10 put them on a channel: after them,
-two programs talk. Then read section 17 for the one idea that is not obvious: how a call that asks
-is run again. Sections 11 to 15 are tools of a server, and not the protocol: leave them for later.
+of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the lives of a
+request and of a session. Sections 8 to 10 put them on a channel: after them, two programs talk.
+Then read section 17 for the one idea that is not obvious: how a call that asks is run again.
+Sections 11 to 15 are tools of a server, and not the protocol: leave them for later.
 
 To add a method to the protocol: one row of METHODS in 4, one function under @handles in 24. To add
 one of your own to a server: @app.method (19). A limit stands at the head of the section that
@@ -1517,15 +1517,14 @@ def is_modern(msg: Msg) -> bool:
 #           lose patience; a peer may flood us with progress.
 # Rules.    1. Our requests (Outgoing) and those that we serve are two tables, never one: both ends
 #              number their requests from 1.
-#           2. The life of a request is a table. A cancelled request is never answered: whoever
-#              cancelled it has forgotten its id, and an answer would belong to nothing. For the
-#              same reason an answer that comes too late changes nothing.
+#           2. A request is running until it is done or cancelled, and so it stays. A cancelled one
+#              is never answered: whoever cancelled it has forgotten its id, and an answer would
+#              belong to nothing. For the same reason an answer that comes too late changes nothing.
 #           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
 #              the answer.
 #           4. Time is an argument, `now`, in seconds of any steady clock.
-# Plan.     EXCHANGE, the table; Exchange, a request that we serve; Pending and Outgoing, requests
-#           that we sent; Budget, a rate; ProgressMeter, which spaces the reports of a handler;
-#           Counts, by name; Loads and Weight, the bytes of requests.
+# Plan.     Exchange, a request that we serve; Pending and Outgoing, requests that we sent; Budget, a
+#           rate; ProgressMeter; Counts, by name; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
@@ -1535,16 +1534,6 @@ REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
 LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
 
 RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
-
-# (state, event) -> state.
-EXCHANGE = {
-    (RUNNING, "answer"): DONE,
-    (RUNNING, "cancel"): CANCELLED,
-    # spec: basic/patterns/cancellation#timing-considerations -- the races end here
-    (DONE, "cancel"): DONE,
-    (CANCELLED, "answer"): CANCELLED,
-    (CANCELLED, "cancel"): CANCELLED,
-}
 
 
 class Caller:
@@ -1626,18 +1615,19 @@ class Exchange:
         about, key = named_in(self.method, self.params)
         return f"{self.method} of {repr(about[key])[:200]}" if key in about else self.method
 
-    def advance(self, event: str) -> str:
-        """Apply an event and return the new state; an event that cannot happen is a bug of ours.
+    def end(self, state: str) -> bool:
+        """Let it be DONE or CANCELLED; return False if it has ended already, and stays so.
+
+        spec: basic/patterns/cancellation#timing-considerations -- the races end here
 
         >>> exchange = Exchange(request(1, "ping"), print)
-        >>> exchange.advance("cancel"), exchange.advance("answer")
-        ('cancelled', 'cancelled')
+        >>> exchange.end(CANCELLED), exchange.end(DONE), exchange.state
+        (True, False, 'cancelled')
         """
-        try:
-            self.state = EXCHANGE[self.state, event]
-        except KeyError:
-            raise RuntimeError(f"request {self.req_id!r}: {event} while {self.state}") from None
-        return self.state
+        running = self.state is RUNNING
+        if running:
+            self.state = state
+        return running
 
 
 class Pending:
@@ -3414,30 +3404,32 @@ class Peer(Asker):
             if exchange.state is CANCELLED:  # before this task could start
                 return
             answer = result(exchange.req_id, await self.serve(exchange))
-        except asyncio.CancelledError:
-            if exchange.state is not RUNNING or self.lost is not None:
-                raise
-            # A handler awaited something that somebody else cancelled.
-            problem = {"code": INTERNAL_ERROR, "message": "the handler was cancelled"}
-            answer = error(exchange.req_id, problem)
         except BaseException as exc:  # a handler ends neither the process nor another request
-            if is_dropped(exchange, exc):
-                raise
-            if not isinstance(exc, FOR_THE_PEER) and self.lost is None:
-                logger.error("%s failed", exchange.title, exc_info=exc)
-            answer = error(exchange.req_id, wire_error(exc))
+            answer = self._failure(exchange, exc)
         finally:
             del self.incoming[exchange.key]
             if self.held:
                 self._take_held()
         # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-        # One that is DONE was answered by _cut_off().
-        if exchange.state is DONE or exchange.advance("answer") is CANCELLED:
+        if not exchange.end(DONE):  # it was cancelled, or _cut_off() has answered it
             return
         try:
             await put(answer)
         except UNSAYABLE as exc:
             await put(error_in_place(exchange, answer, exc))
+
+    def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
+        """Return the error that answers a request whose handler raised; or raise, for no answer."""
+        if isinstance(exc, asyncio.CancelledError):
+            if exchange.state is not RUNNING or self.lost is not None:
+                raise exc
+            # The handler awaited something that somebody else cancelled.
+            exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
+        elif is_dropped(exchange, exc):
+            raise exc
+        elif not isinstance(exc, FOR_THE_PEER) and self.lost is None:
+            logger.error("%s failed", exchange.title, exc_info=exc)
+        return error(exchange.req_id, wire_error(exc))
 
     def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
         """Cancel a request that we serve; return False if there is none to cancel.
@@ -3460,11 +3452,10 @@ class Peer(Asker):
 
     def stop(self, exchange: Exchange) -> None:
         """Cancel a request: its client does not want the answer. One that is answered stays so."""
-        if exchange.state is not RUNNING:
+        if not exchange.end(CANCELLED):
             return
         what = repr(exchange.req_id)[:100], repr(exchange.reason)[:200]  # the peer wrote both
         logger.info("%s cancelled request %s: %s", self.name, *what)
-        exchange.advance("cancel")
         if exchange.task is not None:
             exchange.task.cancel()
 
@@ -3553,8 +3544,7 @@ class Peer(Asker):
         """Answer what is still running: whoever asked need not wait for the channel's end."""
         sending = set()
         for exchange in list(self.incoming.values()):
-            if exchange.state is RUNNING and exchange.task is not None:
-                exchange.advance("answer")
+            if exchange.task is not None and exchange.end(DONE):
                 sending.add(self.tasks.spawn(self._tell_end(exchange, farewell)))
         if sending:
             await asyncio.wait(sending, timeout=FAREWELL_SECONDS)
@@ -12074,7 +12064,7 @@ class Client:
         if session.rev.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             logger.warning("%s sent a request, %.100r", self.peer.name, exchange.method)
-            exchange.advance("cancel")  # then the Peer does not answer it
+            exchange.end(CANCELLED)  # then the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
