@@ -1919,8 +1919,6 @@ class Weight:
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-
-
 #: The revisions that we speak, newest first, as `server/discover` tells them.
 SUPPORTED = list(reversed(REVISIONS))
 
@@ -5433,7 +5431,7 @@ def check_texts(name: str, given: Any) -> list[str]:
 #           2. Values are percent-decoded once, after matching.
 #           3. No value leads out of the folder that a handler joins it to, whether it comes from a
 #              path or from a query. A URI does not match if one of its values has a part "..",
-#              begins with a slash or a drive ("C:/"), or has a control character. A backslash
+#              begins with a slash or a drive ("C:/"), or has a hidden character. A backslash
 #              counts as a slash here. `{name}` has no slash at all, not even an escaped one. The
 #              one exception are file URIs: `file://{+path}` gives absolute paths.
 # Plan.     In a template, literals and variables alternate. One variable at most is deep: it may
@@ -5450,8 +5448,6 @@ MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
 #: Characters that may stand in a URI as they are: RFC 3986 §2, and "%", which begins an escape.
 IN_URIS = "-._~!$&'()*+,;=:@/?#[]%"
-#: Characters that no value has: the controls of ASCII and Latin-1, and Unicode's line separators.
-CONTROL_CHARS = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 def percent_encode(text: str) -> str:
@@ -5481,14 +5477,14 @@ def percent_decode(text: str) -> str:
 
 
 def stays_inside(value: str, may_be_absolute: bool = False) -> bool:
-    """Tell whether a value is free of controls and stays in the folder that it is joined to.
+    """Tell whether a value hides nothing, and stays in the folder that it is joined to.
 
     >>> [stays_inside(value) for value in ("a/b", "../b", "a\\\\..\\\\b", "/a", "C:/a", "a\\0")]
     [True, False, False, False, False, False]
     """
     parts = value.replace("\\", "/").split("/")
     # Windows takes ".. " for "..".
-    if re.search(CONTROL_CHARS, value) or any(part.strip(" ") == ".." for part in parts):
+    if re.search(rf"[\t\n]|{HIDDEN}", value) or any(part.strip(" ") == ".." for part in parts):
         return False
     is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
     return may_be_absolute or not is_absolute

@@ -5668,7 +5668,8 @@ class TestTemplates:
     ]  # fmt: skip
     CLIMBING = ["..", "../../etc/passwd", "a/../../b", "a/..", "..\\b", "a\\..", ".. /b", " ../b",
                 "/etc/passwd", "\\etc", "//host/share", "C:/a", "c:\\a"]  # fmt: skip
-    CONTROLS = [*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\u2028", "\u2029"]
+    CONTROLS = [*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)),
+                *map(chr, range(0x2028, 0x202F)), *map(chr, range(0x2066, 0x206A))]  # fmt: skip
 
     @pytest.mark.parametrize("template, uri", KINDS)
     @pytest.mark.parametrize("safe", ["", "/\\:"])
@@ -5682,7 +5683,7 @@ class TestTemplates:
         for control in self.CONTROLS:
             for value in (f"a{control}", f"{control}a", f"a{control}b"):
                 assert matched(value) is None
-        for other in ("\x20", "~", "\xa0", "\u2027", "\u202a"):
+        for other in ("\x20", "~", "\xa0", "\u2027", "\u202f", "\u2065"):
             assert matched(f"a{other}b")["a"] == f"a{other}b"
 
     @pytest.mark.parametrize("name", ["a..b", "...", "..a", ".a", "a."])
