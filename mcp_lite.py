@@ -1527,7 +1527,7 @@ def is_modern(msg: Msg) -> bool:
 #           rate; ProgressMeter; Counts, by name; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
-MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
+MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, or lines for it: four of the longest
 SMALL_BYTES = 16 * 1024  # running requests up to this size are bounded in number, not in bytes
 PROGRESS_RATE = (50, 1.0)  # progress reports in so many seconds: more would flood a screen
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
@@ -2898,6 +2898,7 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Not here. The requests of the peer, and the channel: section 10.
 
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
+WARN_RATE = (10, 60.0)  # warnings about what one peer sends, seconds: it may send nothing else
 TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no longer wanted
 
 
@@ -2916,6 +2917,8 @@ def set_trace(trace: Trace | None) -> None:
 
 class Asker:
     """The half of a conversation that asks: requests of ours, and what becomes of them."""
+
+    warnings: Budget | None = None  # what may be said of the peer; None until something is
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -3027,14 +3030,21 @@ class Asker:
         pending = self.outgoing.close(msg.get("id"))
         if pending is None:
             if msg.get("id") is None:
-                said = "%s could not read a message of ours: %.500r"
-                logger.warning(said, self.name, msg["error"])
+                self.warn("%s could not read a message of ours: %.500r", msg["error"])
         elif "result" in msg:
             settle_future(pending.waiter, msg["result"], None)
         else:
             problem = msg["error"]
             exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
             settle_future(pending.waiter, None, exc)
+
+    def warn(self, said: str, *args: Any) -> None:
+        """Warn of what the peer, which is named first, has sent; at a bounded rate."""
+        self.warnings = self.warnings or Budget(*WARN_RATE)
+        if self.warnings.take(time.monotonic()):
+            logger.warning(said, self.name, *args)
+        elif self.warnings.refused == 1:
+            logger.warning("%s sends so much of that: from now on most of it is not told", self.name)
 
     def fail(self, req_id: ReqId, exc: MCPError) -> None:
         """Fail a request of ours that the channel could not get answered."""
@@ -3049,7 +3059,7 @@ class Asker:
         """
         if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
             return False
-        logger.warning("%s sent an answer that cannot be taken: %s", self.name, exc)
+        self.warn("%s sent an answer that cannot be taken: %s", exc)
         req_id, unanswered = msg.get("id"), self.outgoing.pending
         if req_id is None and len(unanswered) == 1:
             req_id = next(iter(unanswered))
@@ -3295,7 +3305,7 @@ class Peer(Asker):
         """
         if self.fail_request_of(msg, exc):
             return None
-        logger.warning("%s sent a message that cannot be taken: %s", self.name, exc)
+        self.warn("%s sent a message that cannot be taken: %s", exc)
         known = msg if type(msg) is dict else {}
         answer = error(readable_id(msg), wire_error(exc))
         # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
@@ -9984,13 +9994,17 @@ class LineWriter:
         self._turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
         self._batch: list[bytes] = []  # of this turn of the loop
         self._batch_bytes = 0
+        self._held = 0  # bytes of the writers that wait for a slow reader
         self.sent = 0  # bytes that went into the pipe, or wait to do so
 
     async def write(self, data: bytes) -> None:
-        """Send `data` when what is unsent allows it; raise BrokenPipeError if nobody reads."""
+        """Send `data` when what is unsent allows it.
+
+        Raises BrokenPipeError if nobody reads; LimitExceeded if too much waits for a slow reader.
+        """
         if not self._batch:
             if self._turn.locked() or self.unsent() > MAX_UNSENT_BYTES:
-                await self._until_taken()
+                await self._until_taken(len(data))
             if self.pipe.is_closing():
                 raise BrokenPipeError
             self._loop.call_soon(self._flush)
@@ -10004,10 +10018,17 @@ class LineWriter:
         unsent: int = self._batch_bytes + self.pipe.get_write_buffer_size()
         return unsent
 
-    async def _until_taken(self) -> None:
-        async with self._turn:
-            with contextlib.suppress(OSError):  # the pipe is broken, which write() will see
-                await self.stream.drain()
+    async def _until_taken(self, size: int) -> None:
+        if size > SMALL_BYTES and self._held + size > MAX_PEER_BYTES:
+            problem = "the messages that its reader has not taken would have"
+            raise LimitExceeded(f"{problem} more than {MAX_PEER_BYTES} bytes")
+        self._held += size
+        try:
+            async with self._turn:
+                with contextlib.suppress(OSError):  # the pipe is broken, which write() will see
+                    await self.stream.drain()
+        finally:
+            self._held -= size
 
     def _flush(self) -> None:
         """Write what was said in this turn of the loop, in one piece."""
@@ -10208,7 +10229,8 @@ class LineTransport(Transport):
 #     a line, whole or not                        MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
 #     requests that run, each such a line         MAX_IN_FLIGHT, or Server(max_in_flight=)
 #     ... and requests that wait for their turn   MAX_PEER_BYTES, but for SMALL_BYTES of each
-#     answers that it does not read               MAX_UNSENT_BYTES; then as many as may run
+#     answers that it does not read               MAX_UNSENT_BYTES; then MAX_PEER_BYTES, but for
+#                                                 answers up to SMALL_BYTES, as many as may run
 #     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
 #     its name, capabilities, subscriptions       MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
 #     tasks of the protocol, and their results    MAX_TASKS, MAX_TASK_BYTES
@@ -12059,7 +12081,7 @@ class Client:
         session = self.peer.session
         if session.rev.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
-            logger.warning("%s sent a request, %.100r", self.peer.name, exchange.method)
+            self.peer.warn("%s sent a request, %.100r", exchange.method)
             exchange.end(CANCELLED)  # then the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)

@@ -2840,6 +2840,19 @@ class TestRefusing:
         (m.LimitExceeded("too long"), -32600),
     ]
 
+    async def test_a_flood_of_messages_that_cannot_be_taken_is_told_at_a_bounded_rate(
+        self, monkeypatch, caplog
+    ):
+        monkeypatch.setattr(m, "WARN_RATE", (3, 1e9))
+        async with Talk() as talk:
+            told = []
+            for _ in range(5):
+                talk.put("{")
+                await talk.take()
+                told.append(len(caplog.records))
+        assert told == [1, 2, 3, 4, 4]
+        assert "it sends so much of that" in caplog.records[-1].getMessage()
+
     @pytest.mark.parametrize("revision, id", [
         ("2024-11-05", '"id":null'), ("2025-03-26", '"id":null'), ("2025-06-18", '"id":null'),
         ("2025-11-25", ""), ("2026-07-28", ""),
@@ -6341,6 +6354,25 @@ class TestPipes:
         await writer.close()
         assert await reader.read() == []
         reader.close()
+
+    async def test_what_waits_for_a_slow_reader_is_bounded_in_bytes(self, monkeypatch):
+        """MAX_PEER_BYTES may wait; a byte more is an error, unless the line is a short one."""
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 100_000)
+        theirs, ours = os.pipe()
+        writer = await m.write_lines(ours)
+        await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 100_000))
+        waiting = [asyncio.ensure_future(writer.write(b"y" * 50_000)) for _ in range(2)]
+        await idle()
+        with pytest.raises(m.LimitExceeded, match="more than 100000 bytes"):
+            await writer.write(b"z" * (m.SMALL_BYTES + 1))
+        waiting.append(asyncio.ensure_future(writer.write(b"z" * m.SMALL_BYTES)))
+        await idle()
+        assert not any(each.done() for each in waiting)
+        os.close(theirs)
+        for each in waiting:
+            with pytest.raises(BrokenPipeError):
+                await each
+        await writer.close()
 
     def test_many_writers_together_leave_no_more_unsent_than_one(self):
         async def main():
