@@ -3044,7 +3044,7 @@ class Asker:
         if self.warnings.take(time.monotonic()):
             logger.warning(said, self.name, *args)
         elif self.warnings.refused == 1:
-            logger.warning("%s sends so much of that: from now on most of it is not told", self.name)
+            logger.warning("%s sends so much of that that most of it is not told", self.name)
 
     def fail(self, req_id: ReqId, exc: MCPError) -> None:
         """Fail a request of ours that the channel could not get answered."""
