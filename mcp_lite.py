@@ -1523,8 +1523,8 @@ def is_modern(msg: Msg) -> bool:
 #           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
 #              the answer.
 #           4. Time is an argument, `now`, in seconds of any steady clock.
-# Plan.     Exchange, a request that we serve; Pending and Outgoing, requests that we sent; Budget, a
-#           rate; ProgressMeter; Counts, by name; Loads and Weight, the bytes of requests.
+# Plan.     Exchange, a request that we serve; Pending and Outgoing, requests that we sent; Budget and
+#           ProgressMeter; Counts; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, or lines for it: four of the longest
