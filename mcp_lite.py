@@ -1523,7 +1523,7 @@ def is_modern(msg: Msg) -> bool:
 #           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
 #              the answer.
 #           4. Time is an argument, `now`, in seconds of any steady clock.
-# Plan.     Exchange, a request that we serve; Pending and Outgoing, requests that we sent; Budget and
+# Plan.     Exchange, a request that we serve; Pending and Outgoing, requests that we sent; Budget;
 #           ProgressMeter; Counts; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
