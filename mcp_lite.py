@@ -9780,7 +9780,7 @@ async def serve_task(ctx: Context) -> Msg:
 ###############################################################################
 # 26. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 3, 7 and 8.
+# Uses sections 1 to 3, 5, 7 and 8.
 #
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
