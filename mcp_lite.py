@@ -16885,6 +16885,11 @@ class HTTPAnswer:
             await self._more()
         self.head = self.decoder.head
 
+    @property
+    def media_type(self) -> str:
+        """What its body is, lowercase and without parameters."""
+        return parse_media_type(self.head.headers.get("content-type", ""))[0]
+
     async def _more(self) -> None:
         try:
             if self.decoder.error is not None:  # it came in the same read as the last pieces
@@ -17195,16 +17200,13 @@ class Authorizer:
             if _trace is not None:
                 status = f"{answer.head.status} {answer.head.reason}".strip()
                 trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
-            again = None
-            try:
-                again = not self.closing and await self.settle(answer, own, steps)
-            finally:
-                if again is not False:
-                    # A login takes minutes, and servers close what is idle for seconds.
-                    answer.stream[1].transport.abort()
-                    answer.close()
-            if not again:
-                return answer
+            with contextlib.ExitStack() as discard:
+                discard.callback(answer.close)
+                # A login takes minutes, and servers close what is idle for seconds.
+                discard.callback(answer.stream[1].transport.abort)
+                if self.closing or not await self.settle(answer, own, steps):
+                    discard.pop_all()
+                    return answer
 
 
 class Proxy(Row):
@@ -17286,7 +17288,10 @@ class EventReader(SSEDecoder):
             if not data:
                 return None
             before = self.last_id
-            self.found += self.feed(data)
+            try:
+                self.found += self.feed(data)
+            except LimitExceeded as exc:
+                raise LimitExceeded(f"{self.answer.url}: {exc}") from None
             self.fruitful = self.fruitful or bool(self.found) or self.last_id != before
         return self.found.popleft()
 
@@ -17316,11 +17321,14 @@ class StandaloneStream:
     def __init__(self, transport: HTTPTransport) -> None:
         self.transport = transport
         self.listening: asyncio.Task[Any] | None = None
+        #: how far the stream of this session has come, if it was ever there
+        self.events: EventReader | None = None
 
     async def begin(self) -> None:
         """Open the stream; messages may need it, so its head is waited for a moment."""
         if self.listening is not None:
             self.listening.cancel()
+        self.events = None
         opened = asyncio.get_running_loop().create_future()
         self.listening = self.transport.tasks.spawn(self._listen(opened))
         await asyncio.wait([opened, self.listening], timeout=LISTEN_SECONDS,
@@ -17328,14 +17336,12 @@ class StandaloneStream:
 
     async def _listen(self, opened: asyncio.Future[Any]) -> None:
         """Keep the stream open, for as long as the server has one."""
-        clock, pace = asyncio.get_running_loop().time, Pace()
-        events: EventReader | None = None
-        goes_on = True
+        pace, goes_on = Pace(), True
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while goes_on and not self.transport.inbox.closed:
-            before = events
+            before = self.events
             try:
-                events, goes_on = await self._listen_once(events, opened)
+                goes_on = await self._listen_once(opened)
             except AuthError as exc:
                 logger.warning("%s announces nothing any more: %s", self.transport.url, exc)
                 goes_on = False
@@ -17343,36 +17349,32 @@ class StandaloneStream:
                 logger.info("the standalone stream failed: %s", exc)
             settle_future(opened, None, None)
             if goes_on:
+                events = self.events
                 good = events is not None and events is not before and events.was_good()
-                retry_ms = events.retry_ms if events else None
-                await asyncio.sleep(pace.wait(retry_ms, good, clock()))
+                await pace.rest(good, events.retry_ms if events else None)
 
-    async def _listen_once(
-        self, before: EventReader | None, opened: asyncio.Future[Any]
-    ) -> tuple[EventReader | None, bool]:
-        """Read the stream until it ends; return how far it came, and whether there is more."""
-        transport = self.transport
-        async with transport.get_stream(before.last_id if before else "", None) as answer:
+    async def _listen_once(self, opened: asyncio.Future[Any]) -> bool:
+        """Read the stream until it ends; return whether to ask for it again."""
+        transport, before = self.transport, self.events
+        last_id = before.last_id if before else ""
+        with contextlib.closing(await transport.get_stream(last_id, None)) as answer:
             if answer.head.status != 200:
-                return before, self._may_come_back(answer.head, before)
+                return self._may_come_back(answer.head)
             settle_future(opened, None, None)
-            if before is not None and sendable(before.last_id) is None:
+            if before is not None and sendable(last_id) is None:
                 transport.interrupted(False)  # nobody knows where it was cut
-            events = EventReader(answer, before)
-            await transport.read_events(events, None)
-            return events, True
+            self.events = EventReader(answer, before)
+            await transport.read_events(self.events, None)
+            return True
 
-    def _may_come_back(self, head: ResponseHead, events: EventReader | None) -> bool:
-        """Return whether to ask for the stream again, when it was refused.
-
-        `events` is how far it came, if it was ever there.
-        """
+    def _may_come_back(self, head: ResponseHead) -> bool:
+        """Return whether to ask for the stream again, when it was refused."""
         if is_passing(head.status):
             return True
-        if events is None:  # the server has no such stream, and says so, mostly by 405
+        if self.events is None:  # the server has no such stream, and says so, mostly by 405
             return False
-        if head.status == 400 and events.last_id:  # the events that we have not seen are lost
-            events.last_id = ""
+        if head.status == 400 and self.events.last_id:  # the events that we have not seen are lost
+            self.events.last_id = ""
             return True
         if head.status == 404 and self.transport.session_id is not None:
             # spec 2025-11-25: basic/transports#session-management -- the session is over
@@ -17393,41 +17395,47 @@ class PairStream:
 
     async def begin(self) -> bool:
         """Open the stream; return whether the server has one, and so speaks that revision."""
+        answer = await self._open()
+        if answer is None:
+            return False
         found = asyncio.get_running_loop().create_future()
-        reading = self.transport.tasks.spawn(self._read(found))
+        reading = self.transport.tasks.spawn(self._read(EventReader(answer), found))
         try:
             self.target = await asyncio.wait_for(found, CONNECT_SECONDS)
         except asyncio.TimeoutError:
             reading.cancel()
             raise ConnectionClosed(f"{self.transport.url} sent no endpoint event") from None
-        return self.target is not None
+        return True
 
-    async def _read(self, found: asyncio.Future[Any]) -> None:
-        """Read the stream until it ends; `found` gets the target, None if there is no stream."""
-        transport, reason = self.transport, ""
+    async def _open(self) -> HTTPAnswer | None:
+        """Return the answer that is the stream; None if the server has none."""
+        transport = self.transport
         try:
-            async with transport.get_stream("", HEADERS_SECONDS) as answer:
-                kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
-                if answer.head.status in (401, 403):
-                    raise await transport.problem_of(answer)
-                if answer.head.status != 200 or kind != EVENT_TYPE:
-                    return
-                reason, events = "closed the connection", EventReader(answer)
+            answer = await transport.get_stream("", CONNECT_SECONDS)
+        except ConnectionClosed:
+            return None
+        if answer.head.status == 200 and answer.media_type == EVENT_TYPE:
+            return answer
+        with contextlib.closing(answer):
+            if answer.head.status in (401, 403):
+                raise await transport.problem_of(answer)
+        return None
+
+    async def _read(self, events: EventReader, found: asyncio.Future[Any]) -> None:
+        """Read the stream until it ends; `found` gets the target."""
+        reason = "closed the connection"
+        try:
+            with contextlib.closing(events.answer):
                 while (event := await events.next()) is not None:
                     await self._hear(event, found)
-                reason = "ended its stream"
+            reason = "ended its stream"
         except (MCPError, ValueError) as exc:
-            if reason:
-                reason = f"sent a stream that cannot be read: {exc}"
-            elif isinstance(exc, AuthError):
-                settle_future(found, None, exc)
+            reason = f"sent a stream that cannot be read: {exc}"
         finally:
-            if not reason:
-                settle_future(found, None, None)
-            elif found.done():
-                transport.end(reason)
+            if found.done():
+                self.transport.end(reason)
             else:
-                found.set_exception(ConnectionClosed(f"{transport.url} {reason}"))
+                found.set_exception(ConnectionClosed(f"{self.transport.url} {reason}"))
 
     async def _hear(self, event: Event, found: asyncio.Future[Any]) -> None:
         from urllib.parse import urljoin
@@ -17532,9 +17540,8 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
-            gone = [key for key, req_id in self.questions.items() if req_id in asked]
-            for key in gone:
-                del self.questions[key]
+            here = self.questions.items()
+            self.questions = {key: req_id for key, req_id in here if req_id not in asked}
             if self._opening is not None and is_opening(msg):
                 settle_future(self._opening, None, None)
 
@@ -17545,6 +17552,10 @@ class HTTPTransport(Transport):
             ids.discard(req_id)
             if not ids:
                 task.cancel()
+        return self._modern
+
+    @property
+    def _modern(self) -> bool:
         return self.rev is not None and self.rev.modern
 
     def asked_in(self, req_id: JSON) -> ReqId | None:
@@ -17566,19 +17577,12 @@ class HTTPTransport(Transport):
         return out
 
     async def _post(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
+        """POST messages, and read the answer until `ids` are answered."""
         opening = is_opening(msg)
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
-        if self.rev is not None and self.rev.modern and isinstance(msg, dict):
+        if self._modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
-        target = self._pair.target or self.url.target
-        try:
-            answer = await self.auth.send("POST", target, headers, data, None)
-        except ConnectionClosed:
-            # RFC 9110 §9.2.2 -- a server may end an idle connection just when a request is sent
-            if not isinstance(msg, dict) or not only_reads(msg.get("method", "")):
-                raise
-            answer = await self.auth.send("POST", target, headers, data, None)
-        try:
+        with contextlib.closing(await self._send(msg, headers, data)) as answer:
             status = answer.head.status
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
             # following HTTP status codes"
@@ -17596,14 +17600,26 @@ class HTTPTransport(Transport):
             else:
                 with contextlib.suppress(asyncio.TimeoutError):  # it says nothing, or ought to
                     await asyncio.wait_for(answer.body(), LINGER_SECONDS)
-        finally:
-            answer.close()
+
+    async def _send(
+        self, msg: Msg | list[Msg], headers: Mapping[str, str], data: bytes
+    ) -> HTTPAnswer:
+        """Send a POST, once more if it only reads and its connection ends: RFC 9110 §9.2.2.
+
+        A server may end an idle connection just when a request is sent on it.
+        """
+        target = self._pair.target or self.url.target
+        if isinstance(msg, dict) and only_reads(msg.get("method", "")):
+            with contextlib.suppress(ConnectionClosed):
+                return await self.auth.send("POST", target, headers, data, None)
+        return await self.auth.send("POST", target, headers, data, None)
 
     async def problem_of(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
-        body, status = await answer.body(), answer.head.status
+        status, body = answer.head.status, b""
         problem: Msg = {}
-        with contextlib.suppress(ProtocolError):
+        with contextlib.suppress(ConnectionClosed, ProtocolError):  # cut short; too long; no JSON
+            body = await answer.body()
             msg = decode(body)
             problem = msg["error"] if classify(msg) is ERROR else {}
         text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
@@ -17619,35 +17635,28 @@ class HTTPTransport(Transport):
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read JSON or events, over many connections if need be, until `ids` are answered."""
-        kind = parse_media_type(answer.head.headers.get("content-type", ""))[0]
+        kind = answer.media_type
         if kind == JSON_TYPE:
-            body = await answer.body()
-            try:
-                await self._take(body, ids)
-            except ProtocolError as exc:
-                shown = "" if isinstance(exc, LimitExceeded) else f": {first_line(body)}"
-                raise ConnectionClosed(f"{answer.url} answered, but {exc}{shown}") from None
-        elif kind != EVENT_TYPE:
+            await self._take(await answer.body(), ids)
+        elif kind == EVENT_TYPE:
+            await self._read_stream(EventReader(answer), ids)
+        else:
             what = f"{kind or 'no content type'}: {first_line(await answer.body())}"
             raise ConnectionClosed(f"{answer.url} answered with {what}")
-        else:
-            await self._read_stream(EventReader(answer), ids)
         if ids:
             problem = f"{answer.url} ended its answer without a response"
             raise ConnectionClosed("; ".join(filter(None, (problem, self.hint()))))
 
     async def _read_stream(self, events: EventReader, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut."""
-        clock, pace, failures = asyncio.get_running_loop().time, Pace(), 0
-        session = self.session_id
+        pace, failures, session = Pace(), 0, self.session_id
         await self.read_events(events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
         # via Last-Event-ID are not supported", any more
-        modern = self.rev is not None and self.rev.modern
-        while ids and sendable(events.last_id) and failures < MAX_RESUMES and not modern:
+        while ids and sendable(events.last_id) and failures < MAX_RESUMES and not self._modern:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
             # respect the retry field"
-            await asyncio.sleep(pace.wait(events.retry_ms, failures == 0, clock()))
+            await pace.rest(failures == 0, events.retry_ms)
             before = events.last_id
             if self.session_id != session:
                 raise self._answer_lost()
@@ -17656,19 +17665,18 @@ class HTTPTransport(Transport):
 
     async def _resume(self, events: EventReader, ids: set[ReqId]) -> EventReader:
         """Take a stream up again after its last event; return how far it came."""
-        problem: MCPError | None = None
-        with contextlib.suppress(ConnectionClosed):  # the server may be there the next time
-            async with self.get_stream(events.last_id, HEADERS_SECONDS) as answer:
-                if answer.head.status == 200:
-                    events = EventReader(answer, events)
-                    await self.read_events(events, ids)
-                elif answer.head.status == 404 and self.session_id is not None:
-                    problem = self._answer_lost()
-                else:
-                    problem = await self.problem_of(answer)
-        if problem is not None:
-            raise problem
-        return events
+        try:
+            answer = await self.get_stream(events.last_id, HEADERS_SECONDS)
+        except ConnectionClosed:  # the server may be there the next time
+            return events
+        with contextlib.closing(answer):
+            if answer.head.status == 404 and self.session_id is not None:
+                raise self._answer_lost()
+            if answer.head.status != 200:
+                raise await self.problem_of(answer)
+            events = EventReader(answer, events)
+            await self.read_events(events, ids)
+            return events
 
     def _answer_lost(self) -> ConnectionClosed:
         """Return the error for an answer that went with its session.
@@ -17678,8 +17686,7 @@ class HTTPTransport(Transport):
         lost = "knows our session no longer, so the answer is lost"
         return ConnectionClosed(f"{self.url} {lost}; call again, if doing it twice does no harm")
 
-    @contextlib.asynccontextmanager
-    async def get_stream(self, last_id: str, patience: float | None) -> AsyncIterator[HTTPAnswer]:
+    async def get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
         """Ask for a stream of events, those after the event with `last_id`."""
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
         try:
@@ -17688,10 +17695,7 @@ class HTTPTransport(Transport):
             self._away = self._away or (time.monotonic(), exc)
             raise
         self._away = None
-        try:
-            yield answer
-        finally:
-            answer.close()
+        return answer
 
     async def read_events(self, events: EventReader, ids: set[ReqId] | None) -> None:
         """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
@@ -17704,7 +17708,11 @@ class HTTPTransport(Transport):
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
-        msg = decode(data)
+        try:
+            msg = decode(data)
+        except ProtocolError as exc:
+            shown = "" if isinstance(exc, LimitExceeded) else f": {first_line(data)}"
+            raise ProtocolError(f"{self.url} sent a message, but {exc}{shown}") from None
         items = msg if isinstance(msg, list) else [msg]
         # Some servers answer with an array whatever the revision: its messages are taken singly.
         singly = self.rev is not None and not self.rev.batching
