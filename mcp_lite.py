@@ -10380,9 +10380,9 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 async def until_signalled(
-    work: Awaitable[None], stop: Callable[[], None], grace: float = GRACE_SECONDS
-) -> bool:
-    """Await `work`, and return whether a signal came meanwhile.
+    work: Awaitable[Any], stop: Callable[[], Any], grace: float = GRACE_SECONDS
+) -> int:
+    """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
     One of ENDING calls `stop`, and a second one ends the process at once.
 
@@ -10422,7 +10422,7 @@ async def until_signalled(
         watchdog.stop()
         for number, handler in former.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-    return bool(caught)
+    return caught[0] if caught else 0
 
 
 async def serve_stdio(
@@ -26158,24 +26158,11 @@ async def interruptible(work: Awaitable[int]) -> int:
     Cancelled, the client ends the server that it started. Left to itself, a server that ignores
     the end of its input would live on.
     """
-    task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
-    caught: list[int] = []
-
-    def on_signal(number: int, frame: Any) -> None:
-        caught.append(number)
-        # a handler of Python's own, not the loop's: it is there before 3.11, and on Windows
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT
-                      else signal.SIG_DFL)  # fmt: skip
-        loop.call_soon_threadsafe(task.cancel)
-
-    with contextlib.suppress(ValueError):  # not in the main thread: there are no signals
-        for number in ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
-                signal.signal(number, on_signal)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        return 128 + caught[0] if caught else 130  # the shells' convention
+    task = asyncio.ensure_future(work)
+    grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
+    number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
+    stopped = task.cancelled() or not task.done()
+    return 128 + number if stopped else task.result()  # the shells' convention
 
 
 def main(argv: Sequence[str] | None = None) -> int:

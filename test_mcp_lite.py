@@ -23778,7 +23778,9 @@ class TestShell:
             "app, tasks = mcp_lite.Server('news'), []\nasync def more():\n"
             f"    while not os.path.exists({str(go)!r}):\n        await asyncio.sleep(0.01)\n"
             "    app.add_tool(lambda: 1, name='more')\n"
-            "@app.tool\nasync def later() -> str:\n    tasks.append(asyncio.ensure_future(more()))\n"
+            # One call announces, and no other: a prompt below an announcement is no answer to Ctrl-C.
+            "@app.tool\nasync def later() -> str:\n"
+            "    if not tasks:\n        tasks.append(asyncio.ensure_future(more()))\n"
             "    return 'ok'\n"
             "@app.tool\nasync def wait(ctx: mcp_lite.Context) -> str:\n"
             "    await ctx.info('waiting')\n    await asyncio.sleep(3600)\n"
