@@ -26142,7 +26142,7 @@ OPTIONS += [
 ###############################################################################
 # 69. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 27, 59, 61 and 62.
+# Uses sections 1, 2, 7, 9, 27, 32, 59, 61 and 62.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
