@@ -345,60 +345,62 @@ def errors_every_way(make_decoder, data, *, eof=False, same=True):
     return first
 
 
-# A Python that has imported what takes time forks a process for each piece of code that it is told.
-# That one has the first descriptors as its streams; its parent tells its number and its status.
+# A Python that has imported what takes time forks a process for each program that it is told of.
+# What is between them ends at once, so that the process becomes a child of whoever asked.
 NURSERY = f"""
-import asyncio, contextlib, gc, json, os, signal, socket, struct, subprocess, sys, threading
+import asyncio, contextlib, gc, json, os, signal, socket, struct, subprocess, sys, threading, types
 sys.path.insert(0, {str(HERE)!r})
 import mcp_lite
 
 gc.freeze()  # or each process would have its own copy of all that once it is looked through
 channel = socket.socket(fileno=int(sys.argv[1]))
-while True:
-    word, fds, _, _ = socket.recv_fds(channel, 1, 5)
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:  # parents that have ended
-            pass
+child = None
+while child != 0:
+    word, fds, _, _ = socket.recv_fds(channel, 1, 4)
     if not word:
         sys.exit()
-    if not os.fork():
-        break
-    for fd in fds:
-        os.close(fd)
+    between = os.fork()
+    if not between:
+        child = os.fork()
+        if child:
+            channel.send(struct.pack("i", child))
+            os._exit(0)
+    else:
+        for fd in fds:
+            os.close(fd)
+        os.waitpid(between, 0)
+        channel.send(b"!")
 channel.close()
-*streams, told, life = fds
-with open(told) as file:
-    code, argv, cwd, environ, new_session = json.load(file)
-child = os.fork()
-if child:
-    for fd in streams:
-        os.close(fd)
-    os.write(life, struct.pack("i", child))
-    os.write(life, struct.pack("i", os.waitpid(child, 0)[1]))
-    os._exit(0)
-os.close(life)
+*streams, told = fds
 for number, fd in enumerate(streams):
     os.dup2(fd, number)
     os.close(fd)
+with open(told) as file:  # which ends when our parent is our parent
+    path, code, argv, cwd, environ, new_session = json.load(file)
 if new_session:
     os.setsid()
 os.chdir(cwd)
 os.environ.clear()
 os.environ.update(environ)
-sys.argv[1:] = argv
+sys.argv[:] = argv
 sys.path.remove({str(HERE)!r})
-exec(compile(code, "<string>", "exec"))
+sys.modules["__main__"] = main = types.ModuleType("__main__")
+if path:
+    main.__file__, sys.path[0] = path, os.path.dirname(os.path.realpath(path))
+exec(compile(code, path or "<string>", "exec"), vars(main))
 """
 
 
 class Forked(subprocess.Popen):
-    """A process for `python ... -c CODE ...`, forked by one that has imported mcp_lite before.
+    """A process for `python ... -c CODE ...`, or a script, forked by one that imported mcp_lite before.
 
-    That takes a fifth of the time. It is like any other, from its first line to the end of its
-    interpreter; only its parent is not this process.
+    That takes a fifth of the time. It is like any other, a child of this process from its first
+    line to the end of its interpreter. A program without mcp_lite is started as ever, and so is
+    one that mcp_lite's environment variables are for, which tell it things when it is imported.
     """
 
     NURSERIES = {}  # what decides how Python starts: (channel, process)
+    LOCK = threading.Lock()
 
     def nursery(self, options, environ):
         """Return the channel to the nursery with such options and variables; start it if need be."""
@@ -408,7 +410,7 @@ class Forked(subprocess.Popen):
             ours, theirs = socket.socketpair()
             with theirs:
                 command = [sys.executable, *options, "-c", NURSERY, str(theirs.fileno())]
-                process = subprocess.Popen(
+                process = POPEN(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ,
                     pass_fds=[theirs.fileno()], start_new_session=True,
                 )  # fmt: skip
@@ -417,37 +419,49 @@ class Forked(subprocess.Popen):
 
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, info, flags,
                        shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest):  # fmt: skip
-        at, environ = args.index("-c"), dict(os.environ if env is None else env)
-        channel = self.nursery(args[1:at], environ)
-        given = [args[at + 1], args[at + 2 :], str(cwd or os.getcwd()), environ, rest[5]]
+        at, code = 1, ""
+        while args[0] == sys.executable and args[at] in ("-W", "-X"):
+            at += 2
+        path = os.path.join(cwd or os.getcwd(), args[at] if args[0] == sys.executable else "")
+        if args[at : at + 1] == ["-c"]:
+            path, code, argv = "", args[at + 1], ["-c", *args[at + 2 :]]
+        elif os.path.isfile(path) and path.endswith(".py"):
+            code, argv = pathlib.Path(path).read_text(encoding="utf-8"), args[at:]
+        environ = dict(os.environ if env is None else env)
+        special = preexec_fn or pass_fds or any(name.startswith("MCP_") for name in environ)
+        if special or "mcp_lite" not in code:
+            given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, info, flags, shell)
+            streams = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+            return super()._execute_child(*given, *streams, *rest)
         told, telling = os.pipe()
-        with open(telling, "w") as file:
-            json.dump(given, file)
-        self.life, theirs = socket.socketpair()
-        with theirs, open(told):
-            streams = [fd if fd >= 0 else n for n, fd in enumerate((p2cread, c2pwrite, errwrite))]
-            socket.send_fds(channel, [b"!"], [*streams, told, theirs.fileno()])
-        self.pid = struct.unpack("i", self.life.recv(4))[0]
+        streams = [fd if fd >= 0 else n for n, fd in enumerate((p2cread, c2pwrite, errwrite))]
+        with self.LOCK, open(told), open(telling, "w") as file:
+            channel = self.nursery(args[1:at], environ)
+            subreaper(True)
+            try:
+                socket.send_fds(channel, [b"!"], [*streams, told])
+                self.pid = struct.unpack("i", channel.recv(4))[0]
+                assert channel.recv(1), "the nursery has died: it says above why"
+            finally:
+                subreaper(False)
+            json.dump([path, code, argv, str(cwd or os.getcwd()), environ, rest[5]], file)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
-    def _try_wait(self, flags):
-        """As os.waitpid(), which is for children."""
-        if flags and not select.select([self.life], [], [], 0)[0]:
-            return 0, 0
-        with self.life:
-            return self.pid, struct.unpack("i", self.life.recv(4))[0]
 
-    def _internal_poll(self, _deadstate=None, **_):
-        if self.returncode is None:
-            pid, status = self._try_wait(os.WNOHANG)
-            if pid:
-                self._handle_exitstatus(status)
-        return self.returncode
+POPEN = subprocess.Popen
+try:
+    from ctypes import CDLL
 
-
-if os.name == "nt":  # which cannot fork
+    subreaper = functools.partial(CDLL(None).prctl, 36)  # PR_SET_CHILD_SUBREAPER
+except (ImportError, OSError, TypeError, AttributeError):  # only Linux has it
     Forked = subprocess.Popen
+
+
+@pytest.fixture
+def forks(monkeypatch):
+    """Have this process start every program of Python that needs mcp_lite as Forked."""
+    monkeypatch.setattr(subprocess, "Popen", Forked)
 
 
 def run_forked(command, *, input=None, timeout=30, **options):
@@ -6680,7 +6694,8 @@ class TestForked:
     ])  # fmt: skip
     def test_it_has_the_same_world_and_the_same_end(self, end, tmp_path):
         code = (
-            "import atexit, os, signal, sys, threading, warnings\n"
+            f"import sys; sys.path.append({str(HERE)!r})\n"
+            "import atexit, os, signal, threading, warnings, mcp_lite\n"
             "print(__name__, sys.argv, os.getcwd(), os.environ['X'], sys.stdin.read(), flush=True)\n"
             "print(sys.path[0], sys.warnoptions, signal.getsignal(signal.SIGINT), flush=True)\n"
             f"{end}\n"
@@ -8283,6 +8298,7 @@ asyncio.run(main())
                 assert client.stderr.read() == b""
 
 
+@pytest.mark.usefixtures("forks")
 class TestCommandLine:
     """What is started, and what is refused. users-and-competitors.md 4.4, rule 11"""
 
@@ -8455,6 +8471,7 @@ class TestCommandLine:
             m.connector_of("python x.py").check({"no_such_option": 1}, ())
 
 
+@pytest.mark.usefixtures("forks")
 class TestConversation:
     """A Client and a Server, two processes."""
 
@@ -20698,6 +20715,7 @@ app.run()
     return [sys.executable, str(script)]
 
 
+@pytest.mark.usefixtures("forks")
 class TestTheFarServerEnds:
     """Whatever becomes of the far server, the near client hears of it, and can go on."""
 
@@ -20921,6 +20939,7 @@ class TestTheFarServerIsNobody:
             assert (await asking)["serverInfo"] == told
 
 
+@pytest.mark.usefixtures("forks")
 class TestTheNearClientLeaves:
     """The child of a near client ends with the client, in whatever way that leaves."""
 
@@ -21602,6 +21621,7 @@ class TestMergedLists:
         assert "is left out of the lists" in caplog.text
 
 
+@pytest.mark.usefixtures("forks")
 class TestComingAndGoing:
     """A server that is away is an error of its tools, and of nothing else."""
 
@@ -21853,6 +21873,7 @@ class TestCollisions:
             m.Server().mount(["x"], "x", headers={})
 
 
+@pytest.mark.usefixtures("forks")
 class TestConfigurations:
     """The `mcp.json` of applications."""
 
@@ -22571,6 +22592,7 @@ class TestDetails:
         assert cli("prompts", "--", sys.executable, "-c", LIAR, "{}") == (0, "(none)\n", "")
 
 
+@pytest.mark.usefixtures("forks")
 class TestTrace:
     """The view of the wire."""
 
@@ -22991,6 +23013,7 @@ class TestValuesFromWords:
         assert m.read_arguments(["a=1"], schema, "") == {"a": 1}
 
 
+@pytest.mark.usefixtures("forks")
 class TestVerbs:
     """Each verb, against a server in a process of its own."""
 
@@ -23238,6 +23261,7 @@ class TestVerbs:
         assert "disk" not in cli("call", "copy", "--log", "error", stall)[2]
 
 
+@pytest.mark.usefixtures("forks")
 class TestWires:
     """Whatever the revision, and however the server is reached, a person sees the same."""
 
@@ -23276,6 +23300,7 @@ class TestWires:
             assert cli("call", "ask", "--revision", eras[0], target)[1] == "decline None\n"
 
 
+@pytest.mark.usefixtures("forks")
 class TestTargets:
     """What a command line may be about."""
 
@@ -23581,6 +23606,7 @@ class TestCommandLineOptions:
         )
 
 
+@pytest.mark.usefixtures("forks")
 class TestShell:
     """`shell TARGET`: one session, many lines."""
 
@@ -23958,6 +23984,7 @@ class TestLogins:
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("forks")
 @pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
 class TestEnds:
     """However it ends, quietly."""
@@ -24357,6 +24384,7 @@ class TestAuthorizationExample:
             assert not ours.sessions
 
 
+@pytest.mark.usefixtures("forks")
 class TestExamples:
     """The programs in examples/ do what they say."""
 
@@ -24415,6 +24443,7 @@ class TestExamples:
             assert "MainThread" in await c.call("move", {"name": "cube", "x": 1})
 
 
+@pytest.mark.usefixtures("forks")
 class TestNotes:
     """examples/notes: a server that people run."""
 
@@ -24685,6 +24714,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
+@pytest.mark.usefixtures("forks")
 class TestEntries:
     """The entry of a server, in the form of each application."""
 
@@ -24883,6 +24913,7 @@ class TestPuttingIn:
         assert done > 300
 
 
+@pytest.mark.usefixtures("forks")
 class TestConfig:
     """`config APP TARGET`"""
 
@@ -25105,6 +25136,7 @@ class TestConfig:
         run(main())
 
 
+@pytest.mark.usefixtures("forks")
 class TestConfigurationFiles:
     """`-c FILE [--server NAME]`, and FILE#NAME as a target."""
 
@@ -25338,6 +25370,7 @@ class TestRulesForServers:
 ###############################################################################
 
 
+@pytest.mark.usefixtures("forks")
 class TestChecks:
     """Checkup: what shows only while a server is at work."""
 
@@ -25618,6 +25651,7 @@ app.run()
 ###############################################################################
 
 
+@pytest.mark.usefixtures("forks")
 class TestProxyVerb:
     """`proxy` stands between an application and a server that do not fit together."""
 
@@ -25715,6 +25749,7 @@ class TestProxyVerb:
 ###############################################################################
 
 
+@pytest.mark.usefixtures("forks")
 class TestServe:
     """`serve FILE.py[:APP]`"""
 
@@ -25931,6 +25966,7 @@ class TestServe:
             assert server.wait(20) == 0
 
 
+@pytest.mark.usefixtures("forks")
 class TestReload:
     """`serve --reload`: what is saved is served."""
 
@@ -33172,6 +33208,7 @@ make_asking_twice = {}
 exec(ASKS_TWICE, make_asking_twice)
 
 
+@pytest.mark.usefixtures("forks")
 class TestTheHeadline:
     """One handler, both eras, every transport: the same result, and each side effect once."""
 
