@@ -6432,17 +6432,13 @@ class Asking:
     spec: basic/patterns/mrtr#supported-requests
     """
 
-    #: whether a question ends the run, and its answer begins another from the top
-    replays = False
+    #: the record of the call, where a question ends the run and its answer begins another
+    rounds: Rounds | None = None
 
     async def ask(self, question: Question) -> Any:
         """Return the answer to a question."""
         able = ", ".join(row.name for row in METHODS.values() if row.may_ask)
         raise RuntimeError(f"this method cannot ask the client: only {able} can")
-
-    def row_of(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-        """Return the row that keeps the result of once(fn, *args); see Rounds.once()."""
-        return [""]
 
 
 class AskByRequest(Asking):
@@ -6462,7 +6458,7 @@ class AskByRequest(Asking):
 class AskInRounds(Asking):
     """The modern era: the answer comes from an earlier round, or the question ends this run."""
 
-    replays = True
+    rounds: Rounds
 
     def __init__(self, rounds: Rounds, run: Run) -> None:
         self.rounds, self.run = rounds, run
@@ -6478,10 +6474,6 @@ class AskInRounds(Asking):
         self.rounds.ask(key, question.method, question.params)
         self.run.suspend_soon()
         await self.run.loop.create_future()  # until the run ends
-
-    def row_of(self, fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-        """Return the row of this once() in the record of the call."""
-        return self.rounds.once(mark_of(fn, args))
 
 
 def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
@@ -6939,7 +6931,7 @@ class Context:
         for problem in missing.values():
             raise problem if len(missing) == 1 else CapabilityMissing("client", ", ".join(missing))
         rounds.custom = to_json(wanted.state)
-        if not self.ways_to_ask().replays:
+        if self.ways_to_ask().rounds is None:
             for key, question in questions.items():
                 answer = await self._ask(*question, key, ASK_SECONDS, dict)
                 rounds.answers[key] = [digest_of(*question), answer]
@@ -7015,8 +7007,9 @@ class Context:
         sends one round twice runs `fn` twice; give it `call_id` to find that out. The client can
         read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
         """
-        inside = IN_ONCE.get()  # the result of the outer once() is kept, and is enough
-        row = [""] if inside else self.ways_to_ask().row_of(fn, args)
+        # In another once(), the result of that one is kept, and is enough.
+        rounds = None if IN_ONCE.get() else self.ways_to_ask().rounds
+        row = [""] if rounds is None else rounds.once(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
             return self._on_loop(self._once(row, fn, *args))
         if len(row) == 1:
@@ -7845,8 +7838,7 @@ class Bus:
 #           4. Where nobody observes and nobody reads the log, nothing is made.
 #           5. A trace is passed on as it came, unless somebody makes spans of records: then a
 #              span of ours is the parent of what a request causes.
-# Plan.     Record; Watch, a request on its way to its record; AccessLog, which writes records;
-#           Observers, who get them.
+# Plan.     Record; Watch, a request on its way to its record; Observers, who get records.
 # Not here. Where requests begin and end: Peer (section 10). Metrics and spans: examples/production
 #           makes them of records.
 
@@ -8083,17 +8075,20 @@ def watch_unserved(
         Watch(conversation, exchange).end(answer or NO_ANSWER, None)
 
 
-class AccessLog:
-    """Writes each record as one line of the log `mcp_lite.access`, at level INFO.
+class Observers:
+    """Those who get the records of a server: functions, and the log `mcp_lite.access`.
 
-    `style` is True for a line of key=value pairs, "json" for one of JSON; then it is written even
-    if the program has not configured logging. With None it is written where the log `mcp_lite`
-    shows INFO, with False never. A logging.LogRecord has the fields as a dict, `record.mcp`.
+    The log has a line for each record, at level INFO. With `style` True the line has key=value
+    pairs, with "json" it is JSON; then it is written even if the program has not configured
+    logging. With None it is written where the log `mcp_lite` shows INFO, with False never. A
+    logging.LogRecord has the fields as a dict, `record.mcp`.
     """
 
     def __init__(self, style: bool | str | None) -> None:
         if style not in (None, False, True, "json"):
             raise ValueError(f'access_log={style!r}: give True, False, "json" or None')
+        self.functions: list[Callable[[Record], Any]] = []
+        self.spans = False  # whether one of them makes spans
         self.style = style
         #: tells whether a line is written: as the level of a log says, or never
         self.shows: Callable[[int], Any] = nothing
@@ -8105,24 +8100,9 @@ class AccessLog:
             if not access_logger.handlers:
                 access_logger.addHandler(LastResort(logging.INFO, "%(message)s"))
 
-    def write(self, record: Record) -> None:
-        """Write a record."""
-        fields = record.fields()
-        line = json.dumps(fields) if self.style == "json" else logfmt(fields)
-        access_logger.info("%s", line, extra={"mcp": fields})
-
-
-class Observers:
-    """The functions that get the records of a server, and its access log."""
-
-    def __init__(self, access_log: bool | str | None) -> None:
-        self.functions: list[Callable[[Record], Any]] = []
-        self.spans = False  # whether one of them makes spans
-        self.log = AccessLog(access_log)
-
     def wanted(self) -> bool:
         """Return whether anybody observes."""
-        return bool(self.functions or self.log.shows(logging.INFO))
+        return bool(self.functions or self.shows(logging.INFO))
 
     def tell(self, record: Record) -> None:
         """Give a record to all. What one of them raises goes to the log, and harms nobody."""
@@ -8131,8 +8111,10 @@ class Observers:
                 fn(record)
             except Exception:
                 logger.exception("the observer %s failed", getattr(fn, "__name__", fn))
-        if self.log.shows(logging.INFO):
-            self.log.write(record)
+        if self.shows(logging.INFO):
+            fields = record.fields()
+            line = json.dumps(fields) if self.style == "json" else logfmt(fields)
+            access_logger.info("%s", line, extra={"mcp": fields})
 
 ###############################################################################
 # 22. Conversations
@@ -10305,9 +10287,7 @@ class ServerStdio(LineTransport):
         self._input = -1  # the descriptor of the real standard input
 
     async def open(self) -> None:
-        """Begin to read."""
-        if self._input < 0:
-            await self.claim()
+        """Begin to read, after claim()."""
         self.reader.transport.resume_reading()
 
     async def claim(self) -> None:

@@ -6051,7 +6051,7 @@ class TestRecordsAsText:
 
     def test_a_style_that_is_none_is_refused_at_once(self):
         with pytest.raises(ValueError, match='access_log=\'xml\': give True, False, "json" or None'):
-            m.AccessLog("xml")
+            m.Observers("xml")
 
 
 ###############################################################################
