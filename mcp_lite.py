@@ -1043,33 +1043,18 @@ class Revision(Row):
     resource_not_found: int = RESOURCE_NOT_FOUND
 
 
+_SINCE_25_11: Any = dict.fromkeys(
+    ("version_header", "error_without_id", "input_errors_as_results", "rich_content",
+     "rich_elicitation", "rich_sampling"), True
+)  # fmt: skip
 REVISIONS: dict[str, Revision] = {
     row.name: row
     for row in (
         Revision(V24_11, undeclared=("completions",)),
         Revision(V25_03, batching=True),
         Revision(V25_06, version_header=True),
-        Revision(
-            V25_11,
-            version_header=True,
-            error_without_id=True,
-            input_errors_as_results=True,
-            rich_content=True,
-            rich_elicitation=True,
-            rich_sampling=True,
-            sse_priming=True,
-        ),
-        Revision(
-            V26_07,
-            modern=True,
-            version_header=True,
-            error_without_id=True,
-            input_errors_as_results=True,
-            rich_content=True,
-            rich_elicitation=True,
-            rich_sampling=True,
-            resource_not_found=INVALID_PARAMS,
-        ),
+        Revision(V25_11, sse_priming=True, **_SINCE_25_11),
+        Revision(V26_07, modern=True, resource_not_found=INVALID_PARAMS, **_SINCE_25_11),
     )
 }
 #: Names of the handshake revisions, newest first.
@@ -4809,18 +4794,18 @@ class AnnotationReader:
         if self.output or not any(shape.read for shape in shapes):
             return Shape(schema)
 
-        @functools.cache  # called when all definitions are known
+        @functools.cache  # first called when all definitions are known
         def alternatives(kind: str) -> list[tuple[Validator, Shape]]:
+            """Return the shapes that a value of this kind may have, and their validators."""
             kinds = {kind, "number"} if kind == "integer" else {kind}
             there = [shape for shape in shapes if kinds & self._kinds(shape.schema)]
-            # The value is known to fit the union, so a single alternative needs no check ({} takes
-            # anything). Unions inside unions would else be checked again at each level.
-            wholes = [self.whole(shape.schema) for shape in there] if len(there) > 1 else [{}]
-            return [(compile_schema(whole), shape) for whole, shape in zip(wholes, there)]
+            if len(there) == 1:  # the value fits the union, so it fits this one
+                return [(compile_schema({}), there[0])]
+            return [(compile_schema(self.whole(shape.schema)), shape) for shape in there]
 
         def read_union(value: Any) -> Any:
-            # The first alternative that fits is taken. "2026-02-30" fits the schema of a date,
-            # but cannot be read as one: in a union with str, it is a str.
+            # The first alternative is taken that the value fits, and that can read it. "2026-02-30"
+            # fits the schema of a date, but is none: in a union with str, it is a str.
             problem = SchemaError("", "fits no alternative")
             for validator, shape in alternatives(kind_of(value)):
                 if not validator.failures(value):
@@ -4872,22 +4857,25 @@ class AnnotationReader:
         return Shape(schema, read_mapping if read_key or read else None)
 
     def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of a class that may contain itself: if so, a reference to its schema.
+        """Return the shape of a class: a reference to its schema, if it contains itself.
 
-        While make() runs, the class has a name but no definition. If make() comes back to the
-        class, an empty definition is put there: this tells that the class contains itself.
+        The class has a name while make() runs. If make() meets the class again, inside itself, it
+        gets a reference by this name, and the name gets a definition, which is still empty.
         """
-        if hint not in self.names:
-            name = hint.__name__
-            while name in self.names.values():
-                name += "_"
-            self.names[hint] = name
-            schema, self.readers[name] = made = make()
-            if name not in self.defs:
-                del self.names[hint]
-                return made
-            self.defs[name] = schema
-        name = self.names[hint]
+        if hint in self.names:
+            return self._reference(self.names[hint])
+        name = hint.__name__
+        while name in self.names.values():
+            name += "_"
+        self.names[hint] = name
+        schema, self.readers[name] = made = make()
+        if name not in self.defs:  # it does not contain itself
+            del self.names[hint]
+            return made
+        self.defs[name] = schema
+        return self._reference(name)
+
+    def _reference(self, name: str) -> Shape:
         self.defs.setdefault(name, {})
         reference = {"$ref": f"#/$defs/{name}"}
         return Shape(reference, lambda value: self.readers[name](value))  # known later
