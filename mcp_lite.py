@@ -11303,17 +11303,6 @@ def text_or_bytes(item: Msg) -> str | bytes:
         raise ProtocolError(problem) from None
 
 
-def reference_to(name: str) -> Msg:
-    """Return what is to be completed: a template, by its URI, or a prompt, by its name.
-
-    >>> reference_to("note://{name}"), reference_to("review")
-    ({'type': 'ref/resource', 'uri': 'note://{name}'}, {'type': 'ref/prompt', 'name': 'review'})
-    """
-    if "://" in name or "{" in name:
-        return {"type": "ref/resource", "uri": name}
-    return {"type": "ref/prompt", "name": name}
-
-
 def poll_seconds(told_ms: JSON, waited: float) -> float:
     """Return how long to wait before the next look at a task that has run for `waited` seconds.
 
@@ -11967,7 +11956,9 @@ class Client:
         self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> Msg:
         """Return completions as sent: {"values", "total"?, "hasMore"?}."""
-        ref = reference_to(ref) if isinstance(ref, str) else ref
+        if isinstance(ref, str):  # a template by its URI, or a prompt by its name
+            kind, key = ("resource", "uri") if "://" in ref or "{" in ref else ("prompt", "name")
+            ref = {"type": f"ref/{kind}", key: ref}
         known = {"arguments": dict(context)} if context else None
         params = without_none(ref=ref, argument={"name": argument, "value": value}, context=known)
         params = strip_unknown("Complete", params, self.peer.session.rev)
@@ -12652,18 +12643,6 @@ def parse_fields(text: str) -> dict[str, str]:
     return fields
 
 
-def parse_authority(text: str) -> tuple[str, int | None]:
-    """Return the host, lowercase and without IPv6's brackets, and the port of "host:port".
-
-    >>> parse_authority("[::1]:8000"), parse_authority("Example.com")
-    (('::1', 8000), ('example.com', None))
-    """
-    found = re.fullmatch(AUTHORITY, text)
-    if found is None:
-        raise ValueError(f"not a host, nor host:port: {text!r}")
-    return found[1].lower().strip("[]"), int(found[2]) if found[2] else None
-
-
 def parse_target(target: str) -> tuple[str, str]:
     """Return the path, percent-decoded, and the query, as sent.
 
@@ -13191,9 +13170,12 @@ def parse_url(url: str) -> URL:
         raise ValueError("a URL is http(s)://host[:port]/path, without blanks and #fragment")
     if "@" in found[2]:
         raise ValueError("a URL has no user and password here: send them with headers=")
-    scheme, (host, given) = found[1].lower(), parse_authority(found[2])
+    where = re.fullmatch(AUTHORITY, found[2])
+    if where is None:
+        raise ValueError(f"not a host, nor host:port: {found[2]!r}")
+    scheme, host = found[1].lower(), where[1].lower().strip("[]")
     default = 443 if scheme == "https" else 80
-    port = default if given is None else given
+    port = int(where[2] or default)
     if not 0 < port < 65536:
         raise ValueError(f"there is no port {port}")
     authority = (f"[{host}]" if ":" in host else host) + ("" if port == default else f":{port}")
@@ -14225,7 +14207,6 @@ BODY_SECONDS = 60.0  # for a request's body
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 LINGER_SECONDS = 5.0  # for input after a refused request, before the connection closes
 MAX_LINGER_BYTES = 4 * MAX_MESSAGE_BYTES  # ... which is read and thrown away
-MAX_SPARED_BYTES = 64 * 1024  # a refused body up to this is read, and the connection goes on
 MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
 
 TOO_MANY_BODIES = "too many requests are being sent: try again later"
@@ -14253,9 +14234,9 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     return encode_response(status, dict(fields), None)[:-2]
 
 
-def encode_refusal(exc: ProtocolError, date: bytes, *more: tuple[str, str]) -> bytes:
-    """Return the whole answer to what is refused, with the line of its date and more fields."""
-    body, fields = refusal_body(exc), (*refusal_headers(exc).items(), *more)
+def encode_refusal(exc: ProtocolError, date: bytes) -> bytes:
+    """Return the whole answer to what is refused, with the line of its date; then we close."""
+    body, fields = refusal_body(exc), (*refusal_headers(exc).items(), ("connection", "close"))
     head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
     return b"%b%b%b\r\n\r\n%b" % (head, date, length, body)
 
@@ -14435,7 +14416,7 @@ class Connection:
 
     __slots__ = ("listener", "reader", "writer", "transport", "decoder", "address", "response",
                  "deadline", "waiting_for", "turn", "unsent", "discard_left", "ended",
-                 "held", "share", "task", "full", "context", "who", "refused")  # fmt: skip
+                 "held", "share", "task", "full", "context", "who")  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -14455,11 +14436,10 @@ class Connection:
         self.discard_left: int | None = None
         self.ended = False  # the client will send no more
         self.full = False  # it is slow to read: who writes is to wait
-        #: of a request whose head was looked at before its body came: where that was done, what it
-        #: found out, and whether it was the answer, so that the body is thrown away
+        #: of a request whose head was looked at before its body came: where that was done, and what
+        #: it found out
         self.context: contextvars.Context | None = None
         self.who: Any = None
-        self.refused = False
 
     def begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Hear that the connection is open."""
@@ -14515,11 +14495,7 @@ class Connection:
                 items = await self._next()
                 if not items:
                     break
-                if self.refused:  # that was its body
-                    self.refused = False
-                    items.clear()
-                else:
-                    await self._answer(*items.pop())  # which alone holds the body
+                await self._answer(*items.pop())  # which alone holds the body
         except ProtocolError as exc:
             self.refuse(exc)
         # Closing with input unread would reset the connection, and the answer be lost: what still
@@ -14549,8 +14525,7 @@ class Connection:
                 self.waiting_for, self.unsent = what, -1
                 if head is not None:
                     await self._expect_body(head)
-                patience = LINGER_SECONDS if self.refused else PATIENCE[what]
-                self.deadline = self.listener.now + patience
+                self.deadline = self.listener.now + PATIENCE[what]
             data = await self.reader.piece()
             if not data or self.discard_left is not None:  # the latter: its time was up
                 return []
@@ -14561,21 +14536,10 @@ class Connection:
         return items
 
     async def _expect_body(self, head: RequestHead) -> None:
-        """Let the rest of a request come, unless its head is reason enough to refuse it."""
+        """Let the rest of a request come; ProtocolError if its head is reason to refuse it."""
         self.deadline = NO_DEADLINE  # who asks others about a token has a deadline of its own
         self.context = contextvars.copy_context()
-        try:
-            await isolated(self._look(head), self.context)
-        except ProtocolError as exc:
-            # RFC 9112 §9.3 -- the connection can go on if the whole body is read; a short one is
-            # on its way already, unless the client waits to be told
-            if not head.keep_alive or wants_continue(head) or self.listener.stopping:
-                raise
-            if not 0 <= head.size <= MAX_SPARED_BYTES:
-                raise
-            self._write_refusal(exc)
-            self.refused, self.context = True, None
-            return
+        await isolated(self._look(head), self.context)
         self.share = self.listener.share_of(self._request(head, b""))
         self._hold(len(self.decoder.buffer))
         if wants_continue(head) and not self.decoder.buffer:
@@ -14630,19 +14594,16 @@ class Connection:
             self.close()
 
     def refuse(self, exc: ProtocolError) -> None:
-        """Answer what cannot be understood, and serve nothing more. RFC 9112 §6.3"""
-        self._write_refusal(exc, ("connection", "close"))
+        """Answer what is not to be served, and serve nothing more. RFC 9112 §6.3"""
+        logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
+        self.listener.on_refused(self._request(self.decoder.head or NO_HEAD, b""), exc)
+        self.writer.write(encode_refusal(exc, self.listener.date))
         self.waiting_for, self.discard_left = "", MAX_LINGER_BYTES
         self.decoder.buffer.clear()
         self._hold(0)
         self.deadline = self.listener.loop.time() + LINGER_SECONDS
         if self.writer.can_write_eof():
             self.writer.write_eof()
-
-    def _write_refusal(self, exc: ProtocolError, *more: tuple[str, str]) -> None:
-        logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
-        self.listener.on_refused(self._request(self.decoder.head or NO_HEAD, b""), exc)
-        self.writer.write(encode_refusal(exc, self.listener.date, *more))
 
     # Time.
 
@@ -14677,7 +14638,7 @@ class Connection:
     def expire(self, now: float) -> None:
         """Close after a deadline: with 408 if a request was on its way, else without a word."""
         unsent = self._unsent_bytes()
-        if self.waiting_for in ("head", "body") and not self.refused:
+        if self.waiting_for in ("head", "body"):
             self.refuse(ProtocolError(TOO_SLOW, http_status=408))
         elif unsent and unsent != self.unsent:  # slow, but not dead
             self.unsent, self.deadline = unsent, now + STALL_SECONDS
@@ -14825,7 +14786,7 @@ class Listener:
             with contextlib.suppress(OSError):  # unread input would reset the connection
                 client.recv(READ_BYTES)
             with contextlib.suppress(OSError):
-                client.send(encode_refusal(exc, self.date, ("connection", "close")))
+                client.send(encode_refusal(exc, self.date))
         client.close()
 
     def _make_room(self, problem: str) -> None:
@@ -15023,9 +14984,8 @@ def server_ssl(ssl: Any) -> Any:
 # Not here. Who opens and ends sessions: section 43.
 
 MAX_KEPT_EVENTS = 1000  # of one stream, for a reader who comes back
-MAX_KEPT_BYTES = 1024 * 1024  # ... in all; the newest is kept whatever its size
 MAX_KEPT_STREAMS = 8  # finished streams of one session, whose end may not have arrived
-MAX_SESSION_BYTES = 4 * 1024 * 1024  # kept events of one session, those of running streams included
+MAX_SESSION_BYTES = 4 * 1024 * 1024  # kept events of one session; the newest one may have any size
 MAX_SERVER_BYTES = 64 * 1024 * 1024  # ... of all sessions of an endpoint
 MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
 MAX_OWNER_SESSIONS = 1000  # ... of one principal, or of one address of another machine
@@ -15111,7 +15071,7 @@ class KeptStream(EventStream):
     Its events are numbered, and kept for a reader who comes back.
     """
 
-    __slots__ = ("name", "events", "size", "last", "sent", "flushing")
+    __slots__ = ("name", "events", "last", "sent", "flushing")
 
     session: KeptSession
 
@@ -15122,7 +15082,6 @@ class KeptStream(EventStream):
         #: the first part of its events' ids; who knows it has read the stream
         self.name = token_hex(8)
         self.events: deque[bytes] = deque()  # the newest ones
-        self.size = 0  # of them all, in bytes
         self.last = self.sent = 0  # the number of the newest event, and of the newest that was sent
         self.flushing = False
 
@@ -15156,10 +15115,7 @@ class KeptStream(EventStream):
         self.complete = final
         data = encode_event(encode(msg), id=f"{self.name}-{self.last}")
         self.events.append(data)
-        self.size += len(data)
-        while len(self.events) > 1 and (
-            self.size - len(data) > MAX_KEPT_BYTES or len(self.events) > MAX_KEPT_EVENTS
-        ):
+        if len(self.events) > MAX_KEPT_EVENTS:
             self.forget()
         self.session.endpoint.kept.add(self.session, self, len(data))
         if self is not self.session.listening or not self.flushing:
@@ -15168,9 +15124,7 @@ class KeptStream(EventStream):
 
     def forget(self) -> None:
         """Forget the oldest event."""
-        data = self.events.popleft()
-        self.size -= len(data)
-        self.session.endpoint.kept.remove(self.session, len(data))
+        self.session.endpoint.kept.remove(self.session, len(self.events.popleft()))
 
     def forget_all(self) -> None:
         """Forget all events."""
@@ -15396,12 +15350,9 @@ class KeptSession(HTTPSession):
     def new_stream(self) -> EventStream:
         """Return a stream for the answer to a POST; the oldest finished ones are forgotten."""
         old = [item for item in self.streams.values() if item.complete and not item.response]
-        size = sum(item.size for item in old)
-        for left, item in zip(range(len(old), 0, -1), old):
-            if left > MAX_KEPT_STREAMS or size > MAX_KEPT_BYTES:
-                size -= item.size
-                item.forget_all()
-                del self.streams[item.name]
+        for item in old[:-MAX_KEPT_STREAMS]:
+            item.forget_all()
+            del self.streams[item.name]
         stream = KeptStream(self)
         self.streams[stream.name] = stream
         return stream
@@ -17337,7 +17288,7 @@ class StandaloneStream:
 
     def _may_come_back(self, head: ResponseHead) -> bool:
         """Return whether to ask for the stream again, when it was refused."""
-        if is_passing(head.status):
+        if head.status in (409, 429) or head.status >= 500:  # that will pass
             return True
         if self.events is None:  # the server has no such stream, and says so, mostly by 405
             return False
@@ -17756,15 +17707,6 @@ class HTTPTransport(Transport):
 def is_opening(msg: Msg | list[Msg]) -> bool:
     """Return whether a message begins a handshake."""
     return isinstance(msg, dict) and msg.get("method") == "initialize"
-
-
-def is_passing(status: int) -> bool:
-    """Return whether a status speaks of a trouble that will pass: too much, or not now.
-
-    >>> [status for status in (200, 400, 404, 405, 409, 429, 503) if is_passing(status)]
-    [409, 429, 503]
-    """
-    return status in (409, 429) or status >= 500
 
 
 def sendable(event_id: str) -> str | None:
@@ -20228,12 +20170,6 @@ def introspection(
 # The guard.
 
 
-@functools.lru_cache(maxsize=128)  # clients repeat theirs; the decoder knows as many whole heads
-def hashed(authorization: str) -> bytes:
-    """Return the hash of an Authorization header: the header itself is not kept."""
-    return digest("256", authorization.encode())
-
-
 class Guard(Entrance):
     """Lets requests in: `app.run("http", auth=Guard(...))`, or the same for ASGI.
 
@@ -20298,7 +20234,7 @@ class Guard(Entrance):
 
     def known(self, authorization: str) -> Identity | None:
         """Return the sender of a header that was judged a moment ago, else None."""
-        found = self.cache.get(hashed(authorization))
+        found = self.cache.get(digest("256", authorization.encode()))
         return found[1] if found is not None and found[0] > time.time() else None
 
     async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
@@ -20320,7 +20256,7 @@ class Guard(Entrance):
         who = self.identity_of(principal)
         ends = getattr(principal, "expires_at", None)
         until = min(time.time() + CACHE_SECONDS, NEVER if ends is None else ends)
-        name = hashed(authorization)
+        name = digest("256", authorization.encode())
         self.cache[name] = (until, who)
         self.cache.move_to_end(name)
         if len(self.cache) > MAX_CACHED_TOKENS:
