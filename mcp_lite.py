@@ -21439,6 +21439,7 @@ MAX_MOUNTED_ITEMS = 10_000  # in one list of a mounted server; each page sorts t
 MAX_MISSED = 1000  # clients that a Mount knows to be without it
 MISSED_SECONDS = 30.0  # for which they do not ask again, unless it is there after all
 SEPARATOR = "__"  # as of most programs that join servers
+NAME_KEYS = ("name", "taskId", "taskIds")  # members that hold names; others hold URIs
 
 
 # Names.
@@ -21455,53 +21456,47 @@ class Names:
         self.before_name = prefix and prefix + SEPARATOR
         self.before_uri = prefix and prefix + "+"
 
-    def outer(self, name: str) -> str:
-        """Return a name, or the id of a task, as it is here.
+    def outer(self, key: str, word: str) -> str:
+        """Return a word as it is here: a name, the id of a task, or a URI, as `key` says.
 
-        >>> Names("a").outer("add"), Names("").outer("add")
-        ('a__add', 'add')
+        Applications look for the scheme ui, which stays in front.
+
+        >>> Names("a").outer("name", "add"), Names("a").outer("uri", "note://milk")
+        ('a__add', 'a+note://milk')
+        >>> Names("a").outer("uri", "ui://chart"), Names("").outer("name", "add")
+        ('ui://a+chart', 'add')
         """
-        return self.before_name + name
+        start, before = self._starts(key, word)
+        return start + before + word[len(start) :]
 
-    def inner(self, name: JSON) -> str | None:
-        """Return a name as it is there; None if it is none of theirs.
+    def inner(self, key: str, word: JSON) -> str | None:
+        """Return a word as it is there; None if it is none of theirs.
 
-        >>> Names("a").inner("a__add"), Names("a").inner("b__add")
+        >>> Names("a").inner("name", "a__add"), Names("a").inner("name", "b__add")
         ('add', None)
+        >>> Names("a").inner("uri", "ui://a+chart")
+        'ui://chart'
         """
-        ours = isinstance(name, str) and name.startswith(self.before_name)
-        return name[len(self.before_name) :] if ours else None
-
-    def outer_uri(self, uri: str) -> str:
-        """Return a URI, or a template of one, as it is here. Applications look for the scheme ui.
-
-        >>> Names("a").outer_uri("note://milk"), Names("a").outer_uri("ui://chart")
-        ('a+note://milk', 'ui://a+chart')
-        """
-        start = "ui://" if uri.startswith("ui://") else ""
-        return start + self.before_uri + uri[len(start) :]
-
-    def inner_uri(self, uri: JSON) -> str | None:
-        """Return a URI as it is there; None if it is none of theirs.
-
-        >>> Names("a").inner_uri("a+note://milk"), Names("a").inner_uri("ui://a+chart")
-        ('note://milk', 'ui://chart')
-        """
-        if not isinstance(uri, str):
+        if not isinstance(word, str):
             return None
-        start = "ui://" if uri.startswith("ui://") else ""
-        before = start + self.before_uri
-        return start + uri[len(before) :] if uri.startswith(before) else None
+        start, before = self._starts(key, word)
+        return start + word[len(start + before) :] if word.startswith(start + before) else None
 
-    def inner_all(self, field: str, names: Iterable[JSON]) -> list[str]:
-        """Return those names in a field of a filter that are theirs, as they are there."""
-        found = map(self.inner if field == "taskIds" else self.inner_uri, names)
-        return [name for name in found if name is not None]
+    def _starts(self, key: str, word: str) -> tuple[str, str]:
+        """Return what stays in front of a word, and the prefix that follows it."""
+        if key in NAME_KEYS:
+            return "", self.before_name
+        return "ui://" * word.startswith("ui://"), self.before_uri
 
-    def with_uri(self, value: Any, key: str = "uri") -> Any:
-        """Return an object with a URI as it is here, if it has one."""
+    def inner_all(self, key: str, words: Iterable[JSON]) -> list[str]:
+        """Return those words that are theirs, as they are there."""
+        found = (self.inner(key, word) for word in words)
+        return [word for word in found if word is not None]
+
+    def renamed(self, value: Any, key: str = "uri") -> Any:
+        """Return an object with one of its members as it is here, if it has that."""
         if isinstance(value, dict) and isinstance(value.get(key), str):
-            return {**value, key: self.outer_uri(value[key])}
+            return {**value, key: self.outer(key, value[key])}
         return value
 
     def listed(self, method: str, item: Msg) -> Msg:
@@ -21513,12 +21508,12 @@ class Names:
         # The method decides, since a server may add any member to an item.
         key = METHODS[method].lists.each_has
         if key != "name":
-            return dict(self.with_uri(item, key))
-        item, meta = {**item, "name": self.outer(item["name"])}, item.get("_meta")
+            return dict(self.renamed(item, key))
+        item, meta = {**item, "name": self.outer("name", item["name"])}, item.get("_meta")
         if isinstance(meta, dict):  # a tool may have a page that shows its results
-            shown = self.with_uri(meta, "ui/resourceUri")
+            shown = self.renamed(meta, "ui/resourceUri")
             if "ui" in meta:
-                shown = {**shown, "ui": self.with_uri(meta["ui"], "resourceUri")}
+                shown = {**shown, "ui": self.renamed(meta["ui"], "resourceUri")}
             item["_meta"] = shown
         return item
 
@@ -21530,9 +21525,9 @@ class Names:
         """
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "resource" and "resource" in block:
-            return {**block, "resource": self.with_uri(block["resource"])}
+            return {**block, "resource": self.renamed(block["resource"])}
         if kind == "resource_link" and not is_url(block.get("uri")):
-            return self.with_uri(block)
+            return self.renamed(block)
         # spec: server/resources#reading-resources -- of a web page, "clients may fetch the resource
         # directly from the web", and that needs its own address
         return block
@@ -21550,15 +21545,13 @@ class Names:
         >>> Names("n").result({"content": [link]})["content"][0]["uri"]
         'n+x://a'
         """
-        answer = dict(answer)
+        answer = dict(self.renamed(answer, "taskId"))
         parts: dict[str, Callable[[Any], Any]] = {
-            "content": self.content, "contents": self.with_uri, "messages": self.message,
+            "content": self.content, "contents": self.renamed, "messages": self.message,
         }  # fmt: skip
         for key, here in parts.items():
             if isinstance(answer.get(key), list):
                 answer[key] = [here(item) for item in answer[key]]
-        if isinstance(answer.get("taskId"), str):
-            answer["taskId"] = self.outer(answer["taskId"])
         if isinstance(answer.get("result"), dict):  # of a task that is done
             answer["result"] = self.result(answer["result"])
         return answer
@@ -21573,7 +21566,7 @@ class Names:
             return {key: self.arguments(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.arguments(item) for item in value]
-        inner = self.inner_uri(value) if isinstance(value, str) and self.prefix else None
+        inner = self.inner("uri", value) if self.prefix else None
         is_uri = inner is not None and re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S*$", inner)
         return inner if is_uri else value
 
@@ -21584,20 +21577,11 @@ class Names:
         {'name': 'add', 'uri': 'x:'}
         """
         about, key = named_in(method, params)
-        value = (self.inner_uri if key == "uri" else self.inner)(about.get(key))
+        value = self.inner(key, about.get(key))
         if value is None:
             return None
         inner = {**about, key: value}
         return inner if about is params else {**params, "ref": inner}
-
-    def own(self, method: str, name: JSON) -> bool:
-        """Return whether a name, or a URI, in a list is one of theirs.
-
-        >>> Names("a").own("tools/list", "a__add"), Names("a").own("resources/list", "note://b")
-        (True, False)
-        """
-        by_name = METHODS[method].lists.each_has == "name"
-        return (self.inner if by_name else self.inner_uri)(name) is not None
 
     def request(self, method: str, params: Msg) -> Msg:
         """Return the parameters of a request for them, with its arguments, as they are there."""
@@ -21679,7 +21663,7 @@ class Mount(Forwarder):
     def announcement(self, msg: Msg) -> Msg:
         """Return an announcement with the URI, or the id of a task, as it is here."""
         params = msg.get("params")
-        return {**msg, "params": self.names.result(self.names.with_uri(params))} if params else msg
+        return {**msg, "params": self.names.result(self.names.renamed(params))} if params else msg
 
     def result(self, answer: Msg) -> Msg:
         """Return a result as it is here. Whoever asks has asked this server, and not that one."""
@@ -21763,7 +21747,7 @@ class Mount(Forwarder):
                 return await self.subscribe(ctx, params["uri"])
             return await self.relay(ctx, params)
         except RPCError as exc:
-            raise RPCError(exc.code, exc.message, self.names.with_uri(exc.data)) from exc
+            raise RPCError(exc.code, exc.message, self.names.renamed(exc.data)) from exc
         except MCPError as exc:
             raise refusal_of(exc, ctx.facts.rev) from exc
 
@@ -21818,7 +21802,7 @@ class Mounts:
         """Raise ValueError if something of this server could be taken for that of a mount."""
         for method in LISTERS if mount.names.prefix else ():
             for entry in self.own(method).values():
-                if mount.names.own(method, entry.name):
+                if mount.names.inner(METHODS[method].lists.each_has, entry.name) is not None:
                     raise ValueError(f"{entry.label} has the prefix of {mount.label}")
 
     async def check_bare(self, mount: Mount) -> None:
@@ -21836,7 +21820,7 @@ class Mounts:
             if name in own:
                 raise ValueError(f"this server and {mount.label} both have the {own[name].label}")
             for other in self.by_prefix.values():
-                if other is not mount and other.names.own(method, name):
+                if other is not mount and other.names.inner(key, name) is not None:
                     problem = f"{name!r} of {mount.label} has the prefix of {other.label}"
                     raise ValueError(problem)
 

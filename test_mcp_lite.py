@@ -21161,14 +21161,14 @@ class TestNamesUnderAPrefix:
     )  # fmt: skip
     def test_a_uri_of_any_kind_comes_back_as_it_was(self, there, here):
         names = m.Names("a-1")
-        assert names.outer_uri(there) == here
-        assert names.inner_uri(here) == there
-        assert m.Names("a").inner_uri(here) is None
-        assert m.Names("").inner_uri(m.Names("").outer_uri(there)) == there
+        assert names.outer("uri", there) == here
+        assert names.inner("uri", here) == there
+        assert m.Names("a").inner("uri", here) is None
+        assert m.Names("").inner("uri", m.Names("").outer("uri", there)) == there
 
     @pytest.mark.parametrize("other", ["x://a", "a+x://b", "A-1+x://a", None, 7, "ui://chart"])
     def test_what_has_another_prefix_is_of_somebody_else(self, other):
-        assert m.Names("a-1").inner_uri(other) is None
+        assert m.Names("a-1").inner("uri", other) is None
 
     @pytest.mark.parametrize("prefix", ["A", "a_b", "1a", "-a", "a" * 21, "a.b", "a+", "ä", "a\n"])
     def test_a_prefix_is_short_and_plain(self, prefix):
