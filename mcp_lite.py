@@ -21077,7 +21077,6 @@ class Forwarder:
         self.waiting = Loads()  # of calls that wait for answers
         #: by loop, the tasks that open and close connections
         self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
-        self.modern = False  # whether the far server is, as was last seen
         #: until when a new connection takes the far server for legacy, without asking
         self.legacy_until = 0.0
         #: legacy clients that have heard of it
@@ -21122,9 +21121,9 @@ class Forwarder:
         """Return the key of the connection that a near client has."""
         if self.shared:
             return near.loop, None, ""
-        # A legacy server hears once what it may ask for, a modern one with each request.
-        once = facts.rev.modern and not self.modern
-        declared = canonical(facts.client_capabilities) if once else ""
+        # A modern client may declare something else with each request. A legacy server hears once
+        # what it may ask for.
+        declared = canonical(facts.client_capabilities) if facts.rev.modern else ""
         if near.session.resumed:  # the client keeps no session
             return near.loop, (near.client_of(caller), canonical(facts.client_info)), declared
         return near.loop, near, declared
@@ -21186,13 +21185,8 @@ class Forwarder:
             logger.warning("no connection to %s: %s", self.label, problem)
             return refusal_of(exc, NEWEST)
         far.used = far.loop.time()
-        self.modern = far.peer.session.rev.modern
-        if not self.modern and self.legacy_until < time.monotonic():
+        if not far.peer.session.rev.modern and self.legacy_until < time.monotonic():
             self.legacy_until = time.monotonic() + ERA_SECONDS
-        general = (*far.key[:2], "")
-        if self.modern and general not in self.far_ends and self.far_ends.get(far.key) is far:
-            del self.far_ends[far.key]
-            self.far_ends[general], far.key = far, general
         self.learn(far)
         self.wake(far.loop)
         return None
@@ -22271,10 +22265,6 @@ class Screen:
         """Return text in a style, where there are styles."""
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style and text else text
 
-    def can_show(self, text: str) -> bool:
-        """Return whether its encoding has these characters."""
-        return text.encode(self.encoding, "ignore").decode(self.encoding) == text
-
     def safe(self, text: str) -> str:
         """Return text as a terminal can show it without harm; a pipe gets it as it is."""
         return plain(text) if self.terminal else text
@@ -22822,9 +22812,9 @@ TYPED_NUMBER = r"(?i)(?:\+|(-))?(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(e[+-]?[0-9]+
 def convert(text: str, schema: JSON) -> JSON:
     """Return the JSON value that a person means by `text` where `schema` is asked for.
 
-    One of the values that a schema names is read as JSON, or else as text. Text stays text where a
-    string is allowed, and where it fits nothing, for the validator to complain of. Otherwise it is
-    JSON, or a list with commas. A number may be .5, 1. or +1 as well.
+    The first of these that fits counts: a value that the schema names; the text itself, where it
+    may be a string; a word for yes or no; a number, also as .5, 1. or +1; any JSON; a list with
+    commas. Text that is none of these is returned as it is, and the validator will complain.
 
     >>> convert(".5", {"type": "number"}), convert("1", {"type": "string"}), convert("{}", {})
     (0.5, '1', {})
@@ -23073,7 +23063,8 @@ class Person:
         now = time.monotonic()
         if now - self.drawn < REDRAW_SECONDS and part != 1:
             return
-        full, empty = ("\u2501", "\u2500") if self.screen.can_show("\u2501") else ("#", "-")
+        ascii_only = not "\u2501".encode(self.screen.encoding, "ignore")
+        full, empty = ("#", "-") if ascii_only else ("\u2501", "\u2500")
         there = int(part * BAR_COLUMNS)
         bar = self.screen.paint(self.screen.GREEN, full * there)
         bar += self.screen.paint(self.screen.DIM, empty * (BAR_COLUMNS - there))
@@ -24022,38 +24013,36 @@ UNKNOWN = (INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
 def advice(exc: MCPError, args: Any) -> str:
     """Return the command to type after an error; "" where none helps, or its message has one."""
-    words = exc.words if isinstance(exc, UsageError) else ()
-    if words[-1:] == ("--help",):
-        return f"{program() if args is None else args.program} {' '.join(words)}".strip()
     if isinstance(exc, UsageError):
-        return typed(args, *words) if words else ""
+        if exc.words[-1:] == ("--help",):  # of a verb: it needs no target, and perhaps has none
+            return f"{program() if args is None else args.program} {' '.join(exc.words)}".strip()
+        return typed(args, *exc.words) if exc.words else ""
+    if args is None:  # it went wrong before there was a command line
+        return ""
+    verb, words = args.verb, args.words
     if isinstance(exc, AuthError):
         said = re.search(" login |see allowed_|--token", str(exc))  # it says what to do, or who can
-        given = said or args.token or args.auth or os.environ.get(TOKEN_VARIABLE)
-        given = given or args.verb == "login"
-        return "" if given else f"{program()} login {args.typed}"
+        given = args.token or args.auth or os.environ.get(TOKEN_VARIABLE)
+        return "" if said or given or verb == "login" else f"{program()} login {args.typed}"
     if isinstance(exc, RequestTimeout):
         more = "--max-time" if args.max_time else "--timeout"
-        limit = args.max_time or args.timeout
-        return typed(args, args.verb, *args.words, more, f"{10 * limit:g}")
-    if isinstance(exc, RemoteError):
-        named = args.words[: args.verb in ("call", "prompt")]
-        known = args.verb in LOOKED_UP and exc.code in UNKNOWN
-        return typed(args, LOOKED_UP[args.verb], *named) if known else ""
-    if isinstance(exc, ConnectionClosed):
-        if WITHOUT_A_WORD not in str(exc) or not args.program:
-            return ""
-        command = f"{args.program} {quoted([args.verb, *args.words])}"
-        return f"{command} -- {args.program} serve {args.typed}"
-    if isinstance(exc, LimitExceeded):
-        return ""
+        return typed(args, verb, *words, more, f"{10 * (args.max_time or args.timeout):g}")
+    if isinstance(exc, RemoteError):  # perhaps the server knows no such tool
+        known = verb in LOOKED_UP and exc.code in UNKNOWN
+        return typed(args, LOOKED_UP[verb], *words[: verb in ("call", "prompt")]) if known else ""
     if isinstance(exc, CapabilityMissing):
         return typed(args, "info")
+    if isinstance(exc, ConnectionClosed):  # perhaps the file has functions, and runs no server
+        silent = args.program and WITHOUT_A_WORD in str(exc)
+        command = f"{args.program} {quoted([verb, *words])}"
+        return f"{command} -- {args.program} serve {args.typed}" if silent else ""
+    if isinstance(exc, LimitExceeded):
+        return ""
     there = re.search(r"the endpoint is at '(/[\w/.-]*)'", str(exc))
     if there and is_url(args.target):
         url = str(parse_url(args.target).replace(target=there[1]))
-        return f"{args.program} {quoted([args.verb, *args.words, url])}"
-    return typed(args, args.verb, *args.words, *["--trace"] * bool(args.program))
+        return f"{args.program} {quoted([verb, *words, url])}"
+    return typed(args, verb, *words, *["--trace"] * bool(args.program))
 
 
 def tell(exc: MCPError, args: Any, as_json: bool) -> int:
@@ -25033,7 +25022,10 @@ class Checkup:
                 answer = await self.c.request(row.name, params)
                 items += answer[key]
                 size += len(encode(answer))
-                self.judge_hints(place, answer)
+                try:
+                    check_hints(answer)
+                except ValueError as exc:
+                    self.find("bad-hint", place, exc)
                 if params is None:
                     await self.read_again(row, answer)
                 cursor = answer.get("nextCursor")
@@ -25056,13 +25048,6 @@ class Checkup:
                         for answer in (first, again))  # fmt: skip
         if ours != theirs and sorted(ours) == sorted(theirs):
             self.find("order", row.name)
-
-    def judge_hints(self, place: str, answer: Msg) -> None:
-        """Judge how long, and by whom, an answer may be kept."""
-        try:
-            check_hints(answer)
-        except ValueError as exc:
-            self.find("bad-hint", place, exc)
 
     # The server at work.
 
@@ -25610,10 +25595,6 @@ class Shell:
 
         return hear
 
-    def updates_of(self, line: CommandLine, uri: str) -> Callable[[Any], None]:
-        """Return what hears that a resource was updated."""
-        return lambda told: line.person.line(f"{uri} was updated")
-
     def below(self) -> str:
         """Return what stands in the last line: what is being typed, or how far it is."""
         if self.prompt and self.editor is not None:
@@ -25654,7 +25635,8 @@ class Shell:
         elif len(words) != 1:
             raise UsageError(f"as in: {verb} URI", "resources")
         elif verb == "subscribe":
-            await line.c.subscribe(words[0], self.updates_of(line, words[0]))
+            news = f"{words[0]} was updated"
+            await line.c.subscribe(words[0], lambda told: line.person.line(news))
         else:
             await line.c.unsubscribe(words[0])
 
