@@ -1705,7 +1705,7 @@ class Budget:
         self.calls, self.seconds = calls, seconds
         self.left = float(calls)
         self.since: float | None = None
-        self.refused = 0  # calls that were refused, until somebody reports them and sets it to 0
+        self.refused = 0  # calls so far: whoever reports the first need not report them all
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
@@ -1897,8 +1897,7 @@ class Weight:
 #           3. We ask a peer only for what it has declared. Otherwise CapabilityMissing is raised,
 #              and nothing is sent.
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
-# Plan.     Facts; SESSION and Session; admit(), which says whether a method may be called; the
-#           metadata of a modern request.
+# Plan.     Facts; Session; admit(): may a method be called? The metadata of a modern request.
 # Not here. HTTP's headers and session ids: sections 36 and 41. How a client finds out which era a
 #           server speaks: section 30.
 
@@ -2134,9 +2133,7 @@ def check_modern_request(msg: Msg) -> Facts:
 #              a thread for the next one who comes, however many calls of one principal sleep.
 #           6. When an event loop stands still, a warning says where. And such a loop cannot keep a
 #              process alive that should end.
-# Plan.     Tasks, a set that owns tasks; Threads, a bounded pool; Budgets, a rate for each client;
-#           Watchdog, which ends a process that does not end by itself; LoopWatch, which warns when
-#           the event loop stands still.
+# Plan.     Tasks; Threads; Budgets, a rate for each client; Watchdog and LoopWatch, for rule 6.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 #
 # Who has a Tasks, and what runs in it until its owner is closed:
@@ -3115,8 +3112,7 @@ async def maybe_await(value: Any) -> Any:
 #           6. A message that cannot be taken is answered with an error: -32700 without an id for
 #              bytes that are no JSON, or have a key twice; -32600 for a batch, where the revision
 #              has none. If it is an answer, the request that waits for it fails instead.
-# Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel. Then
-#           answers that cannot be sent as they are.
+# Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel.
 # Not here. What requests mean: Conversation (section 22) and Client (31) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
@@ -3247,7 +3243,6 @@ class Peer(Asker):
             weight = Weight(self.loads, caller, size) if size > SMALL_BYTES else None
         except RPCError as exc:
             answers.closed = str(exc)
-        begun: list[Exchange] = []
         running: list[asyncio.Task[None]] = []
         for msg in batch:
             try:
@@ -3260,16 +3255,15 @@ class Peer(Asker):
                     raise RPCError(TOO_BUSY, answers.closed)
                 else:
                     exchange = self.accept(msg, send, caller)
-                    begun.append(exchange)
                     running.append(self.tasks.spawn(self.reply(exchange, answers.put)))
+                    if weight is not None:
+                        weight.cover(exchange)
+                        running[-1].add_done_callback(weight.keep())
             except (RPCError, ProtocolError) as exc:
                 answer = self.refusal(exc, msg)
                 if answer is not None:
                     answers.append(answer)
         if weight is not None:
-            for exchange, task in zip(begun, running):
-                weight.cover(exchange)
-                task.add_done_callback(weight.keep())
             weight.drop()
         return answers.send(running, send)
 
@@ -3487,8 +3481,8 @@ class Peer(Asker):
         """Return whether too many answers wait for the peer to read them."""
         # Counted are the tasks that send and call back. Requests that are served have a bound of
         # their own. Each request of ours has a task at most, and needs its answer to be read.
-        count, most = len(self.tasks.running), self.max_in_flight
-        return count >= most and count - len(self.incoming) - len(self.outgoing.pending) >= most
+        serving, asking = len(self.incoming), len(self.outgoing.pending)
+        return len(self.tasks.running) - serving - asking >= self.max_in_flight
 
     async def _receive_all(self, items: Iterable[Any], send: Send) -> None:
         """Take messages, but wait while the peer does not read what it was sent."""
@@ -4153,8 +4147,8 @@ def _kw_unevaluated(doc: SchemaDocument, schema: Schema, word: str) -> Check:
 #
 # Problem.  Schemas refer to each other, by URIs, anchors and pointers, and to places further out.
 # Rules.    1. Depth, size and the work of compiling are bounded, like the work of checking.
-# Plan.     SchemaDocument walks a schema once and joins references to their targets; KEYWORDS, the
-#           table of what compiles which keyword; Validator; compile_schema().
+# Plan.     SchemaDocument walks a schema once, and joins references to their targets; KEYWORDS;
+#           Validator.
 # Not here. The meaning of single keywords: section 11.
 
 MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
@@ -4306,7 +4300,7 @@ class SchemaDocument:
         uri = self._absolute(without_fragment)
         # spec: basic/index#ref-resolution -- a network URI is never dereferenced
         self.need((uri, "") in self.names, f"{show_json(ref)} is not fetched: put it under $defs")
-        anchor, *pointer = unquote(fragment).split("/")
+        anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"
         start = self.names.get((uri, anchor))
         lost = f"{show_json(ref)} leads nowhere: check its spelling"
         self.need(start is not None, lost)
@@ -4324,7 +4318,7 @@ class SchemaDocument:
         self.need(isinstance(target, (dict, bool)), lost)
         return target, place, uri
 
-    def _join(self, ref: str, dynamic: bool) -> Check:
+    def _target(self, ref: str, dynamic: bool) -> Check:
         """Return the check that a reference leads to, now that all names are known."""
         target, place, uri = self._find(ref)
         if place not in self.checks:  # it stands under a keyword that is not ours
@@ -4342,16 +4336,17 @@ class SchemaDocument:
         return check_dynamic
 
     def compile_ref(self, schema: Schema, word: str) -> Check:
-        """Compile a reference; it is joined to its target at the end, when all names are known."""
-        ref, where, found = schema[word], (self.place, self.scopes[-1:]), []
+        """Compile a reference. Its target is found at the end, when all names are known."""
+        ref, place, scopes = schema[word], self.place, self.scopes[-1:]
         self.need(isinstance(ref, str), f"{word} must be a string")
+        target: list[Check] = []
 
-        def join() -> None:
-            self.place, self.scopes = where
-            found.append(self._join(ref, word == "$dynamicRef"))
+        def find_target() -> None:
+            self.place, self.scopes = place, scopes
+            target.append(self._target(ref, word == "$dynamicRef"))
 
-        self.later.append(join)
-        return lambda value, run, seen: found[0](value, run, seen)
+        self.later.append(find_target)
+        return lambda value, run, seen: target[0](value, run, seen)
 
     def _compile_keywords(self, schema: Schema) -> Check:
         """Return the check of a schema: it calls those keywords that speak of the value's type."""
@@ -5011,10 +5006,8 @@ def _json_inside(step: str | int, value: Any) -> JSON:
 #           2. A name that the author has bound, as by functools.partial, is not for the model.
 #           3. The context is not an argument. It goes to the parameter whose annotation names its
 #              class, or to a parameter `ctx` that has no annotation.
-# Plan.     read_docstring() finds what the author wrote about parameters; parameters_of() sorts
-#           parameters by who fills them; signature_of() puts all together; output_schema_of() says
-#           what comes back. check_kinds() uses the signatures of our own functions, to check what
-#           their callers give.
+# Plan.     read_docstring(); parameters_of() sorts parameters by who fills them; signature_of();
+#           output_schema_of(); check_kinds(), for callers of our own functions.
 # Not here. The class of the context (section 18): the caller passes it in.
 #
 # A function, and the schema of its arguments:
@@ -5627,8 +5620,7 @@ class Template:
 #           asked by a form, made from a type.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one.
 #           2. A form asks for what every client can show: flat fields of primitive types.
-# Plan.     The content classes; blocks_of(), messages_of(), contents_of(); questions, and answers
-#           to them; Form; InputRequired.
+# Plan.     The content classes; results; questions, and answers to them; Form; InputRequired.
 # Not here. When a form is sent: sections 17 and 18.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
@@ -7059,9 +7051,8 @@ class LogHandler(logging.Handler):
 #           2. Everything that can be computed from a function is computed when it is registered:
 #              its schema, its validator, its converters, and how it is listed.
 #           3. Arguments are checked against the schema that was published, then converted.
-# Plan.     relax(), which helps arguments that are nearly right; Entry, and its kinds Tool, Prompt
-#           and ResourceEntry; Registry; Registrations, the half of a server that knows what it
-#           offers.
+# Plan.     relax(), for arguments that are nearly right; Entry and its kinds; Registry;
+#           Registrations, the half of a server that knows what it offers.
 # Not here. The other half, which serves: section 23. The methods that list and call: section 24.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
@@ -8123,7 +8114,7 @@ class Observers:
 # legacy handshake agreed on. A Conversation has both, and all else that the server keeps for one
 # client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP.
 
-LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is counted and dropped
+LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 GREETING_SECONDS = 5.0  # for a client that calls already to end its handshake, before it is asked
 
@@ -8347,13 +8338,11 @@ class Conversation:
         if threshold is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(threshold):
             return False
         budget = self.server.log_budgets.of(self.client_of(caller))
-        if not budget.take(time.monotonic()):
-            # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-            return False
-        if budget.refused:
-            count, budget.refused = budget.refused, 0
-            logger.warning("%d log messages for %s were dropped", count, self.peer.name)
-        return True
+        # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
+        taken = budget.take(time.monotonic())
+        if not taken and budget.refused == 1:
+            logger.warning("so much is logged for %s that some of it is dropped", self.peer.name)
+        return taken
 
     def listen(self, send: Send) -> None:
         """Send announcements from now on, as soon as a handshake has ended."""
@@ -8416,8 +8405,7 @@ class Conversation:
 # Rules.    1. What an author does with a server is a method of Server.
 #           2. An option that nobody knows, or of a wrong kind, is an error where it is given.
 #           3. A server that is told to end answers what it does not finish, and ends in time.
-# Plan.     The names of options: check_names(), and show_options(), for help(); the options of
-#           serving; Server, for the author; ServerThread.
+# Plan.     The names of options; the options of serving; Server, for the author; ServerThread.
 # Not here. How bytes come and go: sections 27 and 44 register themselves in RUNNERS and ENGINES.
 
 __all__ += ["Server"]
@@ -8608,6 +8596,8 @@ class Runner(Row):
 
 
 RUNNERS: dict[str, Runner] = {}
+#: Classes that Server.http(), Server.asgi and mount() make; they take the server and options.
+ENGINES: dict[str, Callable[..., Any]] = {}
 
 
 def runner_with(options: Msg) -> str:
@@ -8615,8 +8605,6 @@ def runner_with(options: Msg) -> str:
     ways = [f"run({name!r}, ...)" for name, each in RUNNERS.items()
             if options.keys() <= keywords_of(*each.makers).keys()]  # fmt: skip
     return f"; there is {ways[0]}" if ways else ""
-#: Classes that Server.http(), Server.asgi and mount() make; they take the server and options.
-ENGINES: dict[str, Callable[..., Any]] = {}
 
 
 async def in_host(call_sync: Callable[[Callable[[], Any]], Any], job: Callable[[], Any]) -> Any:
@@ -9395,12 +9383,12 @@ async def run_feed(feed: Feed) -> Msg:
     finally:
         ctx.server.feeds.discard(feed)
     if not ctx.conversation.peer.many_clients:
-        ctx.conversation.peer.tasks.spawn(close_stream(ctx.exchange))
+        ctx.conversation.peer.tasks.spawn(tell_end(ctx.exchange))
     # spec: basic/patterns/subscriptions#graceful-closure
     return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
 
 
-async def close_stream(exchange: Exchange) -> None:
+async def tell_end(exchange: Exchange) -> None:
     """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
     if exchange.task is not None:
         await asyncio.wait([exchange.task])
@@ -9767,9 +9755,8 @@ async def serve_task(ctx: Context) -> Msg:
 #              terminal without changing a flag that other programs on it see; nor the null device;
 #              nor, on Windows, any pipe that a process inherits. There a thread copies between the
 #              file and a socket.
-# Plan.     Decoder and LineDecoder; LineReader and LineWriter, over a stream each; Pump, a thread;
-#           read_lines() and write_lines(), which choose between the loop and a Pump; typed_line();
-#           LineTransport.
+# Plan.     Decoder and LineDecoder; LineReader and LineWriter; Pump, the thread of rule 5;
+#           read_lines() and write_lines() choose who watches; LineTransport.
 # Not here. Whose pipes they are: sections 27 and 32.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much

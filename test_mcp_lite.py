@@ -28931,6 +28931,7 @@ class TestLogging:
         ) as c:
             await c.call("flood")
         assert heard == [0, 1, 2]
+        assert caplog.text.count("so much is logged for ") == 1
 
 
 class TestPagination:
