@@ -3243,6 +3243,7 @@ class Peer(Asker):
             weight = Weight(self.loads, caller, size) if size > SMALL_BYTES else None
         except RPCError as exc:
             answers.closed = str(exc)
+        begun: list[Exchange] = []
         running: list[asyncio.Task[None]] = []
         for msg in batch:
             try:
@@ -3255,15 +3256,16 @@ class Peer(Asker):
                     raise RPCError(TOO_BUSY, answers.closed)
                 else:
                     exchange = self.accept(msg, send, caller)
+                    begun.append(exchange)
                     running.append(self.tasks.spawn(self.reply(exchange, answers.put)))
-                    if weight is not None:
-                        weight.cover(exchange)
-                        running[-1].add_done_callback(weight.keep())
             except (RPCError, ProtocolError) as exc:
                 answer = self.refusal(exc, msg)
                 if answer is not None:
                     answers.append(answer)
         if weight is not None:
+            for exchange, task in zip(begun, running):
+                weight.cover(exchange)
+                task.add_done_callback(weight.keep())
             weight.drop()
         return answers.send(running, send)
 
