@@ -11402,12 +11402,9 @@ class Call:
             self.client.cache.changes += 1
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = {key: params[key] for key in params if key != "requestState"}
-            params.update(state, inputResponses=await self.answer_all(asked))
+            answers = await self.client.answers.answer_all(asked, self.client.peer.session)
+            params.update(state, inputResponses=answers)
             answer = await self.ask(params)
-
-    async def answer_all(self, asked: Msg) -> Msg:
-        """Return the answers to the questions of one round."""
-        return await self.client.answers.answer_all(asked, self.client.peer.session)
 
     async def follow(self, task: Msg) -> Msg:
         """Return the result of a task: look at it now and then, and answer what it asks."""
@@ -11443,8 +11440,8 @@ class Call:
             asked = object_of(task, "inputRequests")
             fresh = {name: asked[name] for name in asked if name not in answered}
             if fresh:
-                responses = await self.answer_all(fresh)
-                await self.client.request("tasks/update", {**handle, "inputResponses": responses})
+                answers = await self.client.answers.answer_all(fresh, self.client.peer.session)
+                await self.client.request("tasks/update", {**handle, "inputResponses": answers})
                 answered.update(fresh)
             wait = poll_seconds(task.get("pollIntervalMs"), self.clock() - since)
             await asyncio.sleep(min(wait, max(0.0, self.until - self.clock())))
@@ -14080,11 +14077,6 @@ class Response:
         self._done: asyncio.Future[Any] | None = None
 
     @property
-    def started(self) -> bool:
-        """Whether something is sent, or nothing can be sent any more."""
-        return self.state is not UNSENT
-
-    @property
     def done(self) -> bool:
         """Whether all is written, or nothing can be written any more."""
         return self.state is SENT or self.state is LOST
@@ -14124,20 +14116,15 @@ class Response:
         if data and self.state is STREAMING:
             await _taken(self._put(0, {}, data, True))
 
-    async def end(self, data: bytes = b"", hang_up: bool = False) -> None:
-        """End the stream, after a last piece; `hang_up` frees the connection at once.
-
-        Otherwise it takes no other request while the handler of this one is running.
-        """
+    async def end(self, data: bytes = b"") -> None:
+        """End the stream, after a last piece."""
         if self.state is STREAMING:
             self.state = FINISHING
             await _taken(self._put(0, {}, data, False))
             self._finish(SENT)
-            if hang_up:
-                self._hang_up()
 
-    def _hang_up(self) -> None:
-        """Close the connection, where it is ours."""
+    def hang_up(self) -> None:
+        """Close the connection, if it is ours: while the handler runs it takes no other request."""
 
     async def room(self) -> None:
         """Wait while the reader is slow."""
@@ -14283,7 +14270,8 @@ class SocketResponse(Response):
         if self.connection.full:
             await self.connection.drain()
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
+        """Close the connection."""
         self.connection.close()
 
 
@@ -14447,7 +14435,7 @@ class Connection:
         self.ended, response = True, self.response
         # A client that reads a stream, or can cancel by closing, does not half-close.
         gone = self.transport.is_closing()
-        if response is not None and (gone or response.started or response.on_lost is not None):
+        if response is not None and (gone or response.state is not UNSENT or response.on_lost):
             response.lose()
             if not gone:
                 self.transport.close()
@@ -15008,17 +14996,15 @@ class EventStream:
         before, self.response = self.response, response
         if before is not None:
             endpoint.tasks.spawn(before.end())
-        response.on_lost = functools.partial(self._detach, response, response.on_lost)
+        response.on_lost = functools.partial(self._detach, response)
         endpoint.streams.add(self)
         self.written = endpoint.loop.time()
         await response.start(200, {**STREAM_HEADERS, **self.session.headers}, first)
 
-    def _detach(self, response: Response, then: Callable[[], None] | None) -> None:
+    def _detach(self, response: Response) -> None:
         if self.response is response:
             self._let_go()
-            self.session.touch()
-        if then is not None:
-            then()
+            self.session.lose_reader()
 
     def _let_go(self) -> Response | None:
         response, self.response = self.response, None
@@ -15049,7 +15035,8 @@ class EventStream:
         """End the response."""
         response = self._let_go()
         if response is not None and retry_ms is not None:
-            await response.end(b"retry: %d\n\n" % retry_ms, hang_up=True)
+            await response.end(b"retry: %d\n\n" % retry_ms)
+            response.hang_up()
         elif response is not None:
             await response.end()
 
@@ -15167,7 +15154,7 @@ class Reply:
 
     async def keep_alive(self) -> None:
         """Say something, unless that has happened by now."""
-        if self.stream is None and not self.response.started:
+        if self.stream is None and self.response.state is UNSENT:
             await self.open()
 
     async def open(self) -> EventStream:
@@ -15230,8 +15217,8 @@ class HTTPSession:
         mine = asyncio.current_task()
         return any(item.task is not mine for item in self.conversation.peer.incoming.values())
 
-    def touch(self) -> None:
-        """Note that the session is used."""
+    def lose_reader(self) -> None:
+        """Note that the reader of a stream is gone."""
 
     def new_stream(self) -> EventStream:
         """Return a stream for the answer to a POST."""
@@ -15312,6 +15299,8 @@ class KeptSession(HTTPSession):
         self.used = self.endpoint.now
         if self.id in self.endpoint.sessions:
             self.endpoint.sessions.move_to_end(self.id)
+
+    lose_reader = touch
 
     @property
     def resumable(self) -> bool:
@@ -15396,6 +15385,10 @@ class PairSession(KeptSession):
     def __init__(self, endpoint: Endpoint, id: str, caller: Caller) -> None:
         super().__init__(endpoint, id, caller)
         self.turn = asyncio.Lock()  # one message after the other, at the pace of the reader
+
+    def lose_reader(self) -> None:
+        """End the session with its stream."""
+        self.endpoint.end_soon(self)
 
     async def room(self) -> None:
         """Wait until the reader has taken what was said."""
@@ -16265,7 +16258,6 @@ class PairRoutes:
         endpoint = self.endpoint
         endpoint.check_open()
         session = endpoint.open_session(PairSession, request)
-        response.on_lost = functools.partial(endpoint.end_soon, session)
         where = f"{request.root}{PAIR_PATHS[1]}?session_id={session.id}"
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         stream = session.listen()
