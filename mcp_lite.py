@@ -3093,6 +3093,17 @@ async def maybe_await(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
+T = typing.TypeVar("T")
+
+
+async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
+    """Return what some work gives; raise `problem` if it takes longer."""
+    try:
+        return await asyncio.wait_for(work, seconds)
+    except asyncio.TimeoutError:
+        raise problem from None
+
+
 ###############################################################################
 # 10. Peer
 ###############################################################################
@@ -9557,12 +9568,10 @@ class Job(Asking):
             waiter = self.waiters[name] = loop.create_future()
             self.requests[name] = {"method": question.method, "params": question.params}
             self.change("input_required")
+            waited = f"within {question.timeout:g} seconds"
+            problem = RequestTimeout(f"the client did not answer {question.method} {waited}")
             try:
-                answer = await asyncio.wait_for(waiter, deadline - loop.time())
-            except asyncio.TimeoutError:
-                waited = f"within {question.timeout:g} seconds"
-                problem = f"the client did not answer {question.method} {waited}"
-                raise RequestTimeout(problem) from None
+                answer = await within(deadline - loop.time(), waiter, problem)
             finally:
                 self._withdraw(name)
             with contextlib.suppress(SchemaError):
@@ -11907,21 +11916,16 @@ class Client:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
-            await self._list_again(self.timeout if timeout is None else timeout)
+            self.cache.drop("notifications/tools/list_changed", {})
+            patience = self.timeout if timeout is None else timeout
+            late = f"{self.peer.name} did not list its tools within {patience:g} seconds"
+            await within(patience, self.list_tools(), RequestTimeout(late))
             answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
         if not answer.get("isError"):
             self.outputs.check(name, answer)
         return answer
-
-    async def _list_again(self, patience: float) -> None:
-        self.cache.drop("notifications/tools/list_changed", {})
-        try:
-            await asyncio.wait_for(self.list_tools(), patience)
-        except asyncio.TimeoutError:
-            problem = f"{self.peer.name} did not list its tools within {patience:g} seconds"
-            raise RequestTimeout(problem) from None
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource and return the result as sent: {"contents": [...]}."""
@@ -16627,7 +16631,9 @@ class ASGIApp(Engine):
         self._warn(scope, endpoint)
         try:
             request.who = await endpoint.screen(request)
-            body = await self._body(receive, endpoint.share_of(request))
+            pieces = self._pieces(receive, endpoint.share_of(request))
+            late = ProtocolError(TOO_SLOW, http_status=408)
+            body = await within(BODY_SECONDS, pieces, late)
         except ProtocolError as exc:
             endpoint.note_refusal(request, exc)
             await endpoint.refuse(response, exc)
@@ -16682,13 +16688,8 @@ class ASGIApp(Engine):
             response.lose()
             raise
 
-    async def _body(self, receive: Any, share: str) -> bytes | None:
-        try:
-            return await asyncio.wait_for(self._pieces(receive, share), BODY_SECONDS)
-        except asyncio.TimeoutError:
-            raise ProtocolError(TOO_SLOW, http_status=408) from None
-
     async def _pieces(self, receive: Any, share: str) -> bytes | None:
+        """Return the body of a request; None if its client is gone."""
         body, held = bytearray(), 0
         try:
             while True:
@@ -17299,12 +17300,9 @@ class PairStream:
         if answer is None:
             return False
         found = asyncio.get_running_loop().create_future()
-        reading = self.transport.tasks.spawn(self._read(EventReader(answer), found))
-        try:
-            self.target = await asyncio.wait_for(found, CONNECT_SECONDS)
-        except asyncio.TimeoutError:
-            reading.cancel()
-            raise ConnectionClosed(f"{self.transport.url} sent no endpoint event") from None
+        self.transport.tasks.spawn(self._read(EventReader(answer), found))
+        late = ConnectionClosed(f"{self.transport.url} sent no endpoint event")
+        self.target = await within(CONNECT_SECONDS, found, late)
         return True
 
     async def _open(self) -> HTTPAnswer | None:
@@ -17420,12 +17418,9 @@ class HTTPTransport(Transport):
     async def _tell(self, msg: Msg | list[Msg], data: bytes) -> None:
         """POST what wants no answer; a request has a patience of its own."""
         self._turns = self._turns or asyncio.Semaphore(MAX_TELLING)
-        try:
-            async with self._turns:
-                await asyncio.wait_for(self._post(msg, data, set()), HEADERS_SECONDS)
-        except asyncio.TimeoutError:
-            problem = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
-            raise ConnectionClosed(problem) from None
+        late = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
+        async with self._turns:
+            await within(HEADERS_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
 
     async def _exchange(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
         """POST requests, and see to it that each is answered or failed."""
@@ -19171,10 +19166,9 @@ class Fetcher:
         uds = self.uds if url.origin == self.server.origin else None
         http = HTTPClient(url, ssl=self.ssl, admit=self.admit, uds=uds)
         trace_oauth(">", f"{method} {url}", body)
+        late = ConnectionClosed(f"{url} took longer than {FETCH_SECONDS:g} seconds")
         try:
-            return await asyncio.wait_for(self._fetch(http, method, fields, data), FETCH_SECONDS)
-        except asyncio.TimeoutError:
-            raise ConnectionClosed(f"{url} took longer than {FETCH_SECONDS:g} seconds") from None
+            return await within(FETCH_SECONDS, self._fetch(http, method, fields, data), late)
         finally:
             await http.close()
 
@@ -19753,7 +19747,8 @@ class OAuth:
             page = authorization_url(server, fields, self.extra)
             login.fetcher.check(parse_url(page))
             trace_oauth(">", f"the browser: GET {server['authorization_endpoint']}", fields)
-            answer = await self._ask(page, door)
+            late = AuthError(f"nobody logged in within {self.timeout:g} seconds")
+            answer = await within(self.timeout, self._ask(page, door), late)
             trace_oauth("<", f"the browser: GET {redirect_uri}", answer)
         except AuthError:  # some servers say so on their page alone that they know us no longer
             await login.store.save(("client", server["issuer"]), None)
@@ -19811,12 +19806,6 @@ class OAuth:
 
     async def _ask(self, url: str, door: RedirectListener) -> dict[str, str]:
         """Show the page, and return the parameters with which the browser comes back."""
-        try:
-            return await asyncio.wait_for(self._come_back(url, door), self.timeout)
-        except asyncio.TimeoutError:
-            raise AuthError(f"nobody logged in within {self.timeout:g} seconds") from None
-
-    async def _come_back(self, url: str, door: RedirectListener) -> dict[str, str]:
         if self.ask_for_redirect is not None:
             where = await maybe_await(self.ask_for_redirect(url))
             answer = pasted_answer(str(where), door.state)
@@ -20670,11 +20659,8 @@ class FarQuestions(Answers):
         near = self.far.near
         if near is None:
             raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
-        try:
-            await asyncio.wait_for(near.until_ready(), PROBE_SECONDS)
-        except asyncio.TimeoutError:
-            problem = "the client hears nothing outside of its requests"
-            raise RPCError(INTERNAL_ERROR, problem) from None
+        deaf = RPCError(INTERNAL_ERROR, "the client hears nothing outside of its requests")
+        await within(PROBE_SECONDS, near.until_ready(), deaf)
         no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
         return Context(near, no_request, near.session)
 
