@@ -9443,7 +9443,7 @@ async def set_level(ctx: Context) -> Msg:
 ###############################################################################
 # 25. Tasks, the extension
 ###############################################################################
-# Uses sections 1 to 5, 7, 10, 16, 17, 22 and 24.
+# Uses sections 1 to 5, 7, 9, 10, 16, 17, 22 and 24.
 #
 # Problem.  Some tools run for minutes or days. No request should be open for so long.
 # Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
@@ -11499,7 +11499,7 @@ async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
 ###############################################################################
 # 31. Client
 ###############################################################################
-# Uses sections 1 to 8, 10, 13, 14, 16, 23, 24 and 28 to 30.
+# Uses sections 1 to 10, 13, 14, 16, 23, 24 and 28 to 30.
 #
 # Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
 #           with one clear error when something goes wrong.
@@ -16294,7 +16294,7 @@ def wants_answer(msg: JSON) -> bool:
 ###############################################################################
 # 44. Engines
 ###############################################################################
-# Uses sections 1 to 3, 7, 14, 19, 23, 27, 36, 38 to 40, 42 and 43.
+# Uses sections 1 to 3, 7, 9, 14, 19, 23, 27, 36, 38 to 40, 42 and 43.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
@@ -17152,7 +17152,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 ###############################################################################
 # 46. Streamable HTTP, the client's end
 ###############################################################################
-# Uses sections 1 to 4, 7, 8, 23, 28, 29, 31, 33 to 37, 39 and 45.
+# Uses sections 1 to 4, 7 to 9, 23, 28, 29, 31, 33 to 37, 39 and 45.
 #
 # Problem.  The client's end of the conversation: every message is a POST, answers come as JSON or
 #           events, and connections may be cut at any byte.
@@ -20402,7 +20402,7 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 ###############################################################################
 # 54. The far end
 ###############################################################################
-# Uses sections 1 to 8, 16 to 18, 21, 22, 24, 28 to 31, 37 and 53.
+# Uses sections 1 to 9, 16 to 18, 21, 22, 24, 28 to 31, 37 and 53.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
