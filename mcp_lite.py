@@ -16728,12 +16728,15 @@ show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Acces
 # Rules.    1. A client sends a request once. If it gets no answer, nobody knows whether the request
 #              was served.
 #           2. Redirects stay within the origin; so do credentials.
-# Plan.     HTTPAnswer, one answer being read; HTTPClient, the pool; Authorizer; proxies.
+# Plan.     HTTPAnswer, one answer being read; from a name to a connection; HTTPClient, the pool;
+#           Authorizer; proxies.
 # Not here. HTTP/2, compression, cookies.
 
 MAX_IDLE_CONNECTIONS = 32  # that a client keeps to one server
 MAX_REDIRECTS = 5  # of one request, and only within the origin
 CONNECT_SECONDS = 10.0  # to reach a server
+RESOLVING_THREADS = 16  # that ask where names lead
+HEAD_START_SECONDS = 0.25  # of one of its addresses, before the next is tried, too: RFC 8305 §5
 HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
 REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
 LOOK_SECONDS = 1.0  # of idleness, after which the loop has to look at the socket first
@@ -16743,10 +16746,20 @@ KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 def client_ssl(ssl: Any) -> Any:
-    """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
+    """Return an SSLContext from one, from the path of a CA file, or with the system's roots.
+
+    Raises TypeError or ValueError for anything else.
+    """
     from ssl import SSLContext, create_default_context
 
-    return ssl if isinstance(ssl, SSLContext) else create_default_context(cafile=ssl or None)
+    if isinstance(ssl, SSLContext):
+        return ssl
+    if not isinstance(ssl, (str, os.PathLike, type(None))):
+        raise TypeError(f"ssl={ssl!r}: give an SSLContext, or a file of certificates to trust")
+    try:
+        return create_default_context(cafile=ssl)
+    except OSError as exc:
+        raise ValueError(f"ssl={ssl!r} is no file of certificates, in PEM: {exc}") from exc
 
 
 #: The two ends of a stream connection.
@@ -16837,6 +16850,74 @@ def keep_watch(writer: asyncio.StreamWriter) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name in KEEPALIVE.keys() & vars(socket).keys():
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE[name])
+
+
+#: A name server that does not answer may take a minute. These threads keep no process alive
+#: meanwhile, as those of a loop's executor would; one name does not take them all.
+RESOLVER = Threads(RESOLVING_THREADS)
+
+
+async def addresses_of(host: str, port: int) -> list[Any]:
+    """Return where a name leads, as socket.getaddrinfo() tells it. Raises OSError, UnicodeError."""
+    import socket
+
+    ask = functools.partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    with contextlib.suppress(socket.gaierror):  # it is a name
+        return ask(flags=socket.AI_NUMERICHOST)
+    return list(await RESOLVER.run(ask, owner=host))
+
+
+async def connect_to(address: tuple[Any, ...]) -> Any:
+    """Return a socket that is connected to an address; OSError."""
+    import socket
+
+    family, kind, proto, _, where = address
+    sock = socket.socket(family, kind, proto)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def first_connected(addresses: Sequence[Any]) -> Any:
+    """Return a socket that is connected to the first address which answers; OSError if none does.
+
+    An address that is dead, often of the newer family, answers nothing for minutes. RFC 8305 §5
+    """
+    rest, problems = deque(addresses), []
+    tries: set[asyncio.Task[Any]] = set()
+    try:
+        while rest or tries:
+            if rest:
+                tries.add(asyncio.ensure_future(connect_to(rest.popleft())))
+            head_start = HEAD_START_SECONDS if rest else None
+            done, _ = await asyncio.wait(
+                tries, timeout=head_start, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                tries.discard(task)
+                problem = task.exception()
+                if problem is None:
+                    return task.result()
+                problems.append(str(problem))
+    finally:
+        for task in tries:
+            task.cancel()
+        for task in tries and (await asyncio.wait(tries))[0]:
+            if not task.cancelled() and task.exception() is None:  # it was second by a hair
+                task.result().close()
+    raise OSError("; ".join(problems))
+
+
+async def open_stream(url: URL, **secure: Any) -> Stream:
+    """Return a connection to the host of a URL; the keywords are for TLS. OSError, UnicodeError."""
+    sock = await first_connected(await addresses_of(url.host, url.port))
+    stream = await asyncio.open_connection(sock=sock, **secure)
+    keep_watch(stream[1])
+    return stream
 
 
 class IdleConnection(Row):
@@ -16978,7 +17059,8 @@ class HTTPClient:
             reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
         except (OSError, UnicodeError) as exc:  # the latter for names that no DNS can have
             plain = getattr(exc, "reason", "") in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-            reason = f"{exc}; if it speaks no TLS, try http://" if plain else exc
+            ended = "the server ended the connection where TLS begins: it may want a certificate"
+            reason = f"{exc}; if it speaks no TLS, try http://" if plain else str(exc) or ended
             if getattr(exc, "verify_code", 0) in UNKNOWN_ISSUER:
                 reason = f"{exc}; $SSL_CERT_FILE or ssl= names a file of certificates to trust"
         where = f"{self.url} on {self.uds}" if self.uds else self.url
@@ -17000,8 +17082,7 @@ class HTTPClient:
         if self.uds is not None:
             return await asyncio.open_unix_connection(self.uds, **secure)
         if self.proxy is None:
-            stream = await asyncio.open_connection(self.url.host, self.url.port, **secure)
-            keep_watch(stream[1])
+            stream = await open_stream(self.url, **secure)
             try:
                 if self.admit is not None:
                     self.admit(stream[1].get_extra_info("peername")[0])
@@ -17009,8 +17090,7 @@ class HTTPClient:
                 stream[1].transport.abort()
                 raise
             return stream
-        stream = await asyncio.open_connection(self.proxy.url.host, self.proxy.url.port)
-        keep_watch(stream[1])
+        stream = await open_stream(self.proxy.url)
         return await self._tunnel(stream, self.proxy) if self.ssl else stream
 
     async def _tunnel(self, stream: Stream, proxy: Proxy) -> Stream:
@@ -17117,6 +17197,20 @@ class Proxy(Row):
     headers: dict[str, str]
 
 
+def is_excepted(host: str, pattern: str) -> bool:
+    """Return whether a word of NO_PROXY is about a host: a domain, an address, a network, or `*`.
+
+    >>> is_excepted("a.b.example", ".b.example"), is_excepted("10.1.2.3", "10.0.0.0/8")
+    (True, True)
+    """
+    from ipaddress import ip_address, ip_network
+
+    with contextlib.suppress(ValueError):
+        return ip_address(host) in ip_network(pattern.strip("[]"), strict=False)
+    name = pattern.partition(":")[0].lstrip("*.")
+    return pattern == "*" or (name != "" and f".{host}".endswith(f".{name}"))
+
+
 def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy that the environment names for a URL, if any.
 
@@ -17131,16 +17225,14 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
         cgi = name == "http_proxy" and "REQUEST_METHOD" in environ
         return environ.get(name) or ("" if cgi else environ.get(name.upper(), ""))
 
-    for pattern in re.split(r"[\s,]+", setting("no_proxy").lower()):
-        name = pattern.partition(":")[0].lstrip("*.")
-        if pattern == "*" or (name and f".{url.host}".endswith(f".{name}")):
-            return None
     text = setting(f"{url.scheme}_proxy") or setting("all_proxy")
-    if not text:
+    exceptions = re.split(r"[\s,]+", setting("no_proxy").lower())
+    if not text or any(is_excepted(url.host, pattern) for pattern in exceptions):
         return None
     found = re.fullmatch(r"(?:http://)?(?:([^@]*)@)?([^/@]+)/?", text, re.IGNORECASE)
     if found is None:
-        raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {text!r}")
+        shown = re.sub(r"^([\w+.-]+://)?.*@", r"\1", text)
+        raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {shown!r}")
     headers = {}
     if found[1] is not None:
         from urllib.parse import unquote_to_bytes

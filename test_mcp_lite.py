@@ -11354,6 +11354,25 @@ class TestTLS:
         run(main())
         assert m.server_ssl(certificate).minimum_version >= ssl.TLSVersion.TLSv1_2
 
+    async def test_a_server_that_ends_the_handshake_without_a_word(self, certificate):
+        async def leave(wire):
+            await wire.reader.read(100)
+            wire.drop()
+
+        async with scripted(leave) as url:
+            url = url.replace("http:", "https:")
+            async with client_of(url, ssl=certificate[0]) as client:
+                with pytest.raises(m.ConnectionClosed, match=r"cannot reach https://.*/: \S+"):
+                    await fetch(client)
+
+    @pytest.mark.parametrize(
+        "ssl, problem",
+        [("no/such.pem", ValueError), (os.devnull, ValueError), (5, TypeError), (False, TypeError)],
+    )
+    def test_a_file_of_certificates_that_is_none_is_named(self, ssl, problem):
+        with pytest.raises(problem, match=re.escape(f"ssl={ssl!r}")):
+            m.HTTPTransport("https://localhost/mcp", ssl=ssl)
+
     async def test_garbage_instead_of_a_handshake_is_dropped(self, certificate):
         asyncio.get_running_loop().set_exception_handler(lambda *args: None)
         async with listening(ssl=certificate) as listener:
@@ -11558,6 +11577,58 @@ class TestClientConnections:
             for each in held:
                 each.close()
 
+    async def test_a_dead_address_of_a_server_does_not_hide_a_living_one(self, monkeypatch):
+        """RFC 8305 §5: a network that promises IPv6 and drops it, say."""
+        with socket.socket() as full, contextlib.ExitStack() as held:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            for _ in range(5):  # whoever is beyond the backlog waits
+                each = held.enter_context(socket.socket())
+                each.setblocking(False)
+                each.connect_ex(full.getsockname())
+            async with listening() as listener:
+                port = m.parse_url(listener.root).port
+                found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", where)
+                         for where in (("127.0.0.1", 1), full.getsockname(), ("127.0.0.1", port))]
+                asked = []
+
+                def getaddrinfo(host, *args, flags=0, **options):
+                    if flags:
+                        raise socket.gaierror(socket.EAI_NONAME, "it is a name")
+                    asked.append(host)
+                    return found
+
+                monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+                async with client_of("http://server.example/") as client:
+                    assert (await fetch(client))[0] == 200
+                assert asked == ["server.example"]
+                found[1:] = []
+                async with client_of("http://server.example/") as client:
+                    with pytest.raises(m.ConnectionClosed, match="Connect call failed"):
+                        await fetch(client)
+
+    def test_a_name_server_that_is_silent_keeps_no_program_from_its_end(self, monkeypatch):
+        monkeypatch.setattr(m, "CONNECT_SECONDS", 0.05)
+        answer = threading.Event()
+
+        def getaddrinfo(*args, flags=0, **options):
+            if not flags:
+                answer.wait(60)
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+        async def main():
+            async with client_of("http://server.example/") as client:
+                with pytest.raises(m.ConnectionClosed, match="no connection within 0.05"):
+                    await fetch(client)
+
+        try:
+            asyncio.run(main())  # which joins the threads of the loop's executor
+            assert not answer.is_set()
+        finally:
+            answer.set()
+
     @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", f"http://{'a' * 70}.invalid/x"])
     async def test_a_server_that_cannot_be_reached_is_named(self, url):
         async with client_of(url) as client:
@@ -11693,6 +11764,12 @@ class TestProxies:
                 {"HTTP_PROXY": "p:1", "no_proxy": "a.example.org,,"},
                 "http://p:1/",
             ),
+            ("http://10.1.2.3/", {"HTTP_PROXY": "p:1", "no_proxy": "a,10.0.0.0/8"}, None),
+            ("http://11.1.2.3/", {"HTTP_PROXY": "p:1", "no_proxy": "10.0.0.0/8"}, "http://p:1/"),
+            ("http://10.1.2.3/", {"HTTP_PROXY": "p:1", "no_proxy": "10.1.2.3"}, None),
+            ("http://[fd00::1]/", {"HTTP_PROXY": "p:1", "no_proxy": "fd00::/8"}, None),
+            ("http://[fd00::1]/", {"HTTP_PROXY": "p:1", "no_proxy": "[fd00:0::1]"}, None),
+            ("http://[fd00::1]/", {"HTTP_PROXY": "p:1", "no_proxy": "10.0.0.0/8"}, "http://p:1/"),
             # httpoxy: a CGI request can set HTTP_PROXY, not http_proxy
             ("http://a.example/", {"HTTP_PROXY": "evil:1", "REQUEST_METHOD": "GET"}, None),
             ("http://a.example/", {"http_proxy": "p:1", "REQUEST_METHOD": "GET"}, "http://p:1/"),
@@ -11713,6 +11790,11 @@ class TestProxies:
     def test_a_proxy_that_we_cannot_use_is_an_error(self, text):
         with pytest.raises(ValueError):
             m.proxy_for(m.parse_url("http://a.example/"), {"HTTP_PROXY": text})
+
+    def test_an_error_about_a_proxy_has_no_password_in_it(self):
+        environ = {"HTTP_PROXY": "https://me:sec@ret@p:1"}
+        with pytest.raises(ValueError, match="'https://p:1'"):
+            m.proxy_for(m.parse_url("http://a.example/"), environ)
 
     async def test_plain_http_is_asked_of_the_proxy_in_absolute_form(self):
         """RFC 9112 §3.2.2"""
