@@ -11371,7 +11371,7 @@ class TestTLS:
     )
     def test_a_file_of_certificates_that_is_none_is_named(self, ssl, problem):
         with pytest.raises(problem, match=re.escape(f"ssl={ssl!r}")):
-            m.HTTPTransport("https://localhost/mcp", ssl=ssl)
+            m.client_ssl(ssl)
 
     async def test_garbage_instead_of_a_handshake_is_dropped(self, certificate):
         asyncio.get_running_loop().set_exception_handler(lambda *args: None)
