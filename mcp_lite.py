@@ -16893,16 +16893,14 @@ async def first_connected(addresses: Sequence[Any]) -> Any:
         while rest or tries:
             if rest:
                 tries.add(asyncio.ensure_future(connect_to(rest.popleft())))
-            head_start = HEAD_START_SECONDS if rest else None
-            done, _ = await asyncio.wait(
-                tries, timeout=head_start, return_when=asyncio.FIRST_COMPLETED
-            )
-            for task in done:
-                tries.discard(task)
-                problem = task.exception()
-                if problem is None:
-                    return task.result()
-                problems.append(str(problem))
+            patience = HEAD_START_SECONDS if rest else None
+            done, _ = await asyncio.wait(tries, timeout=patience, return_when="FIRST_COMPLETED")
+            first = next((task for task in done if task.exception() is None), None)
+            if first is not None:
+                tries.remove(first)
+                return first.result()
+            tries -= done
+            problems += [str(task.exception()) for task in done]
     finally:
         for task in tries:
             task.cancel()
@@ -22062,6 +22060,8 @@ def read_entry(name: str, entry: Any, known: Mapping[str, str] = os.environ) -> 
         also = ("headers",) if remote else ("args", "env", "cwd")
         given = {key: expand_all(key, entry[key], known) for key in (wanted, *also) if key in entry}
         target = given.pop(wanted)
+        if remote and not is_url(target):  # nobody expects it to be run as a command
+            raise ValueError(f"{wanted}: {target!r:.100} does not begin with http:// or https://")
         return (target if remote else [target, *given.pop("args", ())]), given
     except ValueError as exc:
         raise ValueError(f"the server {name!r}: {exc}") from None
@@ -22109,7 +22109,8 @@ def configured(
 
 # Files.
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
+# One that does not end goes on to the end of the text: looked at once, and not from each quote in it.
+_STRING = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
 
 
 def blanked(text: str) -> str:
@@ -22120,7 +22121,7 @@ def blanked(text: str) -> str:
     >>> blanked('{"a//": [1, /* 2 */ ], } // end')
     '{"a//": [1          ]  }       '
     """
-    for other in (r"//[^\r\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
+    for other in (r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", r",(?=\s*[}\]])"):
         keep = re.compile(f"(?s){_STRING}|{other}")
         text = keep.sub(
             lambda hit: hit[0] if hit[0][0] == '"' else re.sub(r"[^\r\n]", " ", hit[0]), text

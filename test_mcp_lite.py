@@ -21970,12 +21970,22 @@ class TestConfigurations:
             ({"type": "stdio", "url": "https://h"}, "its type is 'stdio', so it needs a command"),
             ({"type": "http", "command": "x"}, "its type is 'http', so it needs a url"),
             ({"type": "ws", "url": "https://h"}, "its type is 'ws', not one of stdio, http"),
+            ({"url": "touch x"}, "url: 'touch x' does not begin with http://"),
+            ({"url": "${V:-rm}"}, "url: 'rm' does not begin with http://"), ({"httpUrl": ""}, "httpUrl: ''"),
             ({"type": 5, "command": "x"}, "its type is 5, not one of"), ({"type": [], "url": 5}, "url: give"),
         ],
     )  # fmt: skip
     def test_an_entry_that_makes_no_sense_is_named_with_what_would(self, entry, why):
+        """In particular, an address is never run as a command."""
         with pytest.raises(ValueError, match=f"the server 'a': {why}"):
             m.read_entry("a", entry, {})
+
+    @pytest.mark.parametrize("text", ['"\\', "/* ", ',"', '/*"', "//*", "{ "])
+    def test_a_file_of_what_does_not_end_is_read_in_one_go(self, text):
+        """Looked through again from each quote, this would take hours."""
+        blank = text.startswith("/")
+        with contextlib.nullcontext() if blank else pytest.raises(m.ProtocolError):
+            m.read_settings(text * 500_000)
 
     @pytest.mark.parametrize("doc", [{}, {"mcpServers": []}, {"mcpServers": {}}, {"servers": 1}])
     def test_a_configuration_names_servers(self, doc):
