@@ -22109,7 +22109,7 @@ def configured(
 
 # Files.
 
-# One that does not end goes on to the end of the text: looked at once, and not from each quote in it.
+# One that does not end goes on to the end of the text, which is not searched again from its quotes.
 _STRING = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
 
 
