@@ -1891,7 +1891,8 @@ class Weight:
 # Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
 #           legacy revisions do so once, with a handshake that opens a session; the modern one
 #           says it again in every request.
-# Rules.    1. The session's states are a table, seen alike from both ends.
+# Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
+#              and READY when the client has said so. Both ends see it alike.
 #           2. A server answers `initialize` with the revision that was asked for, or with its
 #              newest legacy one. It never refuses. The client decides whether to go on.
 #           3. We ask a peer only for what it has declared. Otherwise CapabilityMissing is raised,
@@ -1922,16 +1923,7 @@ class Facts:
 
 
 NO_URIS: frozenset[str] = frozenset()  # is shared: an empty set for each takes 216 bytes
-START, OFFERED, AGREED, READY = "start", "offered", "agreed", "ready"
-
-# (state, event) -> state; an event crosses the wire. spec 2025-11-25: basic/lifecycle
-SESSION = {
-    (START, "initialize"): OFFERED,
-    (OFFERED, "result"): AGREED,
-    (OFFERED, "error"): START,
-    (AGREED, "notifications/initialized"): READY,
-    (READY, "notifications/initialized"): READY,  # said twice by some clients; harmless
-}
+START, AGREED, READY = "start", "agreed", "ready"  # spec 2025-11-25: basic/lifecycle
 
 
 class Session(Facts):
@@ -1949,21 +1941,6 @@ class Session(Facts):
         self.server_capabilities: Msg = {}
         #: URIs that the client wants to hear of
         self.subscriptions = NO_URIS
-
-    def advance(self, event: str) -> None:
-        """Apply an event of the handshake.
-
-        >>> session = Session()
-        >>> session.advance("notifications/initialized")
-        Traceback (most recent call last):
-            ...
-        mcp_lite.ProtocolError: notifications/initialized came while the session was at its start
-        """
-        try:
-            self.state = SESSION[self.state, event]
-        except KeyError:
-            where = "at its start" if self.state == START else self.state
-            raise ProtocolError(f"{event} came while the session was {where}") from None
 
     def resume(self, rev: Revision) -> None:
         """Begin as if a handshake had just ended."""
@@ -8302,7 +8279,7 @@ class Conversation:
 
     async def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
-            self.session.advance(msg["method"])
+            self.session.state = READY
             self._look_if_ready()
         if self.server.mounts is not None:
             self.server.mounts.hear(self, msg, caller)
@@ -8995,12 +8972,11 @@ async def initialize(ctx: Context) -> Msg:
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
     info = bounded_info(params["clientInfo"], params["capabilities"])
-    session.advance("initialize")
     session.rev = rev = choose_revision(params["protocolVersion"])
     session.client_info, session.client_capabilities = info, params["capabilities"]
     offers = ctx.conversation.offers()
     session.server_capabilities = strip_unknown("ServerCapabilities", offers, rev)
-    session.advance("result")
+    session.state = AGREED
     answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities,
               "serverInfo": strip_unknown("Implementation", server.info, rev)}  # fmt: skip
     return {**answer, **without_none(instructions=server.instructions)}
@@ -11147,14 +11123,12 @@ class Agreement:
         session.client_capabilities = client.declare(wanted)
         params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
                   "clientInfo": client.info}  # fmt: skip
-        session.advance("initialize")
         answer = await client.peer.ask("initialize", params, client.send, patience=client.timeout)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
         session.rev = self._common([answer.get("protocolVersion")], LEGACY)
         self._learn(answer, object_of(answer, "serverInfo"))
-        session.advance("result")
         client.transport.agreed(session.rev)
-        session.advance("notifications/initialized")
+        session.state = READY
         await client.notify("notifications/initialized")
 
     async def renew(self, expired: Session) -> None:
