@@ -25444,7 +25444,7 @@ SHELL_WORDS = {
     "subscribe URI": "Show the updates of a resource as they come.",
     "unsubscribe URI": "Show them no longer.",
     "trace [on|full|off]": "Show every message, or no longer.",
-    "help": "Show this; VERB --help shows all of one verb.",
+    "help [VERB]": "Show this, or all of one verb.",
     "exit": "End the shell, as quit and Ctrl-D do.",
 }
 #: By verb, the list that has its first word.
@@ -25465,9 +25465,12 @@ class Shell:
 
     def __init__(self, args: Any) -> None:
         self.args = types.SimpleNamespace(**{**vars(args), "program": "", "typed": ""})
-        self.verbs = {name: row for name, row in VERBS.items()
-                      if row.talks is CommandLine and row.target == "TARGET"}  # fmt: skip
-        self.words = [word.split()[0] for word in SHELL_WORDS]
+        #: by the first word of a line; None for those that the shell alone knows
+        self.rows: dict[str, Verb | None] = {
+            name: row for name, row in VERBS.items()
+            if row.talks is CommandLine and row.target == "TARGET"
+        }  # fmt: skip
+        self.rows.update({word.split()[0]: None for word in SHELL_WORDS})
         self.line: CommandLine | None = None  # while there is a connection
         self.lists: dict[str, list[Msg]] = {}  # until the server says that they have changed
         self.found: list[str] = []  # of the completion that is going on
@@ -25555,38 +25558,42 @@ class Shell:
                 raise UsageError(f"{exc} in this line", "help") from None
             if not words:  # a comment
                 return 0
-            if words[0] in self.words:
-                return int(self.wait(self.own(*words)) or 0)
-            if words[0] not in self.verbs and words[0] in self.wait(self.nameable("call")):
+            if words[0] not in self.rows and words[0] in self.wait(self.nameable("call")):
                 words.insert(0, "call")
             args = self.parse(words)
-            return int(self.wait(self.do(args))) if args.verb else 0
+            if args.verb == "help":
+                self.help("".join(args.words[:1]))
+                return 0
+            return int(self.wait(self.do(args)))
         except MCPError as exc:
             return tell(exc, args or self.args, bool(getattr(args, "json", None)))
 
     def parse(self, words: Sequence[str]) -> Any:
-        """Return the arguments of a line; without a verb, if it was about the help."""
-        (verb, *others), given = read_options(words)
-        row = pick("verb", verb, {**self.verbs, **dict.fromkeys(self.words)}, "help")
+        """Return the arguments of a line; VERB --help is `help VERB`."""
+        others, given = read_options(words)
+        verb, *others = others or ["help"]
+        row = pick("verb", verb, self.rows, "help")
         if "--help" in given:
-            self.help_of(verb, row)
-            return types.SimpleNamespace(verb="")
-        takes = {option.name for option in options_of(verb)} & {*SHELL_OPTIONS}
-        for name in given.keys() - takes:
+            verb, others, row, given = "help", [verb], None, {}
+        takes = {option.name for option in options_of(verb)} if row else set()
+        for name in given.keys() - (takes & {*SHELL_OPTIONS}):
             raise UsageError(f"{verb} does not take {name} in here", verb, "--help")
-        if not fits(others, row):
+        if row is not None and not fits(others, row):
             raise UsageError(f"as in: {verb} {row.form}".rstrip(), verb, "--help")
         settings = {**vars(self.args), **attributes(given), "verb": verb, "words": others}
         return types.SimpleNamespace(**settings)
 
-    def help_of(self, verb: str, row: Verb | None) -> None:
-        """Print the help of a verb, as it is in here; of a word of our own, that of all."""
-        screen = Screen(sys.stdout)
-        if row is None:
-            print("\n".join(screen.columns(list(SHELL_WORDS.items()))))
-            return
-        options = option_rows(it for it in options_of(verb) if it.name in SHELL_OPTIONS)
-        print("\n".join([row.about, "", f"usage: {verb} {row.form}", "", *screen.columns(options)]))
+    def help(self, verb: str) -> None:
+        """Print the help of a verb, as it is in here; or all lines that there are."""
+        screen, row = Screen(sys.stdout), pick("verb", verb, {**self.rows, "": None}, "help")
+        if row is not None:
+            options = option_rows(it for it in options_of(verb) if it.name in SHELL_OPTIONS)
+            print("\n".join([row.about, "", f"usage: {verb} {row.form}", ""]))
+        else:
+            options = [(f"{name} {it.form}".strip(), it.about)
+                       for name, it in self.rows.items() if it is not None]  # fmt: skip
+            options += SHELL_WORDS.items()
+        print("\n".join(screen.columns(options)))
 
     # The thread of the loop.
 
@@ -25647,8 +25654,11 @@ class Shell:
         return name
 
     async def do(self, args: Any) -> int:
-        """Do what a verb says."""
+        """Do what a line says."""
         line = await self.connected()
+        if self.rows[args.verb] is None:
+            await self.do_alone(line, args.verb, args.words)
+            return 0
         line.args, line.words, person = args, args.words, line.person
         person.prepare(answers_of(args.answer), bool(args.yes))
         person.there = True
@@ -25657,15 +25667,11 @@ class Shell:
         finally:
             person.there = False
 
-    async def own(self, verb: str, *words: str) -> None:
+    async def do_alone(self, line: CommandLine, verb: str, words: Sequence[str]) -> None:
         """Do what the shell alone can."""
-        line = await self.connected()
         if verb == "trace":
             size = one_of("on", "full", "off")(words[0] if words else "on")
             self.view = None if size == "off" else TraceView(sys.stderr, size == "full")
-        elif verb == "help":
-            rows = [(f"{name} {row.form}".strip(), row.about) for name, row in self.verbs.items()]
-            print("\n".join(line.out.columns([*rows, *SHELL_WORDS.items()])))
         elif len(words) != 1:
             raise UsageError(f"as in: {verb} URI", "resources")
         elif verb == "subscribe":
@@ -25723,13 +25729,12 @@ class Shell:
     async def candidates(self, text: str) -> list[str]:
         """Return what the last word of a line may become."""
         *words, begun = re.split(r"\s+", text.lstrip())
-        known = [*self.verbs, *self.words]
-        if words and words[0] not in known:
+        if words and words[0] not in self.rows:
             words.insert(0, "call")  # as obey() does with the name of a tool
         if not words:
-            found = [f"{name} " for name in (*known, *await self.nameable("call"))]
+            found = [f"{name} " for name in (*self.rows, *await self.nameable("call"))]
         elif begun.startswith("-"):
-            takes = options_of(words[0]) if words[0] in self.verbs else []
+            takes = options_of(words[0]) if self.rows[words[0]] is not None else []
             found = [f"{row.name} " for row in takes if row.name in SHELL_OPTIONS]
         elif words[0] in ("read", "subscribe"):
             found = await self.uris(begun)

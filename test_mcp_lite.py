@@ -23699,6 +23699,14 @@ class TestShell:
         assert "--answer KEY=VALUE" in out and "--cwd" not in out and "TARGET" not in out
         assert "\nusage: ping \n" in out and "\n  trace [on|full|off]" in out
 
+    @pytest.mark.parametrize("line", ["--help", "-h", "help", "help trace"])
+    def test_help_without_a_verb_tells_all_lines(self, script, stall, line):
+        status, out, err = script(line, target=stall)
+        assert (status, err) == (0, "") and "\n  call NAME [KEY=VALUE ...]" in out
+        assert "\n  help [VERB]" in out
+        status, out, err = script("help nope", "help call", target=stall)
+        assert (status, out[:12]) == (0, "Call a tool.") and err.startswith("error: no verb 'nope'")
+
     def test_help_and_trace_are_words_of_its_own(self, script, stall):
         status, out, err = script("help", "trace", "call add a=1", "trace off", "ping", target=stall)
         assert re.search(r"\n  call NAME \[KEY=VALUE ...\] +Call a tool\.\n", out) and "\n  exit  " in out
