@@ -21068,12 +21068,7 @@ class FarEnd(Client):
 #              modern client that listens needs no request for that.
 #           3. A tool call that may have reached the far server is never sent again.
 # Plan.     Forwarder, which has a FarEnd for each near client; Relay, the conversation with a near
-#           client; ProxyServer, the Server that forwards all. For other sections:
-#             Forwarder(target, *, shared=False, **options)        options as of Client
-#             async with forwarder.hold(): ...                     all connections end with it
-#             await forwarder.reach(conversation, facts, caller)   the FarEnd of a client, opened
-#             await forwarder.relay(ctx, params=None)              a result, cut to measure
-#             await forwarder.watch(feed, begun)                   what a modern client listens to
+#           client; ProxyServer, the Server that forwards all.
 # Not here. One connection: section 54. Several servers as one: section 56.
 
 __all__ += ["Forwarder", "ProxyServer"]
@@ -23581,6 +23576,19 @@ class CommandLine:
         return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
 
 
+async def interruptible(work: Awaitable[int]) -> int:
+    """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
+
+    Cancelled, the client ends the server that it started. Left to itself, a server that ignores
+    the end of its input would live on.
+    """
+    task = asyncio.ensure_future(work)
+    grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
+    number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
+    stopped = task.cancelled() or not task.done()
+    return 128 + number if stopped else task.result()  # the shells' convention
+
+
 def auth_of(args: Any, target: str, headers: Mapping[str, str]) -> Any:
     """Return how to log in to a URL: as was said; else by OAuth, where that can be safe."""
     given = args.auth or args.token or os.environ.get(TOKEN_VARIABLE)
@@ -25017,7 +25025,7 @@ class Checkup:
                 await self.ask_nonsense(*row)
             place = "over HTTP"
             if isinstance(self.c.transport, HTTPTransport):
-                await self.knock(self.c.transport)
+                await self.knock_oddly(self.c.transport)
                 await self.knock_unknown(self.c.transport)
         except AuthError:
             raise
@@ -25133,52 +25141,43 @@ class Checkup:
 
     # Over HTTP.
 
-    def sample_request(self) -> Msg:
-        """Return a request that every server of this revision answers."""
-        if not self.c.peer.session.rev.modern:
-            return request(1, "ping")
-        meta = {PROTOCOL_VERSION: self.c.revision, CLIENT_INFO: self.c.info,
-                CLIENT_CAPABILITIES: {}}  # fmt: skip
-        return request(1, "server/discover", {"_meta": meta})
-
-    async def knock(self, transport: HTTPTransport) -> None:
-        """Send requests that are to be refused, as the client that we are."""
-        msg, rev = self.sample_request(), self.c.peer.session.rev
-        accept = f"{JSON_TYPE}, {EVENT_TYPE}"
-        headers = await transport.fields(content_type=JSON_TYPE, accept=accept)
+    async def knock(self, http: Any, fields: Mapping[str, str]) -> Any:
+        """Send a request that every server answers, with these headers; return the answering head."""
+        rev, target = self.c.peer.session.rev, self.c.transport.url.target
+        msg = request(1, "ping")
+        headers = {"content-type": JSON_TYPE, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if rev.modern:
-            headers.update(mirror_headers(msg, {}))
+            meta = {PROTOCOL_VERSION: rev.name, CLIENT_INFO: self.c.info, CLIENT_CAPABILITIES: {}}
+            msg = request(1, "server/discover", {"_meta": meta})
+            headers.update({VERSION_HEADER: rev.name, **mirror_headers(msg, {})})
+        headers.update(fields)
+        answer = await http.send("POST", target, headers, encode(msg), REFUSAL_SECONDS)
+        answer.close()
+        return answer.head
+
+    async def knock_oddly(self, transport: HTTPTransport) -> None:
+        """Send requests that are to be refused, as the client that we are."""
         odd = [("origin", {"origin": f"https://{FOREIGN}"})]
         if is_loopback(transport.url.host):
             odd.append(("host", {"host": FOREIGN}))
-        if rev.modern:
+        if self.c.peer.session.rev.modern:
             odd.append(("headers", {"mcp-method": "tools/list"}))
         for rule, fields in odd:
-            answer = await transport.auth.send(
-                "POST", transport.url.target, {**headers, **fields}, encode(msg),
-                REFUSAL_SECONDS,
-            )  # fmt: skip
-            answer.close()
-            if answer.head.status < 400:
-                self.find(rule, str(transport.url), f"status {answer.head.status}")
+            head = await self.knock(transport.auth, {**await transport.fields(), **fields})
+            if head.status < 400:
+                self.find(rule, str(transport.url), f"status {head.status}")
 
     async def knock_unknown(self, transport: HTTPTransport) -> None:
         """Send a request as somebody whom the server does not know."""
         url, uds = transport.url, transport.http.uds
         http = HTTPClient(url, ssl=transport.ssl, uds=uds)
-        fields = {"content-type": JSON_TYPE, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        msg = self.sample_request()
-        if self.c.peer.session.rev.modern:
-            fields.update({VERSION_HEADER: self.c.revision, **mirror_headers(msg, {})})
         try:
-            answer = await http.send("POST", url.target, fields, encode(msg), REFUSAL_SECONDS)
-            status, headers = answer.head.status, answer.head.headers
-            answer.close()
-            challenge = our_challenge(headers.get("www-authenticate", ""))
-            if status == 401 and "resource_metadata" not in challenge.params:
+            head = await self.knock(http, {})
+            challenge = our_challenge(head.headers.get("www-authenticate", ""))
+            if head.status == 401 and "resource_metadata" not in challenge.params:
                 if not await self.metadata_stands(http, url):
                     self.find("no-metadata", str(url), "neither named nor at the usual place")
-            elif status < 400 and not uds and not is_loopback(url.host):
+            elif head.status < 400 and not uds and not is_loopback(url.host):
                 self.find("open-door", str(url))
         finally:
             await http.close()
@@ -25961,31 +25960,22 @@ class ReloadServer(ProxyServer):
             self.forwarder.wake(loop)
 
 
-async def reload_http(args: Any) -> None:
+async def reload_http(args: Any) -> int:
     """Serve a file over HTTP, in a process that gives way to another with each change."""
+    from subprocess import PIPE
+
     given = {name: getattr(args, name) for name in ("uds", "hosts", "origins", "tls", "token")}
     command, env = [*own_command(True), "serve", args.target], {**os.environ, **FRESH}
     env[SUPERVISED] = json.dumps({**given, "http": with_port(args.http)})
-    stop = asyncio.Event()
-    await until_signalled(run_in_turn(command, env, folder_of(args.target), stop), stop.set)
-
-
-async def run_in_turn(command: list[str], env: Msg, folder: str, stop: asyncio.Event) -> None:
-    """Run a command again and again, in a new process after each change of a folder."""
-    from subprocess import PIPE
-
-    following = changes(folder)
-    while not stop.is_set():
-        process = await asyncio.create_subprocess_exec(*command, env=env, stdin=PIPE)
-        change = asyncio.ensure_future(following.__anext__())
-        ended = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait({change, ended}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (change, ended):
-                task.cancel()
-            await asyncio.wait({change, ended})
+    start = functools.partial(asyncio.create_subprocess_exec, *command, env=env, stdin=PIPE)
+    process = await start()
+    try:
+        async for _ in changes(folder_of(args.target)):
             await end_process(process)
+            process = await start()
+    finally:
+        await end_process(process)
+    return 0
 
 
 def with_port(http: str | None) -> str | None:
@@ -26001,13 +25991,12 @@ def with_port(http: str | None) -> str | None:
 
 async def end_process(process: Any) -> None:
     """End a process that serves: it is told, and killed if it does not listen."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(process.wait(), 2 * GRACE_SECONDS)
-            process.kill()
-        await process.wait()
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        process.terminate()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(process.wait(), 2 * GRACE_SECONDS)
+        process.kill()
+    await process.wait()
 
 
 def end_with_input() -> None:
@@ -26034,7 +26023,7 @@ def serve(args: Any) -> None:
     elif listening_options(args) is None:
         ReloadServer(args.target).run()
     else:
-        asyncio.run(reload_http(args))
+        asyncio.run(interruptible(reload_http(args)))
 
 
 APP_COMMANDS.append(lambda target: [*own_command(True), "serve", target])
@@ -26057,21 +26046,8 @@ OPTIONS += [
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
-# Plan.     interruptible(); main().
+# Plan.     main().
 # Not here. What the verbs do: section 61.
-
-
-async def interruptible(work: Awaitable[int]) -> int:
-    """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
-
-    Cancelled, the client ends the server that it started. Left to itself, a server that ignores
-    the end of its input would live on.
-    """
-    task = asyncio.ensure_future(work)
-    grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
-    number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
-    stopped = task.cancelled() or not task.done()
-    return 128 + number if stopped else task.result()  # the shells' convention
 
 
 def main(argv: Sequence[str] | None = None) -> int:
