@@ -23258,7 +23258,7 @@ class Person:
 ###############################################################################
 # 61. Verbs
 ###############################################################################
-# Uses sections 1, 2, 4, 16, 29, 31, 34, 36, 46, 49 to 51, 57, 58 and 60.
+# Uses sections 1, 2, 4, 7, 16, 27, 29, 31, 32, 34, 36, 46, 49 to 51, 57, 58 and 60.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
@@ -25787,7 +25787,7 @@ VERBS["shell"] = Verb(
 ###############################################################################
 # 68. Serving a file
 ###############################################################################
-# Uses sections 1, 2, 7, 23, 24, 27, 32, 55, 58, 61 to 63 and 66.
+# Uses sections 1, 2, 7, 23, 24, 32, 55, 58, 61 to 63 and 66.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
@@ -26040,7 +26040,7 @@ OPTIONS += [
 ###############################################################################
 # 69. Main
 ###############################################################################
-# Uses sections 1, 2, 7, 9, 27, 32, 59, 61 and 62.
+# Uses sections 1, 2, 9, 27, 59, 61 and 62.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
