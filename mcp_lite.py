@@ -25142,7 +25142,7 @@ class Checkup:
     # Over HTTP.
 
     async def knock(self, http: Any, fields: Mapping[str, str]) -> Any:
-        """Send a request that every server answers, with these headers; return the answering head."""
+        """Send what every server answers, with these headers; return the head of its answer."""
         rev, target = self.c.peer.session.rev, self.c.transport.url.target
         msg = request(1, "ping")
         headers = {"content-type": JSON_TYPE, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
