@@ -9729,20 +9729,15 @@ async def serve_task(ctx: Context) -> Msg:
 #
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
-# Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
-#              eof() says that nothing more will come and returns what the end completes.
-#           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
-#              ProtocolError. Items decoded before an error are returned first; the error is
-#              raised by the next call, and by every call after it.
-#           3. Limits are checked on what has arrived, before more is kept.
-#           4. Lines written in one turn of the loop leave in one piece. A slow reader makes writers
+# Rules.    1. Limits are checked on what has arrived, before more is kept.
+#           2. Lines written in one turn of the loop leave in one piece. A slow reader makes writers
 #              wait, never memory grow.
-#           5. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
+#           3. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
 #              sockets for them. It cannot watch a regular file, which always seems ready; nor a
 #              terminal without changing a flag that other programs on it see; nor the null device;
 #              nor, on Windows, any pipe that a process inherits. There a thread copies between the
 #              file and a socket.
-# Plan.     Decoder and LineDecoder; LineReader and LineWriter; Pump, the thread of rule 5;
+# Plan.     LineDecoder; LineReader and LineWriter; Pump, the thread of rule 3;
 #           read_lines() and write_lines() choose who watches; LineTransport.
 # Not here. Whose pipes they are: sections 27 and 32.
 
@@ -9751,93 +9746,8 @@ MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; t
 FLUSH_SECONDS = 2.0  # for a slow reader to take what is unsent when a channel is closed
 
 
-class Decoder:
-    """Turn bytes cut anywhere into whole items.
-
-    A subclass writes its grammar as a generator that reads with `yield from self._exactly(n)`,
-    `self._until(...)` or `self._some(n)` and appends to `self.items`.
-    """
-
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self.buffer = bytearray()
-        self.ended = False
-        self.error: ProtocolError | None = None
-        self.grammar: Generator[None, None, None] | None = self._grammar()
-
-    def _grammar(self) -> Generator[None, None, None]:
-        raise NotImplementedError
-
-    def feed(self, data: bytes) -> list[Any]:
-        """Return the items that `data` completes; raise ProtocolError if it breaks the grammar."""
-        self.buffer += data
-        return self._run()
-
-    def eof(self) -> list[Any]:
-        """Return the items that the end of input completes; raise if it cut one short."""
-        self.ended = True
-        return self._run()
-
-    def close(self) -> None:
-        """Keep nothing. A generator and its decoder know each other: only the garbage collector
-        would find them, and what they hold."""
-        self.grammar = self.error = None
-        self.items.clear()
-        self.buffer.clear()
-
-    def _run(self) -> list[Any]:
-        if self.error is not None:
-            raise self.error
-        if self.grammar is not None:
-            try:
-                next(self.grammar)
-            except StopIteration:
-                self.grammar = None
-            except ProtocolError as exc:
-                self.error, self.grammar = exc, None
-                if not self.items:
-                    raise
-        items, self.items = self.items, []
-        return items
-
-    def _until(
-        self, mark: bytes, limit: int, what: str, status: int = 400
-    ) -> Generator[None, None, bytes]:
-        """Read up to and including `mark`; at most `limit` bytes, `mark` included."""
-        seen = 0
-        while True:
-            at = self.buffer.find(mark, max(0, seen - len(mark) + 1))
-            seen = len(self.buffer)
-            if (at + len(mark) if at >= 0 else seen) > limit:
-                raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
-            if at >= 0:
-                return self._take(at + len(mark))
-            if self.ended:
-                raise ProtocolError(f"the connection ended inside {what}")
-            yield
-
-    def _exactly(self, size: int, what: str) -> Generator[None, None, bytes]:
-        """Read exactly `size` bytes."""
-        while len(self.buffer) < size:
-            if self.ended:
-                raise ProtocolError(f"the connection ended inside {what}")
-            yield
-        return self._take(size)
-
-    def _some(self, most: int) -> Generator[None, None, bytes]:
-        """Read what there is, 1 to `most` bytes; b"" only at the end of input."""
-        while not self.buffer and not self.ended:
-            yield
-        return self._take(min(most, len(self.buffer)))
-
-    def _take(self, size: int) -> bytes:
-        data = bytes(self.buffer[:size])
-        del self.buffer[:size]
-        return data
-
-
-class LineDecoder(Decoder):
-    """Split a byte stream into lines, for the stdio transport.
+class LineDecoder:
+    """Split a byte stream, cut anywhere, into lines.
 
     An item is a line without its newline, or a LimitExceeded for a line that was too long: the
     stream goes on after it. Blank lines are dropped, and so is the CR of a CRLF.
@@ -9845,7 +9755,7 @@ class LineDecoder(Decoder):
     spec: basic/transports/stdio -- "Messages are delimited by newlines"
 
     >>> decoder = LineDecoder()
-    >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
+    >>> decoder.feed(b'{"id":1}\r\n\n{"id"'), decoder.feed(b":2}\n")
     ([b'{"id":1}'], [b'{"id":2}'])
     >>> decoder.feed(b"cut short"), decoder.eof()
     ([], [b'cut short'])
@@ -9853,42 +9763,39 @@ class LineDecoder(Decoder):
 
     def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self.limit = limit
-        self.skipping = False  # inside a line that is over the limit
-        super().__init__()
+        self.line = bytearray()  # one that has begun
+        self.skipping = False  # whether it is over the limit
 
     def feed(self, data: bytes) -> list[Any]:
         """Return the lines that `data` completes."""
-        # Most reads are a few whole lines, and those need no buffer.
-        if data.endswith(b"\n") and not (self.buffer or self.skipping or len(data) > self.limit):
+        # Most reads are a few whole lines.
+        if data.endswith(b"\n") and not (self.line or self.skipping or len(data) > self.limit):
             return [line for line in (part.rstrip(b"\r") for part in data.split(b"\n")) if line]
-        return super().feed(data)
+        items: list[Any] = []
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self._add(end, items)
+            items += self.eof()
+        self._add(rest, items)
+        return items
 
-    def _grammar(self) -> Generator[None, None, None]:
-        seen = 0  # so much of the buffer holds no newline: a long line is scanned once
-        while True:
-            at = self.buffer.find(b"\n", seen)
-            if at < 0 and self.ended:
-                at = len(self.buffer)
-            if at > self.limit or (at < 0 and len(self.buffer) > self.limit):
-                if not self.skipping:
-                    problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
-                    problem.start = bytes(self.buffer[:1000])  # shows whose answer it was
-                    self.items.append(problem)
-                self.skipping = True
-            if at >= 0:
-                line = bytes(self.buffer[:at]).rstrip(b"\r")
-                del self.buffer[: at + 1]
-                if line and not self.skipping:
-                    self.items.append(line)
-                del line  # a generator that waits would keep it
-                self.skipping, seen = False, 0
-                if self.buffer or not self.ended:
-                    continue
-                return
-            if self.skipping:
-                self.buffer.clear()
-            seen = len(self.buffer)
-            yield
+    def eof(self) -> list[Any]:
+        """Return the line that has begun, if there is one: it ends here."""
+        line = bytes(self.line).rstrip(b"\r")
+        self.line.clear()
+        self.skipping = False
+        return [line] if line else []
+
+    def _add(self, piece: bytes, items: list[Any]) -> None:
+        if not self.skipping and len(self.line) + len(piece) > self.limit:
+            problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
+            start = bytes(self.line[:1000]) + piece[:1000]
+            problem.start = start[:1000]  # shows whose answer it was
+            items.append(problem)
+            self.skipping = True
+            self.line.clear()
+        if not self.skipping:
+            self.line += piece
 
 
 class LineReader:
@@ -12819,9 +12726,14 @@ def accepts(accept: str, *media_types: str) -> bool:
 # Pure. Uses sections 1 to 3, 26 and 33.
 #
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
-# Rules.    1. After an error nothing more is read: answer, and close.
-#           2. What we write must read back as exactly the fields that were meant.
-# Plan.     The two decoders, which only cut; then the encoders; URLs.
+# Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
+#              eof() says that nothing more will come and returns what the end completes.
+#           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
+#              ProtocolError. Items decoded before an error are returned first; the error is
+#              raised by the next call, and by every call after it.
+#           3. After an error nothing more is read: answer, and close.
+#           4. What we write must read back as exactly the fields that were meant.
+# Plan.     Decoder, and those of the two ends, which only cut; then the encoders; URLs.
 # Not here. Sockets, deadlines and `Date`: section 39.
 
 MAX_START_LINE_BYTES = 8192  # the request line; RFC 9112 §3 wants 8000 at least
@@ -12833,6 +12745,91 @@ MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is
 MAX_TRAILER_BYTES = 8192  # the fields after the last chunk; they are read and dropped
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
+
+
+class Decoder:
+    """Turn bytes cut anywhere into whole items.
+
+    A subclass writes its grammar as a generator that reads with `yield from self._exactly(n)`,
+    `self._until(...)` or `self._some(n)` and appends to `self.items`.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.buffer = bytearray()
+        self.ended = False
+        self.error: ProtocolError | None = None
+        self.grammar: Generator[None, None, None] | None = self._grammar()
+
+    def _grammar(self) -> Generator[None, None, None]:
+        raise NotImplementedError
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the items that `data` completes; raise ProtocolError if it breaks the grammar."""
+        self.buffer += data
+        return self._run()
+
+    def eof(self) -> list[Any]:
+        """Return the items that the end of input completes; raise if it cut one short."""
+        self.ended = True
+        return self._run()
+
+    def close(self) -> None:
+        """Keep nothing. A generator and its decoder know each other: only the garbage collector
+        would find them, and what they hold."""
+        self.grammar = self.error = None
+        self.items.clear()
+        self.buffer.clear()
+
+    def _run(self) -> list[Any]:
+        if self.error is not None:
+            raise self.error
+        if self.grammar is not None:
+            try:
+                next(self.grammar)
+            except StopIteration:
+                self.grammar = None
+            except ProtocolError as exc:
+                self.error, self.grammar = exc, None
+                if not self.items:
+                    raise
+        items, self.items = self.items, []
+        return items
+
+    def _until(
+        self, mark: bytes, limit: int, what: str, status: int = 400
+    ) -> Generator[None, None, bytes]:
+        """Read up to and including `mark`; at most `limit` bytes, `mark` included."""
+        seen = 0
+        while True:
+            at = self.buffer.find(mark, max(0, seen - len(mark) + 1))
+            seen = len(self.buffer)
+            if (at + len(mark) if at >= 0 else seen) > limit:
+                raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
+            if at >= 0:
+                return self._take(at + len(mark))
+            if self.ended:
+                raise ProtocolError(f"the connection ended inside {what}")
+            yield
+
+    def _exactly(self, size: int, what: str) -> Generator[None, None, bytes]:
+        """Read exactly `size` bytes."""
+        while len(self.buffer) < size:
+            if self.ended:
+                raise ProtocolError(f"the connection ended inside {what}")
+            yield
+        return self._take(size)
+
+    def _some(self, most: int) -> Generator[None, None, bytes]:
+        """Read what there is, 1 to `most` bytes; b"" only at the end of input."""
+        while not self.buffer and not self.ended:
+            yield
+        return self._take(min(most, len(self.buffer)))
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        return data
 
 
 class HTTPDecoder(Decoder):

@@ -6083,72 +6083,6 @@ class TestCursors:
 ###############################################################################
 
 
-class Records(m.Decoder):
-    """A grammar that uses all three ways to read: `size:`, so many bytes, then a tail to `;`."""
-
-    def _grammar(self):
-        while True:
-            head = yield from self._until(b"::", 6, "a size")
-            if head[:-2] == b"rest":
-                break
-            body = yield from self._exactly(int(head[:-2]), "a body")
-            self.items.append(body.decode())
-        while True:
-            data = yield from self._some(4)
-            if not data:
-                self.items.append("end")
-                return
-            self.items.append(data)
-
-
-class TestDecoder:
-    """One generator per grammar; items, hunger and failure never mixed up."""
-
-    def test_items_are_the_same_however_the_bytes_are_cut(self):
-        items = feed_every_way(Records, b"1::a0::11::hello worldrest::", eof=True)
-        assert items == ["a", "", "hello world", "end"]
-        assert feed_every_way(Records, b"rest::hello world", eof=True) == [b"hello world", "end"]
-
-    def test_some_gives_no_more_than_asked(self):
-        assert Records().feed(b"rest::hello world") == [b"hell", b"o wo", b"rld"]
-
-    @pytest.mark.parametrize(
-        "data, why",
-        [
-            (b"1::a2::x", "the connection ended inside a body"),
-            (b"1::a12", "the connection ended inside a size"),
-            (b"1::a12:", "the connection ended inside a size"),
-            (b"", "the connection ended inside a size"),
-        ],
-    )
-    def test_end_in_the_middle_is_an_error_that_says_where(self, data, why):
-        assert str(errors_every_way(Records, data, eof=True)) == why
-
-    def test_mark_at_the_limit_passes_and_one_byte_later_does_not(self):
-        assert feed_every_way(Records, b"0001::a") == ["a"]
-        error = errors_every_way(Records, b"1::a00001::b")
-        assert isinstance(error, m.LimitExceeded) and str(error) == "a size is longer than 6 bytes"
-
-    def test_limit_is_noticed_on_what_has_arrived(self):
-        decoder = Records()
-        assert decoder.feed(b"000000") == []
-        with pytest.raises(m.LimitExceeded):
-            decoder.feed(b"0")
-
-    def test_items_before_an_error_come_first_and_the_error_stays(self):
-        decoder = Records()
-        assert decoder.feed(b"1::a1::b0000000") == ["a", "b"]
-        for call in (lambda: decoder.feed(b"1::c"), decoder.eof, lambda: decoder.feed(b"")):
-            with pytest.raises(m.LimitExceeded):
-                call()
-
-    def test_nothing_comes_after_the_end(self):
-        decoder = Records()
-        decoder.feed(b"rest::")
-        assert decoder.eof() == ["end"]
-        assert decoder.eof() == [] and decoder.feed(b"more") == []
-
-
 class TestLines:
     """basic/transports/stdio: messages are delimited by newlines."""
 
@@ -6207,7 +6141,7 @@ class TestLines:
         told = []
         for _ in range(1000):
             told += decoder.feed(b"x" * 60)
-            assert len(decoder.buffer) <= 160
+            assert len(decoder.line) <= 160
         assert [type(item) for item in told] == [m.LimitExceeded]
         assert decoder.feed(b"tail\n{}\n") == [b"{}"]
         assert decoder.eof() == []
@@ -8528,6 +8462,72 @@ print("afterwards", sys.stdin.readline())
 ###############################################################################
 # T34. HTTP/1.1
 ###############################################################################
+
+
+class Records(m.Decoder):
+    """A grammar that uses all three ways to read: `size:`, so many bytes, then a tail to `;`."""
+
+    def _grammar(self):
+        while True:
+            head = yield from self._until(b"::", 6, "a size")
+            if head[:-2] == b"rest":
+                break
+            body = yield from self._exactly(int(head[:-2]), "a body")
+            self.items.append(body.decode())
+        while True:
+            data = yield from self._some(4)
+            if not data:
+                self.items.append("end")
+                return
+            self.items.append(data)
+
+
+class TestDecoder:
+    """One generator per grammar; items, hunger and failure never mixed up."""
+
+    def test_items_are_the_same_however_the_bytes_are_cut(self):
+        items = feed_every_way(Records, b"1::a0::11::hello worldrest::", eof=True)
+        assert items == ["a", "", "hello world", "end"]
+        assert feed_every_way(Records, b"rest::hello world", eof=True) == [b"hello world", "end"]
+
+    def test_some_gives_no_more_than_asked(self):
+        assert Records().feed(b"rest::hello world") == [b"hell", b"o wo", b"rld"]
+
+    @pytest.mark.parametrize(
+        "data, why",
+        [
+            (b"1::a2::x", "the connection ended inside a body"),
+            (b"1::a12", "the connection ended inside a size"),
+            (b"1::a12:", "the connection ended inside a size"),
+            (b"", "the connection ended inside a size"),
+        ],
+    )
+    def test_end_in_the_middle_is_an_error_that_says_where(self, data, why):
+        assert str(errors_every_way(Records, data, eof=True)) == why
+
+    def test_mark_at_the_limit_passes_and_one_byte_later_does_not(self):
+        assert feed_every_way(Records, b"0001::a") == ["a"]
+        error = errors_every_way(Records, b"1::a00001::b")
+        assert isinstance(error, m.LimitExceeded) and str(error) == "a size is longer than 6 bytes"
+
+    def test_limit_is_noticed_on_what_has_arrived(self):
+        decoder = Records()
+        assert decoder.feed(b"000000") == []
+        with pytest.raises(m.LimitExceeded):
+            decoder.feed(b"0")
+
+    def test_items_before_an_error_come_first_and_the_error_stays(self):
+        decoder = Records()
+        assert decoder.feed(b"1::a1::b0000000") == ["a", "b"]
+        for call in (lambda: decoder.feed(b"1::c"), decoder.eof, lambda: decoder.feed(b"")):
+            with pytest.raises(m.LimitExceeded):
+                call()
+
+    def test_nothing_comes_after_the_end(self):
+        decoder = Records()
+        decoder.feed(b"rest::")
+        assert decoder.eof() == ["end"]
+        assert decoder.eof() == [] and decoder.feed(b"more") == []
 
 
 class EagerRequests(m.RequestDecoder):
