@@ -12723,7 +12723,7 @@ def accepts(accept: str, *media_types: str) -> bool:
 ###############################################################################
 # 34. HTTP/1.1, messages
 ###############################################################################
-# Pure. Uses sections 1 to 3, 26 and 33.
+# Pure. Uses sections 1 to 3 and 33.
 #
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
 # Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
@@ -13146,7 +13146,7 @@ def parse_url(url: str) -> URL:
 ###############################################################################
 # 35. Server-sent events
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 26.
+# Pure. Uses sections 1 to 3 and 34.
 #
 # Problem.  A response that never ends carries messages; after a cut the client must be able to say
 #           which one it saw last.
