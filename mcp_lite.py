@@ -9755,7 +9755,7 @@ class LineDecoder:
     spec: basic/transports/stdio -- "Messages are delimited by newlines"
 
     >>> decoder = LineDecoder()
-    >>> decoder.feed(b'{"id":1}\r\n\n{"id"'), decoder.feed(b":2}\n")
+    >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
     ([b'{"id":1}'], [b'{"id":2}'])
     >>> decoder.feed(b"cut short"), decoder.eof()
     ([], [b'cut short'])
