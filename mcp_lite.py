@@ -13027,11 +13027,13 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 @functools.lru_cache(maxsize=256)  # most answers have the same few headers
-def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
-    r"""Return header lines, and whether they frame the body; ValueError for what cannot be sent.
+def header_lines(fields: tuple[tuple[str, str], ...], framed: bool = False) -> str:
+    r"""Return header lines; ValueError for what cannot be sent.
 
-    >>> header_lines((("Accept", "*/*"), ("Content-Length", "0")))
-    ('Accept: */*\r\nContent-Length: 0\r\n', True)
+    Headers that frame the body belong to whoever knows the body, who says `framed`.
+
+    >>> header_lines((("Accept", "*/*"), ("Content-Length", "0")), framed=True)
+    'Accept: */*\r\nContent-Length: 0\r\n'
     """
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
     found = [name for name, _ in re.findall(FIELD_LINE, lines)]
@@ -13042,21 +13044,9 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> tuple[str, bool]:
     names = {name.lower() for name in found}
     if len(names) < len(found):
         raise ValueError("a header is given twice, in upper and in lower case")
-    return lines, "content-length" in names or "transfer-encoding" in names
-
-
-def encode_head(start: str, headers: Mapping[str, str], size: int | None) -> bytes:
-    r"""Return a head with `size` as Content-Length; ValueError if it would read back otherwise.
-
-    >>> encode_head("HTTP/1.1 200 OK", {"Vary": "Origin"}, 2)
-    b'HTTP/1.1 200 OK\r\nVary: Origin\r\nContent-Length: 2\r\n\r\n'
-    """
-    lines, framed = header_lines(tuple(headers.items()))
-    if size is not None:
-        if framed:
-            raise ValueError("leave Content-Length and Transfer-Encoding to the encoder")
-        lines += f"Content-Length: {size}\r\n"
-    return f"{start}\r\n{lines}\r\n".encode("latin-1")
+    if not framed and not names.isdisjoint(("content-length", "transfer-encoding")):
+        raise ValueError("leave out Content-Length and Transfer-Encoding")
+    return lines
 
 
 def encode_request(
@@ -13070,23 +13060,22 @@ def encode_request(
     start = f"{method} {target} HTTP/1.1"
     if not re.fullmatch(REQUEST_LINE, start):
         raise ValueError(f"not a method and a target that can be sent: {start!r}")
+    lines = header_lines((*headers.items(),))
     # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
-    sized = bool(body) or method in ("POST", "PUT", "PATCH")
-    return encode_head(start, headers, len(body) if sized else None) + body
+    if body or method in ("POST", "PUT", "PATCH"):
+        lines += f"Content-Length: {len(body)}\r\n"
+    return f"{start}\r\n{lines}\r\n".encode("latin-1") + body
 
 
-def encode_response(status: int, headers: Mapping[str, str], body: bytes | None = b"") -> bytes:
-    r"""Return a whole response; with None for a body the head alone, framed as its headers say.
+@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes
+def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
+    r"""Return the head of a response, up to its last field.
 
-    >>> encode_response(200, {"Content-Type": "application/json"}, b"{}")
-    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
+    >>> response_head(200, (("Content-Type", "application/json"),))
+    b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
     """
-    bodiless = status < 200 or status in (204, 304)
-    if bodiless and body:
-        raise ValueError(f"a response with status {status} has no body")
-    size = None if bodiless or body is None else len(body)
     start = f"HTTP/1.1 {status:03d} {REASONS.get(status, '')}"
-    return encode_head(start, headers, size) + (body or b"")
+    return f"{start}\r\n{header_lines(fields, True)}".encode("latin-1")
 
 
 def encode_chunk(data: bytes) -> bytes:
@@ -13621,11 +13610,9 @@ def sendable_headers(headers: Any) -> dict[str, str]:
     ):
         raise ValueError("headers=: give a mapping from names to values, all of them str")
     try:
-        _, framed = header_lines(tuple(given.items()))
+        header_lines((*given.items(),))
     except ValueError as exc:
         raise ValueError(f"headers=: {exc}") from None
-    if framed:
-        raise ValueError("headers=: leave out Content-Length and Transfer-Encoding")
     return {name.lower(): value for name, value in given.items()}
 
 
@@ -14177,12 +14164,6 @@ class Bodies(Counts):
 
 #: A function that serves a request in the task of its connection; a stream may outlast the call.
 Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
-
-
-@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes
-def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
-    """Return the head of a response, up to its last field."""
-    return encode_response(status, dict(fields), None)[:-2]
 
 
 def encode_refusal(exc: ProtocolError, date: bytes) -> bytes:
@@ -15645,7 +15626,7 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
         raise TypeError(f"a page gave a {type(body).__name__} as its body: give str or bytes")
     if not all(isinstance(text, str) for pair in headers.items() for text in pair):
         raise TypeError(f"a page gave the headers {headers!r}: names and values are str")
-    header_lines(tuple(headers.items()))
+    header_lines((*headers.items(),))
     return status, headers, b"" if status in (204, 304) else body
 
 
@@ -18800,9 +18781,7 @@ def make_jwt(header: Msg, claims: Msg, key: Key) -> str:
     return f"{text}.{base64url(key.sign(text.encode()))}"
 
 
-def client_assertion(
-    key: Key, client_id: str, issuer: str, now: float, jti: str, kid: str | None = None
-) -> str:
+def client_assertion(key: Key, client_id: str, issuer: str, now: float, jti: str) -> str:
     """Return the proof that we are a client, in place of a secret. RFC 7523 §3
 
     Its audience is the issuer, and nothing else: a token endpoint could be anybody's.
@@ -18812,7 +18791,7 @@ def client_assertion(
     """
     claims = {"iss": client_id, "sub": client_id, "aud": issuer, "jti": jti,
               "iat": int(now), "exp": int(now) + 60}  # fmt: skip
-    return make_jwt({"typ": "JWT", **({"kid": kid} if kid else {})}, claims, key)
+    return make_jwt({"typ": "JWT"}, claims, key)
 
 
 def dpop_proof(

@@ -8530,6 +8530,12 @@ class TestDecoder:
         assert decoder.eof() == [] and decoder.feed(b"more") == []
 
 
+def response(status, headers, body=None):
+    """Return the bytes of a response; of its head alone, if there is no body."""
+    more = {} if body is None else {"content-length": str(len(body))}
+    return m.response_head(status, (*{**headers, **more}.items(),)) + b"\r\n" + (body or b"")
+
+
 class EagerRequests(m.RequestDecoder):
     """Resumes at once: all pipelined requests are items, so that every cutting gives the same."""
 
@@ -9397,7 +9403,7 @@ class TestEncoding:
     @pytest.mark.parametrize("value", [" a", "a ", "\ta", "a\t", " "])
     def test_a_value_that_would_read_back_otherwise_is_refused(self, value):
         with pytest.raises(ValueError, match="white space"):
-            m.encode_head("HTTP/1.1 200 OK", {"X": value}, 0)
+            m.response_head(200, (("X", value),))
 
     """What we write: whole, and not to be injected into (research 4.4, rule 10)."""
 
@@ -9429,7 +9435,7 @@ class TestEncoding:
             with pytest.raises(ValueError):
                 m.encode_request("GET", "/", headers)
             with pytest.raises(ValueError):
-                m.encode_response(200, headers, None)
+                response(200, headers)
 
     @pytest.mark.parametrize(
         "method, target",
@@ -9465,8 +9471,9 @@ class TestEncoding:
     def test_there_is_one_framing_and_one_of_each(self, headers):
         with pytest.raises(ValueError):
             m.encode_request("POST", "/", headers, b"{}")
-        with pytest.raises(ValueError):
-            m.encode_response(200, headers, b"{}")
+        if "Accept" in headers:
+            with pytest.raises(ValueError):
+                response(200, headers)
 
     def test_requests(self):
         """RFC 9110 §8.6: who sends a body says its size, be it 0."""
@@ -9484,29 +9491,19 @@ class TestEncoding:
         )
 
     def test_responses(self):
-        """RFC 9110 §8.6 -- no Content-Length in a 1xx or 204"""
-        assert m.encode_response(202, {}) == b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
-        assert m.encode_response(204, {}) == b"HTTP/1.1 204 No Content\r\n\r\n"
-        assert m.encode_response(299, {}) == b"HTTP/1.1 299 \r\nContent-Length: 0\r\n\r\n"
-        assert (
-            m.encode_response(200, {"Transfer-Encoding": "chunked"}, None)
-            == b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
-        assert (
-            m.encode_response(200, {"Content-Length": "12"}, None)
-            == b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"
-        )
-        for status in (204, 304):
-            with pytest.raises(ValueError):
-                m.encode_response(status, {}, b"x")
+        assert response(202, {}, b"") == b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
+        assert response(204, {}) == b"HTTP/1.1 204 No Content\r\n\r\n"
+        assert response(299, {}) == b"HTTP/1.1 299 \r\n\r\n"
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert response(200, {"Transfer-Encoding": "chunked"}) == head
 
     def test_every_status_in_the_table_reads_back(self):
         for status, reason in m.REASONS.items():
-            head = m.parse_response_head(m.encode_response(status, {}))
+            head = m.parse_response_head(response(status, {}))
             assert (head.status, head.reason) == (status, reason)
 
     def test_an_empty_chunk_does_not_end_the_body(self):
-        head = m.encode_response(200, {"Transfer-Encoding": "chunked"}, None)
+        head = response(200, {"Transfer-Encoding": "chunked"})
         pieces = [b"a", b"", b"b" * 300, b"\r\n0\r\n\r\n"]
         data = head + b"".join(map(m.encode_chunk, pieces))
         assert b"".join(feed_every_way(HeadFirst, data)[1:]) == b"".join(pieces)
@@ -9518,7 +9515,7 @@ class TestEncoding:
 
     def test_continue_is_an_interim_answer(self):
         decoder = m.ResponseDecoder("POST")
-        decoder.feed(m.CONTINUE + m.encode_response(202, {}))
+        decoder.feed(m.CONTINUE + response(202, {}, b""))
         assert decoder.head.status == 202
 
     def test_what_is_written_reads_back(self):
@@ -9539,7 +9536,7 @@ class TestEncoding:
             expected = {"host": "a", **headers, "content-length": str(len(body))}
             assert (head.headers, got) == (expected, body)
             decoder = m.ResponseDecoder("POST")
-            assert b"".join(decoder.feed(m.encode_response(200, headers, body))) == body
+            assert b"".join(decoder.feed(response(200, headers, body))) == body
             del expected["host"]
             assert decoder.head.headers == expected and decoder.reusable
 
@@ -9554,13 +9551,13 @@ class TestEncoding:
             def makefile(self, mode):
                 return io.BytesIO(self.data)
 
-        whole = m.encode_response(200, {"Content-Type": "application/json"}, b'{"a": 1}')
-        stream = m.encode_response(200, {"Transfer-Encoding": "chunked"}, None)
+        whole = response(200, {"Content-Type": "application/json"}, b'{"a": 1}')
+        stream = response(200, {"Transfer-Encoding": "chunked"})
         stream += m.encode_chunk(b'{"a"') + m.encode_chunk(b": 1}") + m.LAST_CHUNK
         for data in (whole, stream):
-            response = http.client.HTTPResponse(Socket(data))
-            response.begin()
-            assert response.status == 200 and response.read() == b'{"a": 1}'
+            read = http.client.HTTPResponse(Socket(data))
+            read.begin()
+            assert read.status == 200 and read.read() == b'{"a": 1}'
 
 
 class TestHTTPFuzz:
@@ -13365,6 +13362,7 @@ class TestPages:
             (200, "text/plain", None), (200, "text/plain", {"a": 1}), ("200", "text/plain", b""),
             (200, 7, b""), (200, "a\r\nb: c", b""), (99, "text/plain", b""), (1, 2), object(),
             (200, {"x": 1}, b""), (600, "text/plain", b""), (True, "text/plain", b""),
+            (200, {"Content-Length": "2"}, b"ab"),
         ],
     )  # fmt: skip
     @pytest.mark.parametrize("asgi", [False, True])
