@@ -17170,8 +17170,8 @@ class TestTokens:
     @pytest.mark.parametrize("pem", [RSA_PKCS8, EC_PKCS8], ids=["RSA", "EC"])
     def test_an_assertion_proves_who_a_client_is(self, pem):
         key = m.read_pem(pem)
-        jwt = m.read_jwt(m.client_assertion(key, "me", "https://as.example", 1000.5, "j1", "k1"))
-        assert jwt.header["kid"] == "k1" and jwt.header["alg"] in ("RS256", "ES256")
+        jwt = m.read_jwt(m.client_assertion(key, "me", "https://as.example", 1000.5, "j1"))
+        assert jwt.header["alg"] in ("RS256", "ES256")
         assert jwt.claims == {
             "iss": "me", "sub": "me", "aud": "https://as.example", "jti": "j1", "iat": 1000,
             "exp": 1060,
