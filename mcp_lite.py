@@ -21083,8 +21083,8 @@ class Forwarder:
         self.legacy_until = 0.0
         #: legacy clients that have heard of it
         self.attached: weakref.WeakSet[Conversation] = weakref.WeakSet()
-        #: who listens, and waits for a connection to open
-        self.openings: set[asyncio.Future[None]] = set()
+        #: by loop, settled when the next connection is open
+        self.opened: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
         #: hears what a far server offers, whenever a connection is open
         self.learn: Callable[[FarEnd], Any] = nothing
 
@@ -21109,13 +21109,14 @@ class Forwarder:
         """Let there be connections in this event loop, which end with the block."""
         loop = asyncio.get_running_loop()
         tasks = self.tasks[loop] = Tasks()
+        self.opened[loop] = loop.create_future()
         try:
             yield
         finally:
             for far in [far for far in self.far_ends.values() if far.loop is loop]:
                 self.drop(far)
             await tasks.drain(None)
-            del self.tasks[loop]
+            del self.tasks[loop], self.opened[loop]
 
     # Connections.
 
@@ -21195,9 +21196,8 @@ class Forwarder:
 
     def wake(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let those who listen look for a connection: there is one, or may be one now."""
-        for opening in list(self.openings):
-            if opening.get_loop() is loop:
-                settle_future(opening, None, None)
+        settle_future(self.opened[loop], None, None)
+        self.opened[loop] = loop.create_future()
 
     def drop(self, far: FarEnd) -> None:
         """End a connection to the far server."""
@@ -21240,6 +21240,8 @@ class Forwarder:
         while True:
             far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
             try:
+                if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
+                    return await self.subscribe(far, ctx, params["uri"])
                 answer = self.result(await far.pass_on(ctx, params))
                 return fit_result(ctx.method, answer, rev)
             except MCPError as exc:
@@ -21247,11 +21249,10 @@ class Forwarder:
                     raise refusal_of(exc, rev) from exc
                 again = False  # once, to a server that was started anew
 
-    async def subscribe(self, ctx: Context, uri: str) -> Msg:
+    async def subscribe(self, far: FarEnd, ctx: Context, uri: str) -> Msg:
         """Answer resources/subscribe and resources/unsubscribe; there, the URI is `uri`."""
         near, ours = ctx.conversation, ctx.params["uri"]
         session = near.session
-        far = await self.reach(near, ctx.facts, ctx.exchange.caller)
         if ctx.method == "resources/unsubscribe":
             session.subscriptions -= {ours}
             await far.announcements.unfollow(near, uri)
@@ -21280,12 +21281,7 @@ class Forwarder:
                 settle_future(begun, exc, None)
                 if not isinstance(exc, RPCError):  # of that the log has been told
                     logger.warning("nothing is heard of %s for now: %s", self.label, exc)
-            opening = loop.create_future()
-            self.openings.add(opening)
-            try:
-                await asyncio.wait([opening], timeout=patience)
-            finally:
-                self.openings.discard(opening)
+            await asyncio.wait([self.opened[loop]], timeout=patience)
 
     def ends_of(self, near: Conversation) -> list[FarEnd]:
         """Return the connections that a near client has."""
@@ -21314,7 +21310,6 @@ class Relay(Conversation):
         self.own = {
             **{method: HANDLERS[method] for method in ("initialize", "ping", "server/discover")},
             "logging/setLevel": self.set_level, "subscriptions/listen": self.listen_for,
-            "resources/subscribe": self.subscribe, "resources/unsubscribe": self.subscribe,
         }  # fmt: skip
 
     async def serve(self, exchange: Exchange) -> Msg:
@@ -21350,19 +21345,13 @@ class Relay(Conversation):
             return
         self.forwarder.notify(self, msg, caller)
 
-    async def _far(self, ctx: Context) -> FarEnd:
-        return await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
-
     async def set_level(self, ctx: Context) -> Msg:
         """Answer logging/setLevel."""
         answer = await HANDLERS[ctx.method](ctx)
-        far, level = await self._far(ctx), ctx.params["level"]
+        far = await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
+        level = ctx.params["level"]
         await (far.want_log(level) if self.forwarder.shared else far.set_log_level(level))
         return answer
-
-    async def subscribe(self, ctx: Context) -> Msg:
-        """Answer resources/subscribe and resources/unsubscribe."""
-        return await self.forwarder.subscribe(ctx, ctx.params["uri"])
 
     async def listen_for(self, ctx: Context) -> Msg:
         """Answer subscriptions/listen: a subscription there for each one here."""
@@ -21739,13 +21728,9 @@ class Mount(Forwarder):
         """Answer a request about something that it has."""
         params = self.names.request(ctx.method, ctx.params)
         try:
-            if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
-                return await self.subscribe(ctx, params["uri"])
             return await self.relay(ctx, params)
         except RPCError as exc:
             raise RPCError(exc.code, exc.message, self.names.renamed(exc.data)) from exc
-        except MCPError as exc:
-            raise refusal_of(exc, ctx.facts.rev) from exc
 
     async def set_level(self, near: Conversation, level: str) -> None:
         """Ask for the log that a legacy client wants, where it is connected."""

@@ -20784,10 +20784,11 @@ def change() -> str:
         proxy = m.ProxyServer(dying(tmp_path), stderr="null")
         async with m.Client(proxy, revision=V5) as c:
             subscription = await c.listen(tools=True, uris=["x://a"])
-            leap = time_machine()
+            leap, (far,) = time_machine(), proxy.forwarder.far_ends.values()
             with pytest.raises(m.RemoteError):
                 await c.call("die", {"words": ""})
-            await eventually(lambda: proxy.forwarder.openings)  # it waits for a while
+            await far.announcements.lost
+            await idle()  # it waits for a while
             leap(m.STALL_SECONDS)
             heard = [await subscription.__anext__() for _ in range(2)]
             methods = {msg["method"].rpartition("/")[2] for msg in heard}
