@@ -900,7 +900,8 @@ def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
 
 def _check_bounds(data: bytes) -> None:
     """Refuse what would cost too much to parse. Most messages pass on the first comparisons."""
-    if len(data) <= 2 * MAX_DEPTH:  # a level takes two brackets
+    # A level takes two brackets; a level of objects takes a key and a colon as well, {"":{"":0}}.
+    if len(data) <= 2 * MAX_DEPTH or (len(data) <= 5 * MAX_DEPTH and data.find(b"[") < 0):
         return
     if len(data) > MAX_MESSAGE_BYTES:
         raise LimitExceeded(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
