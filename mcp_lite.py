@@ -6123,16 +6123,15 @@ IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", 
 class Run:
     """One run of a handler: from its start to its answer, or to the question that ends it."""
 
-    __slots__ = ("exchange", "loop", "ended", "suspended", "due", "busy", "waiting")
+    #: whether the handler has ended: nothing more may be said for it
+    ended = False
+    #: whether a question has ended it
+    suspended = False
+    #: whether a question is to end it, as soon as nothing is `busy`
+    due = False
 
     def __init__(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
         self.exchange, self.loop = exchange, loop
-        #: whether the handler has ended: nothing more may be said for it
-        self.ended = False
-        #: whether a question has ended it
-        self.suspended = False
-        #: whether a question is to end it, as soon as nothing is `busy`
-        self.due = False
         #: the functions of once() that are running; their results are recorded first
         self.busy: set[object] = set()
         #: futures of threads, and tasks that wait for an answer: they end with the run
@@ -9589,8 +9588,6 @@ def _drop_one(jobs: dict[str, Job], some: Iterable[Job]) -> None:
 
 class TaskRun(Run):
     """The run of a tool that may become a task, and then outlives the answer to its request."""
-
-    __slots__ = ("ctx", "begun", "job", "call")
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx.exchange, ctx.run.loop)
