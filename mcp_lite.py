@@ -8254,7 +8254,8 @@ class Conversation:
         step = mounts.handler(ctx) if mounts is not None else None
         if step is not None:
             return step  # type: ignore[no-any-return]
-        again = "requestState" in ctx.params or "inputResponses" in ctx.params
+        params = ctx.params
+        again = "requestState" in params or "inputResponses" in params
         if again and ctx.facts.rev.modern:
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
         return HANDLERS.get(ctx.method, call_custom)
@@ -9107,8 +9108,9 @@ TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {
 
 @handles("tools/call")
 def call_tool(ctx: Context) -> Awaitable[Msg]:
-    tool: Tool = ctx.server.tools.find(ctx.params["name"])
-    rev, given = ctx.facts.rev, ctx.params.get("arguments", {})
+    rev, params = ctx.facts.rev, ctx.params
+    tool: Tool = ctx.server.tools.find(params["name"])
+    given = params.get("arguments", {})
     if tool.scopes:
         ctx.require(*tool.scopes)
     try:
