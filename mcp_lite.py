@@ -1529,8 +1529,6 @@ class Caller:
     request that brought the message (section 38).
     """
 
-    __slots__ = ("headers", "principal", "owner", "address", "scheme")
-
     def __init__(
         self, headers: Mapping[str, str] = types.MappingProxyType({}), principal: Any = None,
         owner: str = "", address: str = "", scheme: str = "",
@@ -1554,8 +1552,13 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
-    __slots__ = ("msg", "req_id", "method", "params", "send", "caller", "modern",
-                 "facts", "key", "state", "task", "reason", "trace", "weight")  # fmt: skip
+    #: why it is not answered by its handler: the peer's reason to cancel it; or our reason to
+    #: cut it off, which stands here once the peer was sent an error that says so
+    reason: str | None = None
+    #: the W3C trace context of what it causes, where somebody makes spans (section 21)
+    trace = ""
+    #: how much it counts for, if it is large
+    weight: Weight | None = None
 
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
@@ -1577,13 +1580,6 @@ class Exchange:
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
-        #: why it is not answered by its handler: the peer's reason to cancel it; or our reason to
-        #: cut it off, which stands here once the peer was sent an error that says so
-        self.reason: str | None = None
-        #: the W3C trace context of what it causes, where somebody makes spans (section 21)
-        self.trace = ""
-        #: how much it counts for, if it is large
-        self.weight: Weight | None = None
 
     @property
     def meta(self) -> Msg:
@@ -13948,8 +13944,6 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
 
 class HTTPRequest(Caller):
     """A request as a handler sees it, whichever engine took it in; and who sends it."""
-
-    __slots__ = ("method", "path", "query", "body", "root", "notes", "who")
 
     def __init__(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes,
