@@ -7416,7 +7416,7 @@ class Registrations:
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.methods: dict[str, Callable[..., Any]] = {}
         self.listeners: dict[str, Callable[..., Any]] = {}
-        self.middlewares: list[Callable[..., Any]] = []
+        self.middlewares: list[Callable[..., Any]] = []  # the innermost first
         self.routes: dict[tuple[str, str], Route] = {}
         self.extra_capabilities = check_extensions(capabilities)
         self._capabilities: Msg | None = None  # None again when something comes or goes
@@ -7534,7 +7534,7 @@ class Registrations:
 
     def middleware(self, fn: Any) -> Any:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
-        self.middlewares.append(check_function(fn, "app.middleware({})"))
+        self.middlewares.insert(0, check_function(fn, "app.middleware({})"))
         return fn
 
     def capabilities(self) -> Msg:
@@ -8065,9 +8065,9 @@ class Observers:
             if not access_logger.handlers:
                 access_logger.addHandler(LastResort(logging.INFO, "%(message)s"))
 
-    def wanted(self) -> bool:
-        """Return whether anybody observes."""
-        return bool(self.functions or self.shows(logging.INFO))
+    def wanted(self) -> object:
+        """Return something true if anybody observes."""
+        return self.functions or self.shows(logging.INFO)
 
     def tell(self, record: Record) -> None:
         """Give a record to all. What one of them raises goes to the log, and harms nobody."""
@@ -8221,7 +8221,7 @@ class Conversation:
         self.admit(exchange, facts.rev, ours)
         ctx = Context(self, exchange, facts)
         step = self.handler(ctx)
-        for middleware in reversed(server.middlewares):
+        for middleware in server.middlewares:
             step = functools.partial(pass_through, middleware, step)
         token = CURRENT.set(ctx)
         self.life.running += 1
@@ -8251,8 +8251,7 @@ class Conversation:
         if step is not None:
             return step  # type: ignore[no-any-return]
         params = ctx.params
-        again = "requestState" in params or "inputResponses" in params
-        if again and ctx.facts.rev.modern:
+        if ctx.facts.rev.modern and ("requestState" in params or "inputResponses" in params):
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
         return HANDLERS.get(ctx.method, call_custom)
 
@@ -9091,10 +9090,11 @@ def fit_output(answer: Msg, rev: Revision) -> Msg:
     >>> fit_output({"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
     {'content': []}
     """
-    answer = strip_unknown("CallToolResult", answer, rev)
-    if rev.modern or isinstance(answer.get("structuredContent", {}), dict):
+    if rev.modern:
         return answer
-    return without(answer, "structuredContent")
+    if not isinstance(answer.get("structuredContent", {}), dict):
+        return without(answer, "structuredContent")
+    return strip_unknown("CallToolResult", answer, rev)
 
 
 #: From the `task=` of a tool to the function that runs it: section 25 has one for tasks. Any other
@@ -14019,7 +14019,8 @@ async def _taken(slow: Awaitable[None] | None) -> None:
 class Response:
     """The answer to one request: send() it whole, or start(), write() and end() a stream.
 
-    `on_lost` is called when the client goes away before it has all. An engine supplies _put().
+    `on_lost` has the calls, (function, argument), to make when the client goes away before it has
+    all. An engine supplies _put().
     """
 
     __slots__ = ("headers", "status", "state", "on_lost", "task", "_done")
@@ -14027,7 +14028,7 @@ class Response:
     def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
         self.headers: Mapping[str, str] | None = None  # for every answer: CORS
         self.status, self.state = 0, UNSENT
-        self.on_lost: Callable[[], None] | None = None
+        self.on_lost: tuple[tuple[Callable[[Any], object], Any], ...] = ()
         #: the task in which it is made, where that is known: to ask asyncio takes 1 us before 3.12
         self.task = task
         self._done: asyncio.Future[Any] | None = None
@@ -14099,13 +14100,13 @@ class Response:
         if not self.done:
             on_lost = self.on_lost
             self._finish(LOST)
-            if on_lost is not None:
-                on_lost()
+            for fn, argument in on_lost:
+                fn(argument)
 
     def _finish(self, state: str) -> None:
         if self.state is not LOST:
             self.state = state
-        self.on_lost = None  # which knows the request, which knows this response
+        self.on_lost = ()  # which knows the request, which knows this response
         if self._done is not None:
             settle_future(self._done, None, None)
 
@@ -14946,7 +14947,7 @@ class EventStream:
         before, self.response = self.response, response
         if before is not None:
             endpoint.tasks.spawn(before.end())
-        response.on_lost = functools.partial(self._detach, response)
+        response.on_lost += ((self._detach, response),)
         endpoint.streams.add(self)
         self.written = endpoint.loop.time()
         await response.start(200, {**STREAM_HEADERS, **self.session.headers}, first)
@@ -15075,8 +15076,6 @@ class KeptStream(EventStream):
 
 class Reply:
     """The way back of one POST: its answer as JSON, or a stream if anything comes before that."""
-
-    __slots__ = ("session", "response", "caller", "stream", "since")
 
     def __init__(self, session: HTTPSession, response: Response, caller: Caller) -> None:
         self.session, self.response, self.caller = session, response, caller
@@ -15220,7 +15219,7 @@ class ModernClients(HTTPSession):
     def check_share(self, share: str) -> None:
         """Raise RPCError if as many requests of a client are running as it may have."""
         most = self.conversation.server.max_in_flight
-        if share and self.running.get(share, 0) >= most:
+        if self.running.get(share, 0) >= most:
             raise RPCError(TOO_BUSY, f"more than {most} requests of this client are running")
 
 
@@ -15985,7 +15984,8 @@ class Endpoint(Site):
         try:
             headers, tools = reply.caller.headers, self.server.tools
             facts = None if notes is None else check_modern_post(msg, headers, notes, tools)
-            self.modern.check_share(share)
+            if share:
+                self.modern.check_share(share)
             exchange = peer.accept(msg, reply, reply.caller, modern, size)
             exchange.facts, exchange.task = facts, response.task
         except RPCError as exc:
@@ -15996,7 +15996,7 @@ class Endpoint(Site):
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
             # stream MUST be treated by the server as cancellation"
-            response.on_lost = functools.partial(peer.stop, exchange)
+            response.on_lost = ((peer.stop, exchange),)
             if msg["method"] == "subscriptions/listen":
                 self.at_expiry(reply.caller, response, functools.partial(peer.stop, exchange))
         if share:

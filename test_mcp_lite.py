@@ -1094,6 +1094,9 @@ class TestDecode:
         m.decode(b"[" * m.MAX_DEPTH + b"]" * m.MAX_DEPTH)
         one_more = m.MAX_DEPTH + 1
         assert isinstance(broken(b"[" * one_more + b"]" * one_more), m.LimitExceeded)
+        m.decode(b'{"":' * (m.MAX_DEPTH - 1) + b"{}" + b"}" * (m.MAX_DEPTH - 1))
+        too_deep = b'{"":' * m.MAX_DEPTH + b"{}" + b"}" * m.MAX_DEPTH
+        assert isinstance(broken(too_deep), m.LimitExceeded)
 
     @pytest.mark.parametrize("levels", [1_000, 100_000, 200_000])
     @pytest.mark.parametrize("unit", [b"[", b'{"a":', b'[{"a":'])
@@ -10817,7 +10820,7 @@ class TestDeadlines:
         lost = []
 
         async def flood(request, response):
-            response.on_lost = lambda: lost.append("heard")
+            response.on_lost = ((lost.append, "heard"),)
             await response.start(200, {})
             while not response.lost:
                 await response.write(b"x" * 100_000)
@@ -10900,7 +10903,7 @@ class TestLosing:
         heard = asyncio.get_running_loop().create_future()
 
         async def stream(request, response):
-            response.on_lost = lambda: heard.set_result(None)
+            response.on_lost = ((heard.set_result, None),)
             await response.start(200, {}, b"x")
 
         async with listening(stream) as listener, await Wire.open(listener.root) as wire:
@@ -10919,7 +10922,7 @@ class TestLosing:
         heard = asyncio.get_running_loop().create_future()
 
         async def wait(request, response):
-            response.on_lost = lambda: heard.set_result(None)
+            response.on_lost = ((heard.set_result, None),)
             await heard
             await response.send(200, {}, b"to nobody")
 
@@ -11350,7 +11353,7 @@ class TestTLS:
         heard = asyncio.get_running_loop().create_future()
 
         async def stream(request, response):
-            response.on_lost = lambda: heard.set_result(None)
+            response.on_lost = ((heard.set_result, None),)
             await response.start(200, {}, b"x")
 
         async with listening(stream, ssl=certificate) as listener:
