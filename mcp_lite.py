@@ -15895,7 +15895,7 @@ class Endpoint(Site):
         peer.show("<", msg)
         answering: Awaitable[Any]
         if kind is REQUEST:
-            answering = self._serve(msg, Reply(session, response, request), size)
+            answering = self._begin(msg, Reply(session, response, request), size)
         elif kind is None:
             answering = self.post_batch(msg, session, response, request, size)
         else:
@@ -15936,8 +15936,11 @@ class Endpoint(Site):
         except ProtocolError as exc:
             body = encode(error(readable_id(msg), wire_error(exc)))
             return response.send(exc.http_status, JSON_HEADERS, body)
+        if response.state is LOST:  # before it could be told
+            return response.send(202, {})
         if kind is REQUEST:
-            return self._serve(msg, Reply(self.modern, response, caller), size, caller.notes)
+            reply = Reply(self.modern, response, caller)
+            return self._begin_modern(msg, reply, size, caller.notes)
         if kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
@@ -15969,36 +15972,48 @@ class Endpoint(Site):
             if self.on_quiet is not None:
                 settle_future(self.on_quiet, None, None)
 
-    async def _serve(
-        self, msg: Msg, reply: Reply, size: int, notes: Notes | None = None
-    ) -> None:
-        """Serve a request in the task of its connection, which may be gone by the end."""
-        session, response = reply.session, reply.response
-        peer, modern = session.conversation.peer, session.modern
-        if modern and response.state is LOST:  # before it could be told
-            self.waiting.discard(reply)
-            return
-        # Whoever is refused server/discover takes us for a server of the other era.
-        counted = modern and msg["method"] != "server/discover"
-        share = counted_as(reply.caller) if counted else ""
+    def _begin(self, msg: Msg, reply: Reply, size: int) -> Awaitable[Any]:
+        """Take on a request of a session; what is returned serves it."""
         try:
-            headers, tools = reply.caller.headers, self.server.tools
-            facts = None if notes is None else check_modern_post(msg, headers, notes, tools)
+            peer = reply.session.conversation.peer
+            exchange = peer.accept(msg, reply, reply.caller, False, size)
+        except RPCError as exc:
+            return self._turn_away(msg, reply, exc)
+        return self._serve(exchange, reply)
+
+    def _begin_modern(self, msg: Msg, reply: Reply, size: int, notes: Notes) -> Awaitable[Any]:
+        """Take on a request that needs no session; what is returned serves it."""
+        peer, caller, response = self.modern.conversation.peer, reply.caller, reply.response
+        # Whoever is refused server/discover takes us for a server of the other era.
+        share = counted_as(caller) if msg["method"] != "server/discover" else ""
+        try:
+            facts = check_modern_post(msg, caller.headers, notes, self.server.tools)
             if share:
                 self.modern.check_share(share)
-            exchange = peer.accept(msg, reply, reply.caller, modern, size)
-            exchange.facts, exchange.task = facts, response.task
+            exchange = peer.accept(msg, reply, caller, True, size)
         except RPCError as exc:
-            answer = error(msg["id"], wire_error(exc))
-            peer.on_unserved(msg, reply.caller, answer)
-            await reply(answer)
-            return
-        if modern:
-            # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
-            # stream MUST be treated by the server as cancellation"
-            response.on_lost = ((peer.stop, exchange),)
-            if msg["method"] == "subscriptions/listen":
-                self.at_expiry(reply.caller, response, functools.partial(peer.stop, exchange))
+            return self._turn_away(msg, reply, exc)
+        exchange.facts = facts
+        # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response stream
+        # MUST be treated by the server as cancellation"
+        response.on_lost = ((peer.stop, exchange),)
+        if msg["method"] == "subscriptions/listen":
+            self.at_expiry(caller, response, functools.partial(peer.stop, exchange))
+        return self._serve(exchange, reply, share)
+
+    def _turn_away(self, msg: Msg, reply: Reply, exc: RPCError) -> Awaitable[Any]:
+        """Answer a request that is not taken on."""
+        answer = error(msg["id"], wire_error(exc))
+        reply.session.conversation.peer.on_unserved(msg, reply.caller, answer)
+        return reply(answer)
+
+    async def _serve(self, exchange: Exchange, reply: Reply, share: str = "") -> None:
+        """Serve a request in the task of its connection, which may be gone by the end.
+
+        Meanwhile it counts for the client of the modern era that has this `share`.
+        """
+        peer, response = reply.session.conversation.peer, reply.response
+        exchange.task = response.task
         if share:
             self.modern.running.change(share, 1)
         try:
