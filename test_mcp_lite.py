@@ -348,10 +348,27 @@ def errors_every_way(make_decoder, data, *, eof=False, same=True):
 # A Python that has imported what takes time forks a process for each program that it is told of.
 # What is between them ends at once, so that the process becomes a child of whoever asked.
 NURSERY = f"""
-import asyncio, contextlib, gc, json, os, signal, socket, struct, subprocess, sys, threading, types
+import asyncio, contextlib, gc, importlib.machinery, json, os, signal, socket, struct, subprocess
+import sys, threading, types
 sys.path.insert(0, {str(HERE)!r})
 import mcp_lite
+sys.path.remove({str(HERE)!r})
+ready, code = sys.modules.pop("mcp_lite"), mcp_lite.__loader__.get_code("mcp_lite")
 
+class Ready:  # what a program finds when it imports mcp_lite, if it does find that file
+    def find_spec(name, path=None, target=None):
+        spec = importlib.machinery.PathFinder.find_spec(name) if name == "mcp_lite" else None
+        if spec and spec.origin == ready.__file__:
+            spec.loader = Ready
+        return spec
+
+    def create_module(spec):
+        return ready
+
+    def exec_module(module):
+        pass
+
+sys.meta_path.insert(0, Ready)
 gc.freeze()  # or each process would have its own copy of all that once it is looked through
 channel = socket.socket(fileno=int(sys.argv[1]))
 child = None
@@ -376,18 +393,19 @@ for number, fd in enumerate(streams):
     os.dup2(fd, number)
     os.close(fd)
 with open(told) as file:  # which ends when our parent is our parent
-    path, code, argv, cwd, environ, new_session = json.load(file)
+    path, text, argv, cwd, environ, new_session = json.load(file)
 if new_session:
     os.setsid()
 os.chdir(cwd)
 os.environ.clear()
 os.environ.update(environ)
 sys.argv[:] = argv
-sys.path.remove({str(HERE)!r})
 sys.modules["__main__"] = main = types.ModuleType("__main__")
 if path:
     main.__file__, sys.path[0] = path, os.path.dirname(os.path.realpath(path))
-exec(compile(code, path or "<string>", "exec"), vars(main))
+if path != ready.__file__:
+    code = compile(text, path or "<string>", "exec")
+exec(code, vars(main))
 """
 
 
@@ -427,6 +445,7 @@ class Forked(subprocess.Popen):
             path, code, argv = "", args[at + 1], ["-c", *args[at + 2 :]]
         elif os.path.isfile(path) and path.endswith(".py"):
             code, argv = pathlib.Path(path).read_text(encoding="utf-8"), args[at:]
+            code = code if path != m.__file__ else "mcp_lite"
         environ = dict(os.environ if env is None else env)
         told = {(k, v) for k, v in environ.items() if k.startswith(("MCP_", "PYTHON"))}
         special = preexec_fn or pass_fds or told - ENVIRON
@@ -6590,7 +6609,7 @@ class TestForked:
         code = (
             "import atexit, os, signal, sys, threading, warnings\n"
             "print(__name__, sys.argv, os.getcwd(), os.environ['X'], sys.stdin.read(), flush=True)\n"
-            "print(sys.path[0], sys.warnoptions, signal.getsignal(signal.SIGINT), flush=True)\n"
+            "print(sys.path, sys.warnoptions, signal.getsignal(signal.SIGINT), flush=True)\n"
             f"print(os.getppid(), os.getpid() == os.getpgid(0), flush=True)\n{end}\n"
         )
         wanted = self.outcome(subprocess.Popen, tmp_path, "-c", code)
@@ -6603,6 +6622,11 @@ class TestForked:
         for name in (path, "folder/script.py"):
             outcomes = [self.outcome(kind, tmp_path, name) for kind in (Forked, subprocess.Popen)]
             assert outcomes[0] == outcomes[1]
+
+    def test_it_imports_no_more_than_others(self, tmp_path):
+        for code in ("import mcp_lite", "import sys\nprint('mcp_lite' in sys.modules, 1 / 0)"):
+            outcomes = [self.outcome(kind, tmp_path, "-c", code) for kind in (Forked, subprocess.Popen)]
+            assert outcomes[0] == outcomes[1] and outcomes[0][0] == 1
 
     def outcome(self, kind, folder, *words):
         command = [sys.executable, "-W", "error", *map(str, words), "a", "b"]
@@ -24075,11 +24099,7 @@ class TestEnds:
     @posix
     @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
     def test_the_answer_comes_though_stderr_takes_nothing(self, shop, redirection):
-        command = f'"$@" {redirection}'
-        said = subprocess.run(
-            ["bash", "-c", command, "bash", *COMMAND, "call", "add", "a=1", "b=2", shop],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=30,
-        )  # fmt: skip
+        said = self.redirected(redirection, shop, "stdout")
         assert (said.returncode, said.stdout) == (0, b"3\n")
 
     @posix
@@ -24088,13 +24108,14 @@ class TestEnds:
         [(">&-", b"standard output is closed"), (">/dev/full", b"cannot write the answer: ")],
     )
     def test_an_answer_that_nobody_gets_is_status_3(self, shop, redirection, problem):
-        command = f'"$@" {redirection}'
-        said = subprocess.run(
-            ["bash", "-c", command, "bash", *COMMAND, "call", "add", "a=1", "b=2", shop],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30,
-        )  # fmt: skip
+        said = self.redirected(redirection, shop, "stderr")
         assert said.returncode == 3
         assert b"error: " + problem in said.stderr and b"Traceback" not in said.stderr
+
+    def redirected(self, redirection, shop, heard):
+        words = [*COMMAND, "call", "add", "a=1", "b=2", shop]
+        streams = {"stdin": subprocess.DEVNULL, heard: subprocess.PIPE}
+        return subprocess.run(["bash", "-c", f'"$@" {redirection}', "bash", *words], timeout=30, **streams)
 
     def test_help_survives_the_loss_of_docstrings(self):
         said = subprocess.run(
@@ -24127,11 +24148,11 @@ class TestEnds:
         assert status == 2 and "as a file: give a command instead" in err
         assert [*m.load_app(str(path)).tools] == ["add"], "what is here can be served"
 
-    def test_reader_that_goes_away_is_no_error(self, shop):
+    def test_reader_that_goes_away_is_no_error(self, stall):
         ours, theirs = os.pipe()
         os.close(ours)
         try:
-            command = [*COMMAND, "info", shop]
+            command = [*COMMAND, "info", stall]
             done = run_forked(command, stdout=theirs)
         finally:
             os.close(theirs)
@@ -24649,11 +24670,8 @@ class TestReadme:
         ("host.py", ["1 2 cube 0 on the MainThread", "2 2 cube 1 on the MainThread", "baked"]),
     ])  # fmt: skip
     def test_python_blocks_run_as_printed(self, folder, name, said):
-        env = {**os.environ, "PYTHONASYNCIODEBUG": ""}  # it warns of a machine that is slow
-        done = subprocess.run(
-            [sys.executable, "-W", "error", name], cwd=folder, env=env, timeout=30,
-            capture_output=True, text=True,
-        )  # fmt: skip
+        command = [sys.executable, "-W", "error", name]
+        done = run_forked(command, cwd=folder, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         lines = done.stdout.splitlines()
         assert [line for line in said if line not in lines] == []
@@ -24663,10 +24681,11 @@ class TestReadme:
         steps = re.findall(r"^\$ python3 (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
         assert len(steps) == 2
         for command, shown in steps:
-            done = subprocess.run(
-                [sys.executable, *shlex.split(command)], cwd=folder, timeout=60,
-                capture_output=True, text=True,
-            )  # fmt: skip
+            words = shlex.split(command)
+            if shown != steps[0][1]:  # Python compiles a script each time, but a module once
+                words[0:1] = ["-m", words[0][:-3]]
+            words.insert(0, sys.executable)
+            done = subprocess.run(words, cwd=folder, timeout=60, capture_output=True, text=True)
             assert (done.stdout, done.stderr) == (shown, "")
 
     # Public names that only other sections use; a user has no need of them.
