@@ -22659,42 +22659,49 @@ class TraceView:
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
-        """Show a message or a batch that went out (">") or came in ("<")."""
-        now, http = time.monotonic(), isinstance(msg, HTTPHead)
+        """Show a message or a batch that went out (">") or came in ("<"), in lines that fit."""
+        now, paint, http = time.monotonic(), self.screen.paint, isinstance(msg, HTTPHead)
         self.began = self.began or now
         self.first = self.first or ("" if http else name)
+        left = f"{now - self.began:8.3f}  {self.side(direction, name, msg)}"
+        other = name != self.first and not http
+        peer = f"  ({cut(one_line(name), MOST_LEFT_COLUMNS)})" if other else ""
+        head, style = self.head(direction, name, msg, now)
+        head = cut(head, self.width - len(left) - cells(peer))
+        room = self.width - cells(left + head + peer) - 2
+        text = paint(Screen.DIM, left) + paint(style, head) + paint(Screen.DIM, peer)
+        if http or not self.full:
+            text += self.paint_tokens(self.beside(gist(msg), room))
+        else:
+            row = known_method(msg)
+            text += paint(Screen.DIM, self.beside(row.about if row is not None else "", room))
+            text += self.body(name, msg)
+        with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
+            self.stream.write(text + "\n")
+            self.stream.flush()
+
+    def head(self, direction: str, name: str, msg: JSON, now: float) -> tuple[str, str]:
+        """Return which way a message goes and what it is, and the style of that."""
         batch = msg if isinstance(msg, list) else [msg]
-        side = self.side(direction, name, batch[0] if batch else None)
-        titles = ", ".join(self.title(direction, name, item, now) for item in batch)
         arrow, style = ("-->", Screen.BLUE) if direction == ">" else ("<--", Screen.GREEN)
-        if http:
+        if isinstance(msg, HTTPHead):
             arrow, style = arrow.replace("--", "=="), Screen.DIM
         if any(not isinstance(item, dict) or "error" in item for item in batch):
             style = Screen.RED
-        head = f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}"
-        named = cut(one_line(name), MOST_LEFT_COLUMNS)
-        peer = f"  ({named})" if name != self.first and not http else ""
-        self.write(now, side, head, style, peer, name, msg)
+        titles = ", ".join(self.title(direction, name, item, now) for item in batch)
+        return f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}", style
 
-    def write(
-        self, now: float, side: str, head: str, style: str, peer: str, name: str, msg: JSON
-    ) -> None:
-        """Write one message; no line is wider than the screen."""
-        left = f"{now - self.began:8.3f}  {side}"
-        head = cut(head, self.width - len(left) - cells(peer))
-        room, paint = self.width - cells(left + head + peer) - 2, self.screen.paint
-        brief, row = not self.full or isinstance(msg, HTTPHead), known_method(msg)
-        beside = one_line(gist(msg)) if brief else row.about if row is not None else ""
-        beside = f"  {cut(beside, room)}" if beside and room > 3 else ""
-        text = self.paint_tokens(beside) if brief else paint(Screen.DIM, beside)
-        if not brief and not isinstance(msg, Exception):
-            body = msg["params"] if name == AUTHORIZATION else msg
-            rows = layout(redact(body), 10, self.width) if body is not None else ""
-            text += self.paint_tokens(self.fold(f"\n{' ' * 10}{rows}" if rows else ""))
-        with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
-            self.stream.write(f"{paint(Screen.DIM, left)}{paint(style, head)}"
-                              f"{paint(Screen.DIM, peer)}{text}\n")  # fmt: skip
-            self.stream.flush()
+    def beside(self, text: str, room: int) -> str:
+        """Return what stands on the line of the head, if there is room for it."""
+        return f"  {cut(one_line(text), room)}" if text and room > 3 else ""
+
+    def body(self, name: str, msg: JSON) -> str:
+        """Return the JSON of a message as lines below its head."""
+        shown = msg["params"] if name == AUTHORIZATION else msg
+        if shown is None or isinstance(msg, Exception):
+            return ""
+        rows = layout(redact(shown), 10, self.width)
+        return self.paint_tokens(self.fold(f"\n{' ' * 10}{rows}"))
 
     def fold(self, text: str) -> str:
         """Return JSON whose lines are no wider than the screen, whatever is in them."""
@@ -22710,7 +22717,7 @@ class TraceView:
 
     def side(self, direction: str, name: str, msg: JSON) -> str:
         """Return which side we are on, as far as it can be known, with a space after it."""
-        row = known_method(msg)
+        row = known_method(msg[0] if isinstance(msg, list) and msg else msg)
         if row is not None and row.sender != BOTH:
             ours = (row.sender == CLIENT) == (direction == ">")
             self.sides[name] = CLIENT if ours else SERVER
@@ -22843,21 +22850,25 @@ def convert(text: str, schema: JSON) -> JSON:
     return value
 
 
-def json_argument(text: str) -> Msg:
-    """Return the object that --json gives, itself or as @FILE or -; ValueError if it is none."""
+def bytes_in(path: str) -> bytes:
+    """Return what is in a file; UsageError if it cannot be read."""
     try:
-        if text == "-" and sys.stdin is not None:
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            with open(text[1:], encoding="utf-8") as file:
-                text = file.read()
-        value = decode(text.encode("utf-8", "replace"))
+        with open(path, "rb") as file:
+            return file.read()
     except OSError as exc:
-        raise ValueError(f"{text[1:]}: {exc.strerror}") from None
+        raise UsageError(f"{path}: {exc.strerror}") from None
+
+
+def json_argument(text: str) -> Msg:
+    """Return the object that --json gives, itself or as @FILE or -; UsageError if it is none."""
+    if text == "-" and sys.stdin is not None:
+        text = sys.stdin.read()
+    try:
+        value = decode(bytes_in(text[1:]) if text[:1] == "@" else text.encode("utf-8", "replace"))
     except ProtocolError as exc:
-        raise ValueError(str(exc)) from None
+        raise UsageError(str(exc)) from None
     if not isinstance(value, dict):
-        raise ValueError("it must be an object: {...}")
+        raise UsageError("it must be an object: {...}")
     return value
 
 
@@ -22915,16 +22926,13 @@ def takes_base64(field: JSON) -> bool:
 
 def read_base64(key: str, text: str) -> str:
     """Return bytes that are given as @FILE, or as the base64 that they become; UsageError else."""
+    if text.startswith("@"):
+        return base64.b64encode(bytes_in(text[1:])).decode()
     try:
-        if not text.startswith("@"):
-            base64.b64decode(text, validate=True)
-            return text
-        with open(text[1:], "rb") as file:
-            return base64.b64encode(file.read()).decode()
-    except OSError as exc:
-        raise UsageError(f"{key}: {text[1:]}: {exc.strerror}") from None
+        base64.b64decode(text, validate=True)
     except ValueError:
         raise UsageError(f"{key}: {text!r:.40} is no base64; {key}=@FILE takes a file") from None
+    return text
 
 
 def example_words(schema: Msg) -> list[str]:
@@ -23667,11 +23675,8 @@ SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 
 def header_file(path: str) -> list[str]:
     """Return the lines `Name: value` of a file; UsageError if it cannot be read."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return [line for line in map(str.strip, file) if line and line[0] != "#"]
-    except (OSError, UnicodeError) as exc:
-        raise UsageError(f"{path}: {getattr(exc, 'strerror', exc)}") from None
+    lines = bytes_in(path).decode().splitlines()
+    return [line for line in map(str.strip, lines) if line and line[0] != "#"]
 
 
 def file_to_write(path: str) -> str:
@@ -23840,7 +23845,7 @@ def read_option(row: Option, text: str, given: Msg) -> None:
     try:
         value = row.read(text) if row.value and (text or row.value[:2] != "[=") else True
     except (ValueError, UsageError) as exc:
-        own = isinstance(exc, UsageError) or row.read in (json_argument, sendable_token)
+        own = isinstance(exc, UsageError) or row.read is sendable_token
         problem = str(exc) if own else ""  # which repeats no secret
         raise UsageError(f"{name}: {problem or f'{text!r} is no {row.value}'}") from None
     if isinstance(row.default, list):
@@ -25244,19 +25249,18 @@ class CheckLine(CommandLine):
 
     async def work(self) -> int:
         """Look at the server, show what was found, and return the exit status."""
-        checkup = self.checkup
         if isinstance(self.args.target, dict):
             failed = [text async for text in self.look_at_each(servers_of(self.args.target))]
-            status = self.report(checkup)
+            status = self.report()
             if failed:
                 raise ConnectionClosed("; ".join(failed))
             return status
         try:
-            await checkup.run()
+            await self.checkup.run()
         except AuthError:
-            self.report(checkup)
+            self.report()
             raise
-        return self.report(checkup)
+        return self.report()
 
     async def look_at_each(self, servers: Mapping[str, Msg]) -> AsyncIterator[str]:
         """Look at each server of a configuration, by itself; yield which cannot be, and why."""
@@ -25273,8 +25277,9 @@ class CheckLine(CommandLine):
             found += [each.replace(place=f"{name}: {each.place}") for each in part.found]
             seen.update({what: seen.get(what, 0) + count for what, count in part.seen.items()})
 
-    def report(self, checkup: Checkup) -> int:
+    def report(self) -> int:
         """Show what was found for the applications that matter; return the exit status."""
+        checkup = self.checkup
         apps = vars(self.args)["for"]
         profiles = {*PROFILES} if apps is None else {*apps}
         found = [each for each in checkup.found if not each.breaks or profiles & {*each.breaks}]

@@ -23022,7 +23022,7 @@ class TestValuesFromWords:
             assert m.read_arguments(["data=/z0="], schema, "") == {"data": "/z0="}
             with pytest.raises(m.UsageError, match="^data: 'hello' is no base64; data=@FILE takes a file$"):
                 m.read_arguments(["data=hello"], schema, "")
-            with pytest.raises(m.UsageError, match="^data: .*none: No such file or directory$"):
+            with pytest.raises(m.UsageError, match="none: No such file or directory$"):
                 m.read_arguments([f"data=@{path}none"], schema, "")
 
     def test_of_the_names_of_several_servers_the_one_with_this_end_is_suggested(self):
@@ -23635,7 +23635,7 @@ class TestCommandLineOptions:
         assert m.json_argument(f"@{tmp_path / 'a.json'}") == {"a": "\u00e4"}
         monkeypatch.setattr(sys, "stdin", io.StringIO('{"b": 2}'))
         assert m.json_argument("-") == {"b": 2}
-        with pytest.raises(ValueError, match="nested deeper|not JSON"):
+        with pytest.raises(m.UsageError, match="nested deeper|not JSON"):
             m.json_argument("-")
 
     def test_the_longest_time_is_hard(self, cli, stall):
