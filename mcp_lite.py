@@ -14023,11 +14023,11 @@ class Response:
     all. An engine supplies _put().
     """
 
-    __slots__ = ("headers", "status", "state", "on_lost", "task", "_done")
+    __slots__ = ("headers", "state", "on_lost", "task", "_done")
 
     def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
         self.headers: Mapping[str, str] | None = None  # for every answer: CORS
-        self.status, self.state = 0, UNSENT
+        self.state = UNSENT
         self.on_lost: tuple[tuple[Callable[[Any], object], Any], ...] = ()
         #: the task in which it is made, where that is known: to ask asyncio takes 1 us before 3.12
         self.task = task
@@ -14046,7 +14046,7 @@ class Response:
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> int:
         """Send a whole answer; return how many bytes its body has, 0 if it is lost."""
         if self.state is UNSENT:
-            self.state, self.status = FINISHING, status
+            self.state = FINISHING
             try:
                 slow = self._put(status, self._fields(status, headers), body, False)
                 if slow is not None:
@@ -14060,7 +14060,7 @@ class Response:
     async def start(self, status: int, headers: Mapping[str, str], data: bytes = b"") -> None:
         """Begin a stream, with its first piece if there is one."""
         if self.state is UNSENT:
-            self.state, self.status = STREAMING, status
+            self.state = STREAMING
             await _taken(self._put(status, self._fields(status, headers), data, True))
 
     def _fields(self, status: int, headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -14336,10 +14336,22 @@ NO_HEAD = RequestHead("", "", (1, 1), {})  # of a request that was refused befor
 PATIENCE = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}
 
 
+# What a connection waits for, until when, and what follows if that does not come:
+#
+#     the next request             IDLE_SECONDS                         it is closed
+#     the rest of a head           HEAD_SECONDS from its first byte     408, then as refused
+#     the rest of a body           BODY_SECONDS from the head's end     408, then as refused
+#     a handler                    for ever: its request has a deadline, or none
+#     a reader, also at the end    STALL_SECONDS                        so long again if it has
+#                                  taken anything, else it is cut off
+#     input after a refusal        LINGER_SECONDS                       it is cut off
+
+
 class Connection:
     """One client's connection: requests in, answers out, one after the other.
 
-    One task reads, decodes and answers. The sweep of the listener keeps its deadlines.
+    One task reads, decodes and answers. The sweep of the listener compares its `deadline` with the
+    clock, and calls expire().
     """
 
     __slots__ = ("listener", "reader", "writer", "transport", "decoder", "address", "response",
@@ -14495,7 +14507,6 @@ class Connection:
         listener = self.listener
         self.response = response = SocketResponse(self, head)
         self.deadline = NO_DEADLINE
-        began = listener.loop.time() if logger.isEnabledFor(logging.DEBUG) else 0
         handling = listener.handle(self._request(head, body), response)
         del body  # the request holds it, for as long as its handler wants it
         context, self.context, self.who = self.context or contextvars.copy_context(), None, None
@@ -14511,11 +14522,6 @@ class Connection:
             await response.send(500, {})
         finally:
             self.response = None
-            if began:
-                took = (listener.loop.time() - began) * 1000
-                path = head.target.partition("?")[0]  # a query may hold a session's id, or a code
-                line = (self.address, head.method, path, response.status, took)
-                logger.debug("%s %s %s %d %.1f ms", *line)
         if response.state is not SENT:  # cut short: the client must not take it for whole
             self.transport.abort()
         elif not response.keep or listener.stopping:
@@ -14546,8 +14552,7 @@ class Connection:
         """Wait while the client is slow to read, but not for ever."""
         loop = self.listener.loop
         async with self.turn:
-            self.unsent = self._unsent_bytes()
-            self.deadline = loop.time() + STALL_SECONDS
+            self._await_reader(loop.time())
             try:
                 with contextlib.suppress(OSError):  # the client is gone: the response knows
                     await self.writer.drain()
@@ -14559,17 +14564,18 @@ class Connection:
         if self.transport is None:  # a task that has not begun would leave its socket open
             self.listener.loop.call_soon(self.task.cancel)
         elif not self.transport.is_closing():  # closing TLS twice would forget to end it
-            self.unsent = self._unsent_bytes()
+            self._await_reader(self.listener.loop.time())
             self.transport.close()
-            self.deadline = self.listener.loop.time() + STALL_SECONDS
+
+    def _await_reader(self, now: float) -> None:
+        self.unsent, self.deadline = self._unsent_bytes(), now + STALL_SECONDS
 
     def expire(self, now: float) -> None:
-        """Close after a deadline: with 408 if a request was on its way, else without a word."""
-        unsent = self._unsent_bytes()
+        """Do what follows when the deadline has passed; see the table above."""
         if self.waiting_for in ("head", "body"):
             self.refuse(ProtocolError(TOO_SLOW, http_status=408))
-        elif unsent and unsent != self.unsent:  # slow, but not dead
-            self.unsent, self.deadline = unsent, now + STALL_SECONDS
+        elif self._unsent_bytes() not in (0, self.unsent):  # slow, but not dead
+            self._await_reader(now)
         else:
             self.transport.abort()
 
@@ -14629,7 +14635,6 @@ class Listener:
         self.addresses = Counts()  # how many connections from each
         self.tasks = Tasks()
         self.stopping = False  # each connection ends with its next answer
-        self.closed = False  # there are to be no other connections
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.bodies = Bodies()
         #: the name under which the sender of a request is counted
@@ -14785,7 +14790,6 @@ class Listener:
     def close(self) -> None:
         """Take no new connections and no new requests."""
         self.wind_down()
-        self.closed = True
         for sock, task in self._accepting:
             task.cancel()
             if not self._lent:
