@@ -946,6 +946,16 @@ def kind_of(value: Any) -> str:
     return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
 
 
+def object_of(value: Msg, key: str) -> Msg:
+    """Return a member of an object if it is an object itself; else an empty one.
+
+    >>> object_of({"a": {"b": 1}}, "a"), object_of({"a": 1}, "a"), object_of({}, "a")
+    ({'b': 1}, {}, {})
+    """
+    member = value.get(key)
+    return member if isinstance(member, dict) else {}
+
+
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
@@ -1309,8 +1319,7 @@ def named_in(method: str, params: Msg) -> tuple[Msg, str]:
     ({'type': 'ref/prompt', 'name': 'a'}, 'name')
     """
     if method == "completion/complete":
-        ref = params.get("ref")
-        ref = ref if isinstance(ref, dict) else {}
+        ref = object_of(params, "ref")
         return ref, "uri" if ref.get("type") == "ref/resource" else "name"
     row = METHODS.get(method)
     known: Iterable[str] = params if row is None else [name for name, *_ in row.takes]
@@ -1584,8 +1593,7 @@ class Exchange:
     @property
     def meta(self) -> Msg:
         """The `_meta` of the parameters, or an empty dict."""
-        meta = self.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
+        return object_of(self.params, "_meta")
 
     @property
     def title(self) -> str:
@@ -2042,8 +2050,7 @@ def read_metadata(msg: Msg) -> Facts:
     >>> read_metadata({"params": {"_meta": meta}}).client_capabilities
     {'roots': {}}
     """
-    meta = (msg.get("params") or {}).get("_meta")
-    meta = meta if isinstance(meta, dict) else {}
+    meta = object_of(msg.get("params") or {}, "_meta")
     name: Any = meta.get(PROTOCOL_VERSION)
     capabilities: Any = meta.get(CLIENT_CAPABILITIES)
     info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
@@ -6297,40 +6304,6 @@ def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
     return f"{named.__module__}.{named.__qualname__}{where}({digest_of('', {'': said})[:16]})"
 
 
-def seal(key: bytes, payload: Msg) -> str:
-    """Return a payload as text that only the holder of `key` can have made: "json.mac", base64.
-
-    spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
-    integrity"
-
-    >>> unseal(b"key", seal(b"key", {"n": 1}))
-    {'n': 1}
-    >>> unseal(b"key", seal(b"other", {"n": 1})) is None
-    True
-    """
-    import hmac
-
-    body = base64.urlsafe_b64encode(encode(payload))
-    mac = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
-    return (body + b"." + mac).decode()
-
-
-def unseal(key: bytes, text: str) -> Msg | None:
-    """Return the payload of a sealed text, or None if it is not one.
-
-    >>> unseal(b"key", "anything") is None
-    True
-    """
-    import hmac
-
-    body, _, mac = text.encode("ascii", "replace").partition(b".")
-    right = base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
-    if not hmac.compare_digest(mac, right):
-        return None
-    payload = decode(base64.urlsafe_b64decode(body))
-    return payload if isinstance(payload, dict) else None
-
-
 def digest_of(method: str, params: Msg) -> str:
     """Return a digest of a method and its parameters, without those that change between rounds.
 
@@ -6348,34 +6321,48 @@ def digest_of(method: str, params: Msg) -> str:
 def write_state(key: bytes, bound: list[str], record: Msg) -> str:
     """Return a requestState: a record that only the same request can bring back, and soon.
 
-    `bound` is the digest of the request, and the key of its principal.
+    `bound` is the digest of the request, and the key of its principal. The text is "payload.mac",
+    both in Base64: only the holder of `key` can have made it.
+    spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
+    integrity"
+
+    >>> read_state(b"key", ["digest", "alice"], write_state(b"key", ["digest", "alice"], {"n": 1}))
+    {'n': 1}
     """
-    expires = int(time.time() + STATE_SECONDS)
-    text = seal(key, {"bound": bound, "expires": expires, "record": record})
+    payload = {"bound": bound, "expires": int(time.time() + STATE_SECONDS), "record": record}
+    body = base64.urlsafe_b64encode(encode(payload))
+    text = (body + b"." + mac_of(key, body)).decode()
     if len(text) > MAX_STATE_BYTES:
         problem = f"the answers and results of the earlier rounds take over {MAX_STATE_BYTES} bytes"
         raise RPCError(INTERNAL_ERROR, f"{problem}: ctx.once() is to give a name of what is large")
     return text
 
 
+def mac_of(key: bytes, body: bytes) -> bytes:
+    """Return the code by which the holder of `key` knows a body again, in Base64. RFC 2104"""
+    import hmac
+
+    return base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
+
+
 def read_state(key: bytes, bound: list[str], text: JSON) -> Msg:
     """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
+    import hmac
+
     if text is None:
         return {}
-    sound = isinstance(text, str) and len(text) <= MAX_STATE_BYTES
-    payload = unseal(key, text) if sound else None
+    whole = text if isinstance(text, str) and len(text) <= MAX_STATE_BYTES else ""
+    body, _, mac = whole.encode("ascii", "replace").partition(b".")
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- it may be forged, expired, or
     # that of another principal or request
-    if payload is None:
-        problem = "not one that this server gave"
-    elif payload["bound"] != bound:
-        problem = "it belongs to another request"
-    elif payload["expires"] < time.time():
-        problem = "it has expired; begin again"
-    else:
-        record: Msg = payload["record"]
-        return record
-    raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+    if not hmac.compare_digest(mac, mac_of(key, body)):
+        raise RPCError(INVALID_PARAMS, "requestState: not one that this server gave")
+    payload = decode(base64.urlsafe_b64decode(body))
+    if payload["bound"] != bound:
+        raise RPCError(INVALID_PARAMS, "requestState: it belongs to another request")
+    if payload["expires"] < time.time():
+        raise RPCError(INVALID_PARAMS, "requestState: it has expired; begin again")
+    return dict(payload["record"])
 
 
 class Question(Row):
@@ -8028,8 +8015,7 @@ def watch_unserved(
         return
     if type(msg) is not dict or not isinstance(msg.get("method"), str):
         return
-    given = msg.get("params")
-    params: Msg = given if type(given) is dict else {}
+    params = object_of(msg, "params")
     req_id, modern = msg.get("id"), None
     if answer is None:  # a notification; a cancellation names a request
         req_id, session = params.get("requestId"), conversation.session
@@ -9270,8 +9256,8 @@ async def completions_of(ctx: Context, entry: Entry, name: str, value: str) -> l
     """Return all that an argument may become: the author's function knows, or its schema."""
     fn = ctx.server.completions.get((entry.name, name))
     if fn is not None:
-        known = ctx.params.get("context", {}).get("arguments")
-        found = await call_plain(fn, ctx, value, known if isinstance(known, dict) else {})
+        known = object_of(ctx.params.get("context", {}), "arguments")
+        found = await call_plain(fn, ctx, value, known)
         return [str(item) for item in found or ()]
     field = entry.schema["properties"].get(name, {}) if entry.fn else {}
     return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
@@ -10351,12 +10337,6 @@ def objects(answer: Msg, key: str, needs: str = "") -> list[Msg]:
         if needs:
             member(item, needs, str, f"item of {key}")
     return found
-
-
-def object_of(answer: Msg, key: str) -> Msg:
-    """Return a member of an answer if it is an object; else an empty object."""
-    value = answer.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:

@@ -32117,7 +32117,7 @@ class TestRounds:
         lambda p: p["arguments"].update(what="gold"),
         lambda p: p.update(arguments={}),
         lambda p: p.update(name="twin"),
-        lambda p: p.update(requestState=m.seal(b"another key", {"bound": [], "record": {}})),
+        lambda p: p.update(requestState=m.write_state(b"another key", [], {})),
         lambda p: p.update(requestState="x" * (m.MAX_STATE_BYTES + 1)),
     ]
 
