@@ -10853,7 +10853,7 @@ class Announcements:
 ###############################################################################
 # 29. Connecting
 ###############################################################################
-# Uses sections 1, 2, 4 to 6, 8, 14, 23 and 28.
+# Uses sections 1 to 6, 8, 14, 23 and 28.
 #
 # Problem.  A client is given a target: a command, a URL, an object. It has to reach a server there,
 #           and to find out what the server speaks, while the session may end at any moment.
@@ -14878,7 +14878,7 @@ def server_ssl(ssl: Any) -> Any:
 ###############################################################################
 # 41. Streams and sessions
 ###############################################################################
-# Uses sections 1 to 5, 7, 9, 18, 19, 28, 35 to 38 and 40.
+# Uses sections 1 to 5, 7, 9, 18, 19, 35 to 38 and 40.
 #
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
@@ -20328,7 +20328,7 @@ class Guard(Entrance):
 ###############################################################################
 # 53. Cutting to measure
 ###############################################################################
-# Uses sections 1, 2, 4, 19, 24 and 28.
+# Uses sections 1 to 4, 19 and 24.
 #
 # Problem.  A program stands between an application and a server, and passes on what each of them
 #           says. The two may speak different revisions.
@@ -24075,7 +24075,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 ###############################################################################
 # 63. Applications
 ###############################################################################
-# Uses sections 1, 2, 28, 32, 34, 46, 49 and 57 to 62.
+# Uses sections 1 to 3, 32, 34, 46, 49 and 57 to 62.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -24441,7 +24441,7 @@ OPTIONS += [
 ###############################################################################
 # 64. Rules for servers
 ###############################################################################
-# Pure. Uses sections 1 to 5, 12, 28 and 37.
+# Pure. Uses sections 1 to 5, 12 and 37.
 #
 # Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
 #           application. Its author finds out late, from users, and one application at a time.
