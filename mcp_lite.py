@@ -9448,7 +9448,7 @@ class Job(Asking):
         #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
-        self.expires: float = time.time() + TASK_TTL_MS / 1000
+        self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
         self.outcome: Msg = {}  # "result" or "error", once there is one
         self.requests: Msg = {}  # questions without an answer
         self.waiters: dict[str, asyncio.Future[Any]] = {}  # for their answers
@@ -9457,7 +9457,7 @@ class Job(Asking):
 
     def _make_room(self, jobs: dict[str, Job]) -> None:
         """Let old tasks give way to this one; raise RPCError if too many are running."""
-        now = time.time()
+        now = time.monotonic()
         for old in [job for job in jobs.values() if job.expires < now]:
             old.cancel()
             del jobs[old.id]
@@ -9671,7 +9671,7 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
 def job_of(ctx: Context, job_id: str) -> Job | None:
     """Return a task, which is nobody's business but its principal's."""
     job = ctx.server.jobs.get(job_id)
-    known = job is not None and job.owner == ctx.owner and job.expires >= time.time()
+    known = job is not None and job.owner == ctx.owner and job.expires >= time.monotonic()
     return job if known else None
 
 
@@ -20208,7 +20208,8 @@ class Guard(Entrance):
         self.url, self.issuers = resource_url or "", list(issuers)
         self.expand, self.documentation = expand, documentation
         #: by the hash of a header: until when its token needs no judge, and whose it is
-        self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
+        #: by the digest of a header: when the judgement lapses, when the token does, and whose it is
+        self.cache: OrderedDict[bytes, tuple[float, float, Identity]] = OrderedDict()
 
     def challenge(self, error: str = "", scope: str | None = None) -> dict[str, str]:
         """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1
@@ -20238,7 +20239,10 @@ class Guard(Entrance):
     def known(self, authorization: str) -> Identity | None:
         """Return the sender of a header that was judged a moment ago, else None."""
         found = self.cache.get(digest("256", authorization.encode()))
-        return found[1] if found is not None and found[0] > time.time() else None
+        if found is None:
+            return None
+        judged_until, ends, who = found
+        return who if judged_until > time.monotonic() and ends > time.time() else None
 
     async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
         """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
@@ -20258,9 +20262,9 @@ class Guard(Entrance):
         principal = await self.judge(token)
         who = self.identity_of(principal)
         ends = getattr(principal, "expires_at", None)
-        until = min(time.time() + CACHE_SECONDS, NEVER if ends is None else ends)
         name = digest("256", authorization.encode())
-        self.cache[name] = (until, who)
+        until = time.monotonic() + CACHE_SECONDS  # also where somebody sets the clock back
+        self.cache[name] = (until, NEVER if ends is None else ends, who)
         self.cache.move_to_end(name)
         if len(self.cache) > MAX_CACHED_TOKENS:
             self.cache.popitem(last=False)

@@ -19662,8 +19662,9 @@ class TestGuard:
         assert who.scopes == {"read", "list"}
 
     async def test_a_right_token_is_judged_once_a_minute(self, monkeypatch):
-        now, judged = [1000.0], []
+        now, later, judged, clock = [1000.0], [0.0], [], time.monotonic
         monkeypatch.setattr(m.time, "time", lambda: now[0])
+        monkeypatch.setattr(m.time, "monotonic", lambda: clock() + later[0])
 
         async def verify(token):
             judged.append(token)
@@ -19674,7 +19675,8 @@ class TestGuard:
         for _ in range(3):
             assert (await guard.identify(headers)).principal.subject == "alice"
         assert judged == ["t"] and guard.known("Bearer t").principal.subject == "alice"
-        now[0] += m.CACHE_SECONDS
+        now[0] -= 3600.0  # somebody sets the clock back
+        later[0] += m.CACHE_SECONDS
         assert guard.known("Bearer t") is None
         await guard.identify(headers)
         assert judged == ["t", "t"]
@@ -34148,6 +34150,18 @@ class TestTheTasksExtension:
                         for task_id in ("nowhere", made["taskId"])]  # fmt: skip
 
         assert run(go()) == [-32602, -32602]
+
+    def test_a_clock_that_is_set_ends_no_task(self, monkeypatch):
+        async def go():
+            app = self.app()
+            async with Pipe(app) as way:
+                made = (await way.ask(self.begin("work")))["result"]
+                now = time.time()
+                monkeypatch.setattr(m.time, "time", lambda: now + 86400)
+                assert "result" in await way.ask(self.begin("work"))
+                assert "result" in await way.ask(self.get(made["taskId"]))
+
+        run(go())
 
     def test_tasks_are_bounded_and_lapsed_ones_make_room(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_TASKS", 2)
