@@ -20207,8 +20207,8 @@ class Guard(Entrance):
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
         self.expand, self.documentation = expand, documentation
-        #: by the hash of a header: until when its token needs no judge, and whose it is
-        #: by the digest of a header: when the judgement lapses, when the token does, and whose it is
+        #: by the hash of a header: until when its token needs no judge, by the clock that nobody
+        #: sets; when the token ends; and whose it is
         self.cache: OrderedDict[bytes, tuple[float, float, Identity]] = OrderedDict()
 
     def challenge(self, error: str = "", scope: str | None = None) -> dict[str, str]:
