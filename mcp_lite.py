@@ -20456,6 +20456,14 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 # Plan.     Passage, a request on its way; HeldPassage and HeldCalls, for those that take rounds;
 #           FarQuestions and FarNews, what comes back; FarEnd, a connection to the far server.
 # Not here. Which near client has which connection, and for how long: section 55.
+#
+# A call that asks, from a modern client to a legacy server:
+#
+#     near client                      here                            far server
+#     tools/call                -->    a HeldPassage begins     -->    tools/call
+#     input_required, "3f"      <--    question(), park()       <--    elicitation/create
+#     tools/call, "3f", answer  -->    take(), round()          -->    the answer
+#     complete                  <--    the result               <--    the result
 
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
 HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of one call
@@ -20511,22 +20519,11 @@ class Passage(Call):
     async def send_on(self, msg: Msg) -> None:
         """Send a message of this request to the far server."""
         self.far_id = msg.get("id", self.far_id)  # a cancellation has none
-        token = SPEAKER.set(self.ctx.exchange.caller)
-        try:
-            await self.far.send(msg)
-        finally:
-            SPEAKER.reset(token)
+        await self.far.send_for(self.ctx.exchange.caller, msg)
 
     async def report(self, progress: float, total: Any, message: Any) -> None:
         """Pass progress on, to whoever waits now."""
         await self.ctx.report_progress(progress, total, message)
-
-    async def question(self, method: str, params: Msg) -> Msg:
-        """Return the answer of a modern client to a question of a legacy server.
-
-        Here there is none, because the result of this request cannot be a question.
-        """
-        raise RPCError(INTERNAL_ERROR, f"{self.ctx.method} cannot ask the client")
 
 
 class HeldPassage(Passage):
@@ -20623,13 +20620,12 @@ class HeldCalls:
     def take(self, ctx: Context, name: JSON) -> HeldPassage:
         """Return the call that waits under a name, once; RPCError if none does."""
         found = self.calls.get(str(name))
-        if found is None or found[0].bound != ctx.binding():
-            problem = "no call waits under this name: it was used or has expired, or the server"
-            problem += " was started again; call again from the beginning"
-            if found is not None:
-                problem = "it belongs to another request"
-            raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
-        return self._release(str(name))
+        if found is not None and found[0].bound == ctx.binding():
+            return self._release(str(name))
+        problem = "no call waits under this name: it was used or has expired, or the server"
+        problem += " was started again; call again from the beginning"
+        problem = problem if found is None else "it belongs to another request"
+        raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
 
     def _release(self, name: str) -> HeldPassage:
         """Let a call wait no longer."""
@@ -20670,6 +20666,8 @@ class FarQuestions(Answers):
         except (AttributeError, TypeError) as exc:
             raise RPCError(INVALID_PARAMS, f"{method}: the parameters are malformed") from exc
         if passage is not None and ctx.facts.rev.modern:
+            if not isinstance(passage, HeldPassage):  # its result cannot be a question
+                raise RPCError(INTERNAL_ERROR, f"{ctx.method} cannot ask the client")
             return fit_answer(method, await passage.question(method, params), session.rev)
         peer, send = ctx.conversation.peer, ctx.exchange.send
         await ctx.conversation.until_greeted()
@@ -20920,15 +20918,17 @@ class FarEnd(Client):
 
     def declare(self, rev: Revision) -> Msg:
         """Return the near client's capabilities: we have none of our own."""
-        near = without(self.near_capabilities, UNSPOKEN)
-        return fit_declared(near, rev)
-
-    async def say_for(self, caller: Caller, msg: Msg) -> None:
-        """Send a notification on behalf of a near client."""
-        SPEAKER.set(caller)  # for this task alone
-        await self.notify(msg["method"], msg.get("params"))
+        return fit_declared(without(self.near_capabilities, UNSPOKEN), rev)
 
     # Requests.
+
+    async def send_for(self, caller: Caller, msg: Msg) -> None:
+        """Send a message on behalf of a near client."""
+        token = SPEAKER.set(caller)
+        try:
+            await self.send(msg)
+        finally:
+            SPEAKER.reset(token)
 
     @property
     def idle(self) -> bool:
@@ -21287,10 +21287,10 @@ class Forwarder:
 
     def notify(self, near: Conversation, msg: Msg, caller: Caller) -> None:
         """Pass a notification of a near client on, where the far server's revision has it."""
-        method = msg["method"]
+        method, told = msg["method"], notification(msg["method"], msg.get("params"))
         for far in self.ends_of(near):
             if method not in METHODS or far.revision in METHODS[method].revisions:
-                near.peer.tasks.spawn(far.say_for(caller, msg))
+                near.peer.tasks.spawn(far.send_for(caller, told))
 
 
 class Relay(Conversation):
