@@ -19188,14 +19188,18 @@ class Fetcher:
 
     async def fetch(
         self, method: str, url: URL, headers: Mapping[str, str], body: JSON = None,
-        write: Callable[[JSON], Any] = encode,
+        form: bool = False,
     ) -> tuple[int, str, JSON]:  # fmt: skip
-        """Send one request of OAuth: (status, DPoP-Nonce, JSON). Raises MCPError."""
+        """Send one request of OAuth, as JSON or a form: (status, DPoP-Nonce, JSON); MCPError."""
+        from urllib.parse import urlencode
+
         self.check(url)
-        data = b"" if body is None else write(body)
-        data = data.encode() if isinstance(data, str) else data
         fields = {"accept": JSON_TYPE, "accept-encoding": "identity",
                   "user-agent": f"mcp_lite/{__version__}", **headers}  # fmt: skip
+        data = b""
+        if body is not None:
+            data = urlencode(body).encode() if form else encode(body)
+            fields["content-type"] = "application/x-www-form-urlencoded" if form else JSON_TYPE
         uds = self.uds if url.origin == self.server.origin else None
         http = HTTPClient(url, ssl=self.ssl, admit=self.admit, uds=uds)
         trace_oauth(">", f"{method} {url}", body)
@@ -19579,16 +19583,13 @@ class Login(Authorizer):
         self, server: Msg, client: Msg, fields: Mapping[str, str], where: str | None = None
     ) -> Msg:
         """Send a token request; TokenRefused if the answer is an error. RFC 6749 §3.2"""
-        from urllib.parse import urlencode
-
         url = oauth_url(where or server.get("token_endpoint"), "token_endpoint")
         headers, more = await self.settings.identify(client, server)
-        headers["content-type"] = "application/x-www-form-urlencoded"
         form = {**fields, **more}
         for last in (False, True):
             proof = {"dpop": self.proof("POST", str(url))} if self.dpop_key else {}
             sent = {**headers, **proof}
-            status, nonce, doc = await self.fetcher.fetch("POST", url, sent, form, urlencode)
+            status, nonce, doc = await self.fetcher.fetch("POST", url, sent, form, form=True)
             if nonce:
                 self.nonces[origin_of(url)] = nonce
             error = doc.get("error") if isinstance(doc, dict) else None
@@ -19635,7 +19636,7 @@ class Login(Authorizer):
         """Register with an authorization server, and remember what we are there."""
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.settings.client_name, redirect_uri, scope)
-        status, _, doc = await self.fetcher.fetch("POST", url, {"content-type": JSON_TYPE}, asked)
+        status, _, doc = await self.fetcher.fetch("POST", url, {}, asked)
         if status == 404:
             remedy = "if it has a fixed token, give that: token=, or --token"
             raise AuthError(f"{self.url} wants a token, and there is no {url}: {remedy}")
@@ -20134,13 +20135,10 @@ def introspection(
 
     `audience` must be in the answer; None lets every token of that server in, whomever it is for.
     """
-    from urllib.parse import urlencode
-
     url = oauth_url(endpoint, "endpoint")
     meant = [audience] if isinstance(audience, str) else audience
     client = {"client_id": client_id, "client_secret": client_secret}
     headers, _ = client_credentials(client, {})
-    headers["content-type"] = "application/x-www-form-urlencoded"
     fetcher = Fetcher(url, ssl, allow_private=True)
     #: by loop: whoever sends tokens, right or wrong, must not use up all our descriptors
     turns: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
@@ -20150,7 +20148,7 @@ def introspection(
         turn = asyncio.Semaphore(MAX_INTROSPECTIONS)
         try:
             async with turns.setdefault(asyncio.get_running_loop(), turn):
-                status, _, doc = await fetcher.fetch("POST", url, headers, form, urlencode)
+                status, _, doc = await fetcher.fetch("POST", url, headers, form, form=True)
         except MCPError as exc:
             raise not_now(exc) from None
         if status != 200 or not isinstance(doc, dict):
