@@ -19275,7 +19275,7 @@ def _veiled(value: JSON) -> JSON:
 ###############################################################################
 # 50. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 34, 36, 45 to 49 and 51.
+# Uses sections 1, 2, 7, 34, 45 to 49 and 51.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
