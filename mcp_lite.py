@@ -2133,6 +2133,7 @@ def check_modern_request(msg: Msg) -> Facts:
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
+LOOK_SECONDS = 0.01  # between two looks whether threads still work, when a server ends
 MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest is forgotten
 BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -2223,8 +2224,6 @@ class ThreadJob(Row):
     owner: str
     future: asyncio.Future[Any]
     call: Callable[[], Any]
-    #: the queue from which the thread that runs it takes its jobs
-    queue: Any
 
 
 class Threads:
@@ -2239,13 +2238,11 @@ class Threads:
         self.limit = limit
         #: in a worker thread: `job`, the ThreadJob that it runs
         self.local = threading.local()
-        self.lock = threading.Lock()
-        #: who waits for the end of all jobs
-        self.drains: list[asyncio.Future[None]] = []
-        self._start_over()
+        self._begin()
 
-    def _start_over(self) -> None:
-        self.process = os.getpid()
+    def _begin(self) -> None:
+        self.process, self.lock = os.getpid(), threading.Lock()
+        self.closed = False  # whether threads end when no job waits for them
         #: the queue.SimpleQueue from which the threads take their jobs; None before the first
         self.queue: Any = None
         self.threads = self.idle = 0
@@ -2261,16 +2258,16 @@ class Threads:
         Raises RuntimeError if there is no thread and none can be started.
         """
         if self.process != os.getpid():  # a fork copies no threads
-            self.lock, self.drains = threading.Lock(), []
-            self._start_over()
+            self._begin()
         future = asyncio.get_running_loop().create_future()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
+        job = ThreadJob(owner, future, call)
         with self.lock:
+            self.closed = False
             if self.queue is None:
                 import queue
 
                 self.queue = queue.SimpleQueue()
-            job = ThreadJob(owner, future, call, self.queue)
             self.waiting.setdefault(owner, OrderedDict())[future] = job
             try:
                 self._assign()
@@ -2301,7 +2298,7 @@ class Threads:
                 return
             if not self.idle:
                 name = f"mcp_lite-{self.threads + 1}"
-                thread = threading.Thread(None, self._work, name, (self.queue,), daemon=True)
+                thread = threading.Thread(None, self._work, name, daemon=True)
                 thread.start()  # counted only if it could be started
                 self.threads += 1
                 self.idle += 1
@@ -2313,10 +2310,10 @@ class Threads:
             self.working.change(owner, 1)
             self.queue.put(job)
 
-    def _work(self, queue: Any) -> None:
+    def _work(self) -> None:
         settle: Callable[[], None] | None
         while True:
-            job = queue.get()
+            job = self.queue.get()
             if job is None:  # from close()
                 return
             self.local.job = job
@@ -2336,24 +2333,16 @@ class Threads:
     def _finish(self, job: ThreadJob) -> bool:
         """Note that a job is done; return whether its thread is wanted for another one."""
         with self.lock:
-            if job.queue is not self.queue:  # a closed pool's thread works off its own queue
-                return True
             self.working.change(job.owner, -1)
             stays = self.threads - sum(self.blocking.values()) <= self.limit
+            stays = stays and not (self.closed and not self.waiting)
             if stays:
                 self.idle += 1
             else:
                 self.threads -= 1
             with contextlib.suppress(RuntimeError):  # no new thread can start: this one goes on
                 self._assign()
-            if not self.working and not self.blocking:
-                self._end_drains()
             return stays
-
-    def _end_drains(self) -> None:
-        for future in self.drains:
-            with contextlib.suppress(RuntimeError):  # its loop is closed
-                future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
 
     @contextlib.contextmanager
     def blocked(self) -> Generator[None, None, None]:
@@ -2362,7 +2351,7 @@ class Threads:
         Raises RPCError -- too busy -- when too many threads wait already.
         """
         job: ThreadJob | None = getattr(self.local, "job", None)
-        if job is None or job.queue is not self.queue:
+        if job is None:
             yield
             return
         with self.lock:
@@ -2376,37 +2365,23 @@ class Threads:
             yield
         finally:
             with self.lock:
-                if job.queue is self.queue:
-                    self.blocking.change(job.owner, -1)
-                    self.working.change(job.owner, 1)  # more than the limit, for a while
+                self.blocking.change(job.owner, -1)
+                self.working.change(job.owner, 1)  # more than the limit, for a while
 
-    async def drain(self, seconds: float | None) -> bool:
-        """Wait until no job runs or waits, at most so long (None: for ever).
-
-        Returns whether all are done. close() ends the waiting.
-        """
-        future = asyncio.get_running_loop().create_future()
-        with self.lock:
-            if not self.working and not self.blocking:
-                return True
-            self.drains.append(future)
-        try:
-            await asyncio.wait({future}, timeout=seconds)
-            return future.done()
-        finally:
-            with self.lock:
-                self.drains.remove(future)
+    async def drain(self, seconds: float) -> None:
+        """Wait until no job runs or waits, at most so long."""
+        until = time.monotonic() + seconds
+        while (self.working or self.blocking) and time.monotonic() < until:
+            await asyncio.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         """Let the threads end when all jobs are done; run() starts new threads."""
         with self.lock:
-            for jobs in self.waiting.values():
-                for job in jobs.values():
-                    self.queue.put(job)
-            for _ in range(self.threads):
+            self.closed = True
+            for _ in range(self.idle):
                 self.queue.put(None)
-            self._end_drains()
-            self._start_over()
+            self.threads -= self.idle
+            self.idle = 0
 
 
 def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:

@@ -2244,7 +2244,7 @@ class TestThreads:
 
     async def test_drain_waits_for_what_runs_even_if_nobody_awaits_it(self):
         threads, gate, done = m.Threads(1), threading.Event(), []
-        assert await threads.drain(None), "nothing runs"
+        await threads.drain(10)  # nothing runs
         loop, running = asyncio.get_running_loop(), asyncio.Event()
 
         def work():
@@ -2255,18 +2255,12 @@ class TestThreads:
         job = asyncio.ensure_future(threads.run(work))
         await running.wait()
         job.cancel()
-        assert not await threads.drain(0.001)
-        assert not threads.drains
+        await threads.drain(0.001)
+        assert threads.working and not done
         gate.set()
-        assert await threads.drain(None) and done == [1]
-        gate.clear()
-        job = asyncio.ensure_future(threads.run(gate.wait, 10))
-        waiting = asyncio.ensure_future(threads.drain(None))
-        await idle()
+        await threads.drain(10)
+        assert not threads.working and done == [1]
         threads.close()
-        await waiting
-        gate.set()
-        await job
 
     async def test_a_thread_that_cannot_be_started_is_an_error_of_that_call(self, monkeypatch):
         def refuse(self):
@@ -2287,12 +2281,13 @@ class TestThreads:
         jobs = [asyncio.ensure_future(threads.run(gate.wait, 10)) for _ in range(5)]
         await idle()
         threads.close()
-        again = asyncio.ensure_future(threads.run(threading.get_ident))
-        assert await again and threads.threads == 1
         gate.set()
         assert await asyncio.gather(*jobs) == [True] * 5
+        await eventually(lambda: threads.threads == 0)
+        assert await threads.run(threading.get_ident) and threads.threads == 1
         threads.close()
         threads.close()
+        assert threads.threads == 0
 
     def test_closed_pool_leaves_no_thread(self):
         async def main():
