@@ -2133,7 +2133,7 @@ def check_modern_request(msg: Msg) -> Facts:
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
-LOOK_SECONDS = 0.01  # between two looks whether threads still work, when a server ends
+DRAIN_POLL_SECONDS = 0.01  # between two looks whether threads still work, when a server ends
 MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest is forgotten
 BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -2372,7 +2372,7 @@ class Threads:
         """Wait until no job runs or waits, at most so long."""
         until = time.monotonic() + seconds
         while (self.working or self.blocking) and time.monotonic() < until:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(DRAIN_POLL_SECONDS)
 
     def close(self) -> None:
         """Let the threads end when all jobs are done; run() starts new threads."""
