@@ -34,7 +34,7 @@ import itertools
 import json
 import linecache
 import logging
-import multiprocessing.connection
+import multiprocessing
 import operator
 import os
 import pathlib
@@ -42,6 +42,7 @@ import pydoc
 import random
 import re
 import select
+import selectors
 import shlex
 import shutil
 import signal
@@ -84,6 +85,7 @@ class Sharing:
     def __init__(self, processes):
         self.processes = processes
         self.tell = None  # to the process that reports, from one that runs tests
+        self.reports = []  # on the test that runs
 
     def pytest_runtestloop(self, session):
         if session.testsfailed or not session.items:  # pytest says what it could not collect
@@ -119,25 +121,30 @@ class Sharing:
         """Pass on what the processes tell, until they have ended, or enough has failed."""
         config, hooks = session.config, session.config.hook
         restore = functools.partial(hooks.pytest_report_from_serializable, config=config)
-        running = dict.fromkeys(workers)
+        running, ready = dict.fromkeys(workers), selectors.PollSelector()
+        for ours in workers:
+            ready.register(ours, selectors.EVENT_READ)
         while running:
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
-            for ours in multiprocessing.connection.wait(list(running)):
+            for key, _ in ready.select():
+                ours = key.fileobj
                 try:
-                    name, arguments = ours.recv()
+                    told = ours.recv()
                 except EOFError:
                     workers[ours].join()
                     if not workers[ours].exitcode:
                         del running[ours]
+                        ready.unregister(ours)
                         continue
                     how = f"{running[ours]} ended its process: {workers[ours].exitcode}"
                     raise session.Interrupted(how) from None
-                if name == "pytest_runtest_logreport":
-                    arguments["report"] = restore(data=arguments["report"])
-                else:
-                    running[ours] = arguments["nodeid"]
-                getattr(hooks, name)(**arguments)
+                for name, arguments in told:
+                    if name == "pytest_runtest_logreport":
+                        arguments["report"] = restore(data=arguments["report"])
+                    else:
+                        running[ours] = arguments["nodeid"]
+                    getattr(hooks, name)(**arguments)
 
     def work(self, config, groups, queue, theirs):
         """Run tests in a process of their own, and tell what becomes of them."""
@@ -164,17 +171,21 @@ class Sharing:
 
     def pytest_runtest_logstart(self, nodeid, location):
         if self.tell:
-            self.tell(("pytest_runtest_logstart", {"nodeid": nodeid, "location": location}))
+            told = ("pytest_runtest_logstart", {"nodeid": nodeid, "location": location})
+            self.tell([told])  # now, for it may end this process
 
     def pytest_runtest_logreport(self, report):
-        if self.tell:
+        timed = self.tell and self.config.option.durations is not None
+        if self.tell and (timed or report.when == "call" or not report.passed):
             hook = self.config.hook.pytest_report_to_serializable
             data = hook(config=self.config, report=report)
-            self.tell(("pytest_runtest_logreport", {"report": data}))
+            self.reports.append(("pytest_runtest_logreport", {"report": data}))
 
     def pytest_runtest_logfinish(self, nodeid, location):
         if self.tell:
-            self.tell(("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location}))
+            told = ("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location})
+            self.tell([*self.reports, told])
+            self.reports.clear()
 
 
 # pytest looks for its hooks in this file, too, once it has imported it.
