@@ -2112,9 +2112,7 @@ def check_modern_request(msg: Msg) -> Facts:
 #              the loop may be waiting for one.
 #           5. Nobody gets more than half of the threads that the others have left over. So there is
 #              a thread for the next one who comes, however many calls of one principal sleep.
-#           6. When an event loop stands still, a warning says where. And such a loop cannot keep a
-#              process alive that should end.
-# Plan.     Tasks; Threads; Budgets, a rate for each client; Watchdog and LoopWatch, for rule 6.
+# Plan.     Tasks; Threads; Budgets, a rate for each client; Watchdog.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 #
 # Who has a Tasks, and what runs in it until its owner is closed:
@@ -2135,7 +2133,6 @@ MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone
 DRAIN_POLL_SECONDS = 0.01  # between two looks whether threads still work, when a server ends
 MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest is forgotten
-BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
@@ -2450,60 +2447,6 @@ class Watchdog:
         """Let the process live: it has ended its serving."""
         if self.timer is not None:
             self.timer.cancel()
-
-
-class LoopWatch:
-    """A thread that warns when something does not let an event loop go on.
-
-    It costs the work on the loop nothing: once a second it asks the loop for a sign of life, and
-    only while `busy()`. `place` tells where a thread stands.
-    """
-
-    def __init__(
-        self, busy: Callable[[], Any], place: Callable[[types.FrameType | None], str]
-    ) -> None:
-        self.busy, self.place = busy, place
-        #: tells whether the client is gone: then the process ends if its loop stands still
-        self.deserted: Callable[[], bool] | None = None
-        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
-        self.alive, self.stopped = threading.Event(), threading.Event()
-        thread = threading.Thread(None, self._watch, "mcp_lite watch", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no more threads are to be had
-            thread.start()
-
-    def stop(self) -> None:
-        """Watch no longer."""
-        self.stopped.set()
-        self.alive.set()
-
-    def _watch(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            while not self.stopped.wait(BLOCKED_SECONDS):
-                if self.busy() and not self._goes_on():
-                    self._tell()
-                    self._outlast()
-
-    def _goes_on(self) -> bool:
-        """Return whether the loop has a turn for us in time."""
-        self.alive.clear()
-        self.loop.call_soon_threadsafe(self.alive.set)
-        # A whole process that was stopped, and goes on, deserves a second look.
-        return self.alive.wait(BLOCKED_SECONDS) or self.alive.wait(BLOCKED_SECONDS / 10)
-
-    def _tell(self) -> None:
-        if not self.stopped.is_set():
-            frame = sys._current_frames().get(self.thread)
-            remedy = "a handler that blocks is to be a plain `def`: it runs in a thread"
-            logger.warning("the event loop stands still: %s; %s", self.place(frame), remedy)
-
-    def _outlast(self) -> None:
-        """Wait until the loop goes on; end the process if nobody waits for it any more."""
-        watchdog = Watchdog()
-        while not self.alive.wait(BLOCKED_SECONDS):
-            if self.deserted is not None and self.deserted():
-                watchdog.begin(GRACE_SECONDS)
-        watchdog.stop()
-
 
 ###############################################################################
 # 8. Channels
@@ -7558,9 +7501,12 @@ def _enter(table: dict[Any, Any], key: Any, form: str, fn: Any) -> Any:
 #           2. A lifespan belongs to its loop, with all that it holds (connections, say).
 #           3. The bus brings announcements from other processes. One loop at a time hears it;
 #              when that loop ends, another takes over. What it raises goes to the log.
-# Plan.     Life, a lifespan that is open; Lives, those of a server; Bus.
+#           4. When an event loop stands still, a warning says where. And such a loop cannot keep a
+#              process alive that should end.
+# Plan.     LoopWatch; Life, a lifespan that is open; Lives, those of a server; Bus.
 # Not here. The threads of a server: section 7.
 
+BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
 CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
 
 
@@ -7583,6 +7529,57 @@ def place_of(frame: types.FrameType | None) -> str:
     return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
 
 
+class LoopWatch:
+    """A thread that warns when something does not let an event loop go on.
+
+    It costs the work on the loop nothing: once a second it asks the loop for a sign of life, and
+    only while `busy()`.
+    """
+
+    def __init__(self, busy: Callable[[], Any]) -> None:
+        self.busy = busy
+        #: tells whether the client is gone: then the process ends if its loop stands still
+        self.deserted: Callable[[], bool] | None = None
+        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
+        self.alive, self.stopped = threading.Event(), threading.Event()
+        thread = threading.Thread(None, self._watch, "mcp_lite watch", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no more threads are to be had
+            thread.start()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        self.stopped.set()
+        self.alive.set()
+
+    def _watch(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            while not self.stopped.wait(BLOCKED_SECONDS):
+                if self.busy() and not self._goes_on():
+                    self._tell()
+                    self._outlast()
+
+    def _goes_on(self) -> bool:
+        """Return whether the loop has a turn for us in time."""
+        self.alive.clear()
+        self.loop.call_soon_threadsafe(self.alive.set)
+        # A whole process that was stopped, and goes on, deserves a second look.
+        return self.alive.wait(BLOCKED_SECONDS) or self.alive.wait(BLOCKED_SECONDS / 10)
+
+    def _tell(self) -> None:
+        if not self.stopped.is_set():
+            frame = sys._current_frames().get(self.thread)
+            remedy = "a handler that blocks is to be a plain `def`: it runs in a thread"
+            logger.warning("the event loop stands still: %s; %s", place_of(frame), remedy)
+
+    def _outlast(self) -> None:
+        """Wait until the loop goes on; end the process if nobody waits for it any more."""
+        watchdog = Watchdog()
+        while not self.alive.wait(BLOCKED_SECONDS):
+            if self.deserted is not None and self.deserted():
+                watchdog.begin(GRACE_SECONDS)
+        watchdog.stop()
+
+
 class Life:
     """A lifespan that is open on one event loop: a task of its own enters it and leaves it."""
 
@@ -7594,7 +7591,7 @@ class Life:
         self.end, self.leaving = asyncio.Event(), False
         #: how many requests are being served on this loop: it is watched only meanwhile
         self.running = 0
-        self.loop_watch = LoopWatch(lambda: self.running, place_of)
+        self.loop_watch = LoopWatch(lambda: self.running)
         #: settled with the value that the lifespan yields
         self.entered: asyncio.Future[Any] = self.loop.create_future()
         self.task = asyncio.ensure_future(self._live(manager))
@@ -8141,7 +8138,7 @@ class Conversation:
         self.peer.on_unserved = self.watch_unserved
         #: functions to call when the client has gone, by whoever wants to hear of it
         self.farewells: dict[Any, Callable[[], Any]] = {}
-        self.step: asyncio.Future[None] | None = None  # of the handshake, for _next_step()
+        self.step: asyncio.Future[None] | None = None  # of the handshake, for until()
         self.label = ""  # what records call it: the beginning of a session's id
         self.session = self.peer.session
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
@@ -8251,23 +8248,20 @@ class Conversation:
         for farewell in list(self.farewells.values()):
             farewell()
 
-    async def until_ready(self) -> None:
-        """Wait until a legacy client has ended its handshake, and can hear announcements."""
-        while self.outbox.held:
-            await self._next_step()
+    async def until(self, ready: Callable[[], bool]) -> None:
+        """Wait for a step of the handshake, or of listen(), after which the client is `ready`."""
+        while not ready():
+            if self.step is None or self.step.done():
+                self.step = self.loop.create_future()
+            await asyncio.shield(self.step)
 
     async def until_greeted(self) -> None:
         """Wait until a legacy client has ended its handshake; a bounded time, as some never do."""
         # spec 2025-11-25: basic/lifecycle#initialization -- the server "SHOULD NOT send requests"
-        with contextlib.suppress(asyncio.TimeoutError):
-            while self.session.state is AGREED:
-                await asyncio.wait_for(self._next_step(), GREETING_SECONDS)
-
-    async def _next_step(self) -> None:
-        """Wait until the client has ended its handshake, or can hear announcements."""
-        if self.step is None or self.step.done():
-            self.step = self.loop.create_future()
-        await asyncio.shield(self.step)
+        if self.session.state is AGREED:
+            with contextlib.suppress(asyncio.TimeoutError):
+                greeted = self.until(lambda: self.session.state is not AGREED)
+                await asyncio.wait_for(greeted, GREETING_SECONDS)
 
     def end_feeds(self) -> int:
         """End the subscriptions of this client, since nothing else would; return their number."""
@@ -20668,7 +20662,7 @@ class FarQuestions(Answers):
         if near is None:
             raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
         deaf = RPCError(INTERNAL_ERROR, "the client hears nothing outside of its requests")
-        await within(PROBE_SECONDS, near.until_ready(), deaf)
+        await within(PROBE_SECONDS, near.until(lambda: not near.outbox.held), deaf)
         no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
         return Context(near, no_request, near.session)
 
