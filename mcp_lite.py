@@ -24856,7 +24856,7 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
 ###############################################################################
 # 65. Checks
 ###############################################################################
-# Uses sections 1 to 4, 7, 19, 28, 31, 34, 36, 37, 45 to 47, 57, 58, 61, 62 and 64.
+# Uses sections 1 to 4, 19, 20, 28, 31, 34, 36, 37, 45 to 47, 57, 58, 61, 62 and 64.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
