@@ -10364,7 +10364,7 @@ class Cache:
         self.limit = limit
         self.size = 0  # of all texts and their keys
         self.owner: JSON = None  # what authorized the requests for all that is kept
-        self.changes = 0  # announcements heard: a result that one overtook is not kept
+        self.changes = 0  # announcements heard; what was asked for before the last is not kept
         self.kept: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, and as JSON
 
     def key(self, method: str, params: Msg | None) -> str:
@@ -10428,7 +10428,7 @@ class Answers:
         self.roots, self.asked_for_roots = roots, False
         #: by capability: sampling, elicitation.form, elicitation.url
         self.callbacks = callbacks
-        #: the ids of pages that are to be opened, and are not known to be done with
+        #: the ids of pages that the server asked us to open, and has not called complete
         self.pages: deque[str] = deque(maxlen=MAX_QUESTIONS)
 
     def capabilities(self, rev: Revision) -> Msg:
@@ -10498,7 +10498,8 @@ class Answers:
         schema = params.get("requestedSchema") if params.get("mode") != "url" else None
         if schema is None:
             self.expect([params])
-        else:  # nobody is to fill it in in vain
+        else:
+            # A form that cannot be checked is refused before somebody fills it in.
             # spec 2025-11-25: basic/index#implementation-requirements -- an unsupported dialect
             checker_of({"type": "object", **schema})
         asked = params["url"] if schema is None else schema
@@ -10510,13 +10511,13 @@ class Answers:
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
     def expect(self, asked: JSON) -> None:
-        """Note the elicitations by URL, as a server asked for them, that it may call complete."""
+        """Note the pages that a server asks to open: it may tell later that one is complete."""
         for params in asked if isinstance(asked, list) else ():
             if isinstance(params, dict) and isinstance(params.get("elicitationId"), str):
                 self.pages.append(params["elicitationId"])
 
     def is_news(self, msg: Msg) -> bool:
-        """Return whether to hear a notification: not of a page that nobody asked for, or twice."""
+        """Return False for the completion of a page that was not asked for, or that was told."""
         if msg["method"] != "notifications/elicitation/complete":
             return True
         # spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation
@@ -10774,7 +10775,7 @@ class Announcements:
             self.client.peer.call_back(listener, msg.get("params", {}))
 
     async def begin(self) -> None:
-        """Subscribe to what there are listeners for; legacy servers announce it unasked."""
+        """Subscribe to the changes that somebody listens for; legacy servers tell them unasked."""
         client = self.client
         wanted: Msg = {what: True for what in ("tools", "prompts", "resources")
                        if f"notifications/{what}/list_changed" in self.listeners
@@ -11044,7 +11045,7 @@ class Outputs:
         self._checks = {tool["name"]: tool.get("outputSchema") for tool in tools}
 
     def check(self, name: str, answer: Msg) -> None:
-        """Raise ProtocolError for a result whose output breaks the schema of its tool, or lacks."""
+        """Raise ProtocolError for a result whose output is missing, or breaks its tool's schema."""
         # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
         check = self._checks.get(name)
         try:
@@ -11416,7 +11417,7 @@ class Client:
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
-        self.started_again = ""  # why: some servers end at a first message that is new to them
+        self.started_again = ""  # why; see start_again()
 
     # The connection.
 
@@ -11489,7 +11490,7 @@ class Client:
         await self.tasks.close()
 
     async def start_again(self, lost: ConnectionClosed) -> None:
-        """Some legacy servers end at a first message that is not `initialize`."""
+        """Start a server again that ended when it read `server/discover`, as some old ones do."""
         if self.pinned or self.transport.deaf or isinstance(self.target, (Server, Transport)):
             raise ConnectionClosed(str(lost))
         logger.info("%s; it is started again", lost)
@@ -12062,8 +12063,8 @@ class StdioTransport(LineTransport):
         #: whether explain() repeats them; False for a reader who has just seen them
         self.repeats = True
         self._group_lives = True
-        #: a copy of our end of its stdin, until it says something or ends: tells whether it has
-        #: read anything, when the writer is closed already
+        #: a copy of our end of its stdin, to see whether it has read anything when it has ended;
+        #: -1 once it has said something
         self._spare = -1
         self._errors: LineReader | None = None
         self._ours = contextlib.ExitStack()  # closes our ends of the pipes
@@ -13902,7 +13903,7 @@ class HTTPRequest(Caller):
         self.path = path  # percent-decoded
         self.root = root  # the path before ours, where we are mounted
         self.notes = notes  # what follows from the head alone; the same heads may share it
-        self.who = who  # what the engine's look at the head has found out
+        self.who = who  # its Identity, if the engine has looked at the head before the body came
         self.headers, self.principal, self.owner = headers, None, ""
         self.address, self.scheme = address, scheme
 
@@ -14325,8 +14326,8 @@ class Connection:
         self.discard_left: int | None = None
         self.ended = False  # the client will send no more
         self.full = False  # it is slow to read: who writes is to wait
-        #: of a request whose head was looked at before its body came: where that was done, and what
-        #: it found out
+        #: of a request whose sender was identified before its body came: the context variables of
+        #: that, and the Identity
         self.context: contextvars.Context | None = None
         self.who: Any = None
 
@@ -14998,6 +14999,8 @@ class KeptStream(EventStream):
         if len(self.events) > MAX_KEPT_EVENTS:
             self.forget()
         self.session.endpoint.kept.add(self.session, self, len(data))
+        # A handler waits until its reader has taken the event. An announcement waits for nobody:
+        # whoever is flushing already sends it, too.
         if self is not self.session.listening or not self.flushing:
             await self.flush()
         return len(data)
@@ -15017,7 +15020,7 @@ class KeptStream(EventStream):
         try:
             while self.response is not None and self.sent < self.last:
                 missing = self.last - self.sent
-                if missing > len(self.events):  # a slow reader was overtaken; it will notice
+                if missing > len(self.events):  # some were forgotten before a slow reader got them
                     await self.end()
                     return
                 self.sent += 1
