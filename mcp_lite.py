@@ -2613,6 +2613,7 @@ class Transport:
     waits_for_person = False
     #: whether the other end has ended before it read anything: then no message of ours ended it
     deaf = False
+    _closing: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
         """Connect; raise ConnectionClosed with the reason if that fails."""
@@ -2631,7 +2632,16 @@ class Transport:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End the channel; from any task, any number of times."""
+        """End the channel, to the last step even if the caller is cancelled.
+
+        From any task, any number of times.
+        """
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._closing)
+
+    async def _end(self) -> None:
+        """Do what it takes to end the channel."""
 
     def abandon(self, req_id: ReqId) -> bool:
         """Hear that an answer is not wanted; return True if the channel itself tells the server.
@@ -9983,7 +9993,6 @@ class LineTransport(Transport):
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.max_message_bytes = max_message_bytes
-        self._closing: asyncio.Future[None] | None = None
 
     async def read(self) -> list[Any]:
         """Return the next messages."""
@@ -9999,17 +10008,8 @@ class LineTransport(Transport):
             await self._let_it_end()
             raise ConnectionClosed(f"{self.name} {self.explain()}") from None
 
-    async def close(self) -> None:
-        """End the channel. It is ended to the last step, even if the caller is cancelled."""
-        if self._closing is None:
-            self._closing = asyncio.ensure_future(self._end())
-        await asyncio.shield(self._closing)
-
     async def _let_it_end(self) -> None:
         """Wait until explain() can say why the channel has ended."""
-
-    async def _end(self) -> None:
-        raise NotImplementedError
 
 ###############################################################################
 # 27. Standard streams
@@ -17386,7 +17386,6 @@ class HTTPTransport(Transport):
         self.questions: dict[ReqId, ReqId] = {}
         self._turns: asyncio.Semaphore | None = None  # made on the loop: before 3.10 it is bound
         self._standalone, self._pair = StandaloneStream(self), PairStream(self)
-        self._closing: asyncio.Task[Any] | None = None
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
         self._reason = ""  # why the channel ended
         #: since when a stream could not be opened again, and why; None while all is well
@@ -17659,13 +17658,8 @@ class HTTPTransport(Transport):
         if self._opening is not None:
             settle_future(self._opening, None, None)
 
-    async def close(self) -> None:
+    async def _end(self) -> None:
         """End the session, if there is one, and all connections."""
-        if self._closing is None:
-            self._closing = asyncio.ensure_future(self._close())
-        await asyncio.shield(self._closing)
-
-    async def _close(self) -> None:
         self.end(self.explain())
         if self.session_id is not None:
             with contextlib.suppress(MCPError, ValueError, asyncio.TimeoutError):
