@@ -21260,11 +21260,6 @@ class Relay(Conversation):
         self.forwarder = forwarder
         # A server decides what it logs, until its client says so: the far one does.
         self.session.log_level = LOG_LEVELS[0]
-        #: by method, the handlers of requests that are answered here
-        self.own = {
-            **{method: HANDLERS[method] for method in ("initialize", "ping", "server/discover")},
-            "logging/setLevel": self.set_level, "subscriptions/listen": self.listen_for,
-        }  # fmt: skip
 
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request."""
@@ -21289,7 +21284,10 @@ class Relay(Conversation):
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
         """Return the handler of a request."""
-        return self.own.get(ctx.method, self.forwarder.relay)
+        if ctx.method in ("initialize", "ping", "server/discover"):
+            return HANDLERS[ctx.method]
+        own = {"logging/setLevel": self.set_level, "subscriptions/listen": self.listen_for}
+        return own.get(ctx.method, self.forwarder.relay)
 
     def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Hear a notification of the client; the far server hears what is not ours alone."""
@@ -21634,7 +21632,7 @@ class Mount(Forwarder):
         """Tell a near client whose lists were without it that they have changed."""
         if self.missed.pop(key, None) is None:
             return
-        feeds = [feed for feed in near.server.feeds if feed.ctx.conversation is near]
+        feeds = [feed for feed in list(near.server.feeds) if feed.ctx.conversation is near]
         for method, capability in LIST_CHANGES.values():
             msg = notification(method)
             near.announce(capability, msg, len(encode(msg)))
@@ -24620,7 +24618,7 @@ def schemas_in(schema: JSON) -> list[tuple[str, tuple[str, ...], Msg]]:
     for place, steps, node in todo:  # which grows meanwhile
         if not isinstance(node, dict):
             continue
-        for key in ("properties", "$defs", "definitions", "patternProperties"):
+        for key in ("properties", *SCHEMAS_BY_NAME):
             for name, field in object_of(node, key).items():
                 todo.append((f"{place}.{name}".lstrip("."), (*steps, key, name), field))
         for key in ("items", "additionalProperties", "not", "if", "then", "else", "contains"):
