@@ -12070,7 +12070,6 @@ class StdioTransport(LineTransport):
         self._ours = contextlib.ExitStack()  # closes our ends of the pipes
         self._tasks = Tasks()
         self._ends: set[asyncio.Future[None]] = set()  # of the child, and of what it says on stderr
-        self._exited: asyncio.Future[None] | None = None
 
     def argv(self) -> list[str]:
         """Return what is started; raise ConnectionClosed if there is no such thing."""
@@ -12088,7 +12087,6 @@ class StdioTransport(LineTransport):
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
         argv = self.argv()
-        self._exited = asyncio.get_running_loop().create_future()
         with contextlib.ExitStack() as theirs:  # the child's ends of the pipes: it has copies
             try:
                 await self._start(argv, theirs)
@@ -12097,8 +12095,9 @@ class StdioTransport(LineTransport):
                 if isinstance(exc, (OSError, RuntimeError, ValueError)):
                     raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
                 raise
-        self._tasks.spawn(self._keep(self._exited))
-        self._ends.add(self._exited)
+        self.process.exited.add_done_callback(self._hear_exit)  # before whoever waits for it
+        self._ends.add(self.process.exited)
+        self._tasks.spawn(self._keep())
         if self._errors is not None:
             self._ends.add(self._tasks.spawn(self._listen(self._errors)))
 
@@ -12130,15 +12129,16 @@ class StdioTransport(LineTransport):
         self._ours.callback(reader.close)
         return end, reader
 
-    async def _keep(self, exited: asyncio.Future[None]) -> None:
+    def _hear_exit(self, _: Any) -> None:
+        self.exited_at = time.monotonic()
+        self.deaf = self.writer.sent <= unread_bytes(self._spare)
+        # The number of a group without members may be given to another: see if it has any.
+        self._signal(0)
+
+    async def _keep(self) -> None:
         """Wait until the child has exited, and then until what it wrote is read."""
         try:
             await asyncio.wait({self.process.exited})
-            self.exited_at = time.monotonic()
-            self.deaf = self.writer.sent <= unread_bytes(self._spare)
-            # The number of a group without members may be given to another: see if it has any.
-            self._signal(0)
-            settle_future(exited, None, None)
             # Pipes that a child of the child holds never end.
             await asyncio.sleep(DRAIN_SECONDS)
         except asyncio.CancelledError:  # perhaps our loop ends, and nobody has called close()
@@ -12146,7 +12146,6 @@ class StdioTransport(LineTransport):
             await asyncio.wait({self.process.exited}, timeout=LAST_WORDS_SECONDS)
             raise
         finally:
-            settle_future(exited, None, None)
             self._ours.close()
 
     def _drop_spare(self) -> None:
@@ -12197,11 +12196,11 @@ class StdioTransport(LineTransport):
 
     async def _let_it_end(self) -> None:
         if self._closing is None:
-            await self._until_ended(LAST_WORDS_SECONDS)
+            await self._until_ended()
 
-    async def _until_ended(self, seconds: float) -> None:
+    async def _until_ended(self) -> None:
         """Wait until the child has exited and its last words are heard."""
-        await asyncio.wait(self._ends, timeout=seconds)
+        await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
 
     def explain(self) -> str:
         """Return how the child ended, and its last words."""
@@ -12245,23 +12244,21 @@ class StdioTransport(LineTransport):
         # spec: basic/transports/stdio#shutdown -- "Closing the input stream to the child process"
         # spec 2025-11-25: basic/lifecycle#stdio -- "sending SIGTERM if the server does not exit
         # within a reasonable time", and then SIGKILL
-        if self.process is None or self._exited is None:
+        if self.process is None:
             return
         loop = asyncio.get_running_loop()
         try:
             self._drop_spare()
             self.reader.drop()
             await self.writer.close()
-            await asyncio.wait({self._exited}, timeout=self.exit_seconds)
+            await asyncio.wait({self.process.exited}, timeout=self.exit_seconds)
             if self._signal(signal.SIGTERM):
                 deadline = loop.time() + self.term_seconds
                 while self._signal(0) and loop.time() < deadline:
                     await asyncio.sleep(0.01)
+        finally:  # at once, if we are cancelled
             self.kill()
-            await self._until_ended(LAST_WORDS_SECONDS)
-        finally:
-            self.kill()  # if we were cancelled
-            await asyncio.wait({self._exited}, timeout=LAST_WORDS_SECONDS)
+            await self._until_ended()
             await self._tasks.close()
 
     def kill(self) -> None:
