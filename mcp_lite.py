@@ -5551,10 +5551,6 @@ __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputR
 class Content(dict[str, Any]):
     """A content block of a result, as on the wire: {"type": ..., ...}."""
 
-    def to_content(self) -> Msg:
-        """Return the block."""
-        return self
-
 
 class Image(Content):
     """An image in a result: Image(data, format="png") or Image(path="plot.png")."""
@@ -9429,8 +9425,8 @@ class Job(Asking):
         self.created = self.updated = timestamp()
         self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
         self.outcome: Msg = {}  # "result" or "error", once there is one
-        self.requests: Msg = {}  # questions without an answer
-        self.waiters: dict[str, asyncio.Future[Any]] = {}  # for their answers
+        #: by name: questions without an answer, and what is settled by it
+        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
         self.named: set[str] = set()  # the names of all questions that it has asked
         self.server.jobs[self.id] = self
 
@@ -9452,7 +9448,7 @@ class Job(Asking):
         """Note a new status, and tell the feeds; a task that has ended does not change."""
         if self.run is None:
             return
-        if status == "working" and self.requests:
+        if status == "working" and self.questions:
             status = "input_required"
         self.status, self.message, self.outcome = status, message, outcome
         self.updated = timestamp()
@@ -9489,8 +9485,11 @@ class Job(Asking):
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
             pollIntervalMs=POLL_MS,
         )
-        asked = {"inputRequests": {**self.requests}} if self.status == "input_required" else {}
-        return task if begun else {**task, **asked, **self.outcome}
+        if begun:
+            return task
+        if self.status == "input_required":
+            task["inputRequests"] = {name: asked for name, (asked, _) in self.questions.items()}
+        return {**task, **self.outcome}
 
     async def ask(self, question: Question) -> Any:
         """Ask the client, which finds the question when it looks, until the answer is right.
@@ -9504,8 +9503,9 @@ class Job(Asking):
             while name in self.named:  # a name must never stand for two questions of one task
                 name = f"{name}-{len(self.named) + 1}"
             self.named.add(name)
-            waiter = self.waiters[name] = loop.create_future()
-            self.requests[name] = {"method": question.method, "params": question.params}
+            waiter = loop.create_future()
+            asked = {"method": question.method, "params": question.params}
+            self.questions[name] = asked, waiter
             self.change("input_required")
             waited = f"within {question.timeout:g} seconds"
             problem = RequestTimeout(f"the client did not answer {question.method} {waited}")
@@ -9518,15 +9518,14 @@ class Job(Asking):
 
     def _withdraw(self, name: str) -> None:
         """Ask a question no longer."""
-        self.waiters.pop(name, None)
-        if self.requests.pop(name, None) is not None and not self.requests:
+        if self.questions.pop(name, None) is not None and not self.questions:
             self.change("working")
 
     def update(self, responses: Msg) -> None:
         """Take answers; those that nobody waits for are ignored."""
         for name, answer in responses.items():
-            if name in self.requests and isinstance(answer, dict):
-                waiter = self.waiters[name]
+            if name in self.questions and isinstance(answer, dict):
+                _, waiter = self.questions[name]
                 self._withdraw(name)
                 settle_future(waiter, answer, None)
 

@@ -28011,14 +28011,13 @@ class TestServerTools:
     def test_images_know_their_type(self, tmp_path):
         path = tmp_path / "a.JPG"
         path.write_bytes(PNG)
-        for image, mime_type in [
+        for block, mime_type in [
             (m.Image(path=path), "image/jpeg"),
             (m.Image(PNG), "image/png"),
             (m.Image(PNG, format="webp"), "image/webp"),
             (m.Image(PNG, mime_type="image/x"), "image/x"),
             (m.Audio(PNG), "audio/wav"),
         ]:
-            block = image.to_content()
             assert (block["mimeType"], base64.b64decode(block["data"])) == (mime_type, PNG)
 
     def test_names_outside_the_alphabet_are_warned_of(self, caplog):
@@ -30474,9 +30473,9 @@ class TestCallbacksEverywhere:
         [
             ("text", {"type": "text", "text": "text"}),
             ({"content": {"type": "text", "text": "x"}, "model": "m"}, {"type": "text", "text": "x"}),
-            (m.Image(PNG), m.Image(PNG).to_content()),
+            (m.Image(PNG), m.Image(PNG)),
             ({"content": "x"}, {"type": "text", "text": "x"}),
-            (["a", m.Image(PNG)], [{"type": "text", "text": "a"}, m.Image(PNG).to_content()]),
+            (["a", m.Image(PNG)], [{"type": "text", "text": "a"}, m.Image(PNG)]),
         ],
     )
     async def test_a_sampled_message_may_be_said_in_many_ways(self, said, content):
