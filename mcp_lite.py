@@ -1952,18 +1952,6 @@ class Session(Facts):
         self.state, self.rev, self.resumed = READY, rev, True
 
 
-def choose_revision(requested: str) -> Revision:
-    """Return the revision with which a server answers `initialize`.
-
-    spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
-    protocol version it supports. This SHOULD be the latest"
-
-    >>> choose_revision("the first") is NEWEST_LEGACY
-    True
-    """
-    return REVISIONS[requested] if requested in LEGACY else NEWEST_LEGACY
-
-
 def check_extensions(capabilities: Msg | None) -> Msg:
     """Return capabilities; ValueError for the identifier of an extension that is none.
 
@@ -2119,14 +2107,14 @@ def check_modern_request(msg: Msg) -> Facts:
 #
 #     Asker (9) and Peer (10)    requests of the peer, messages on their way, callbacks
 #     Life (20)                  tools that have become tasks of the protocol; the bus
+#     ServerStdio (27)           two looks whether the client is gone
 #     Client (31)                the reader of its channel, its subscriptions, a renewed session
 #     StdioTransport (32)        the wait for the child's end, the reader of its stderr
 #     Listener (40)              connections
 #     Endpoint (43)              signs of life, the end of sessions; requests that ASGI brings
 #     HTTPTransport (46)         POSTs and streams of a client
 #
-# A task that stands alone is an attribute of its owner, or awaited where it is made. On the way to
-# a server on stdio those are Life's own (20), and the two that see a client end (27).
+# A task that stands alone is an attribute of its owner, or awaited where it is made.
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
@@ -2418,6 +2406,14 @@ class Budgets:
             if len(self.budgets) > MAX_CLIENTS:
                 self.budgets.popitem(last=False)
         return budget
+
+    def spend(self, client: str) -> None:
+        """Use one call of a client; RPCError 429 says when to come back if none is left."""
+        budget = self.of(client)
+        if not budget.take(time.monotonic()):
+            calls, seconds = self.rate
+            problem = f"more than {calls} requests in {seconds:g} seconds"
+            raise RPCError(TOO_FAST, problem, {"retryAfter": int(budget.wait) + 1})
 
 
 class Watchdog:
@@ -7610,17 +7606,13 @@ class Life:
                 value = await stack.enter_async_context(manager) if manager else None
                 settle_future(self.entered, value, None)
                 await self.end.wait()
-        except SystemExit as exc:  # asyncio would stop the loop at once, and nobody would clean up
-            said = f"its lifespan ended the program: {exc}"
-            self._fail(CannotServe(errno.ECANCELED, said))
-        except Exception as exc:
-            self._fail(exc)
-
-    def _fail(self, exc: Exception) -> None:
-        """Raise an exception here, or where the lifespan is waited for to begin."""
-        if self.entered.done():
-            raise exc
-        settle_future(self.entered, None, exc)
+        except (Exception, SystemExit) as exc:
+            if isinstance(exc, SystemExit):  # by it asyncio would stop the loop before any clean-up
+                said = f"its lifespan ended the program: {exc}"
+                exc = CannotServe(errno.ECANCELED, said)
+            if self.entered.done():
+                raise exc
+            settle_future(self.entered, None, exc)
 
     async def close(self) -> None:
         """Leave the lifespan; what it raises meanwhile is raised here."""
@@ -8181,7 +8173,7 @@ class Conversation:
         if exchange.caller.principal is not None:
             server.guarded = True
         if server.request_budgets is not None and method not in GREETINGS:
-            server.count_request(self.client_of(exchange.caller))
+            server.request_budgets.spend(self.client_of(exchange.caller))
         self.admit(exchange, facts.rev, ours)
         ctx = Context(self, exchange, facts)
         step = self.handler(ctx)
@@ -8722,15 +8714,6 @@ class Server(Registrations):
         """Hold the lifespan open; the first to come opens it, the last to go closes it."""
         return self.lives.hold()
 
-    def count_request(self, client: str) -> None:
-        """Count a request against the rate limit; RPCError 429 says when to come back."""
-        if self.request_budgets is not None:
-            budget = self.request_budgets.of(client)
-            if not budget.take(time.monotonic()):
-                calls, seconds = self.request_budgets.rate
-                problem = f"more than {calls} requests in {seconds:g} seconds"
-                raise RPCError(TOO_FAST, problem, {"retryAfter": int(budget.wait) + 1})
-
     def converse(
         self, name: str, opener: Caller = NOBODY, many_clients: bool = False
     ) -> Conversation:
@@ -8929,7 +8912,10 @@ async def initialize(ctx: Context) -> Msg:
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
     info = bounded_info(params["clientInfo"], params["capabilities"])
-    session.rev = rev = choose_revision(params["protocolVersion"])
+    # spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
+    # protocol version it supports. This SHOULD be the latest"
+    wanted = params["protocolVersion"]
+    session.rev = rev = REVISIONS[wanted] if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, params["capabilities"]
     offers = ctx.conversation.offers()
     session.server_capabilities = strip_unknown("ServerCapabilities", offers, rev)
@@ -9826,8 +9812,7 @@ class LineWriter:
 
     def unsent(self) -> int:
         """Return how many bytes were written, and not yet taken."""
-        unsent: int = self._batch_bytes + self.pipe.get_write_buffer_size()
-        return unsent
+        return self._batch_bytes + int(self.pipe.get_write_buffer_size())
 
     async def _until_taken(self, size: int) -> None:
         if size > SMALL_BYTES and self._held + size > MAX_PEER_BYTES:
@@ -10103,6 +10088,7 @@ class ServerStdio(LineTransport):
         super().__init__(max_message_bytes)
         self.watch_parent = watch_parent
         self._undo = contextlib.AsyncExitStack()  # all that claim() begins
+        self._tasks = Tasks()
         self._input = -1  # the descriptor of the real standard input
 
     async def open(self) -> None:
@@ -10123,15 +10109,15 @@ class ServerStdio(LineTransport):
         self.reader.transport.pause_reading()
         self._undo.callback(self.reader.close)
         self.writer = await write_lines(os.dup(stdout), in_thread=shared)
-        self._undo.push_async_callback(self._stop, asyncio.ensure_future(self._until_unread()))
+        self._undo.push_async_callback(self._tasks.close)
         self._undo.push_async_callback(self.writer.close)
+        self._tasks.spawn(self._until_unread())
         if stat.S_ISREG(os.fstat(stdin).st_mode):
             self.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif self.watch_parent:
             # Another child of the client may have inherited the other end of our stdin. Then our
             # input does not end when the client dies.
-            watching = asyncio.ensure_future(self._until_orphaned(os.getppid()))
-            self._undo.push_async_callback(self._stop, watching)
+            self._tasks.spawn(self._until_orphaned(os.getppid()))
 
     def deserted(self) -> bool:
         """Return whether the client is gone, though we may not have read that yet."""
@@ -10148,10 +10134,6 @@ class ServerStdio(LineTransport):
             await asyncio.sleep(PARENT_POLL_SECONDS)
         logger.warning("the parent process is gone: ending")
         self.reader.close()
-
-    async def _stop(self, task: asyncio.Future[None]) -> None:
-        task.cancel()
-        await asyncio.wait({task})
 
     async def _end(self) -> None:
         self._input = -1

@@ -1819,24 +1819,6 @@ class TestSession:
         assert facts.rev is m.NEWEST_LEGACY
         assert (facts.client_info, facts.client_capabilities) == ({}, {})
 
-    @pytest.mark.parametrize(
-        "requested, chosen",
-        [
-            ("2024-11-05", "2024-11-05"),
-            ("2025-03-26", "2025-03-26"),
-            ("2025-06-18", "2025-06-18"),
-            ("2025-11-25", "2025-11-25"),
-            ("2026-07-28", "2025-11-25"),  # the modern era has no handshake
-            ("2099-01-01", "2025-11-25"),
-            ("1.0.0", "2025-11-25"),
-            ("", "2025-11-25"),
-            ("2025-06-18 ", "2025-11-25"),
-        ],
-    )
-    def test_initialize_is_never_refused_for_its_version(self, requested, chosen):
-        """spec 2025-11-25: basic/lifecycle#version-negotiation"""
-        assert m.choose_revision(requested).name == chosen
-
 
 class TestAdmission:
     """Capability negotiation: what was not declared is neither asked nor served."""
@@ -6042,6 +6024,34 @@ class TestRecordsAsText:
 ###############################################################################
 # T24. Handlers
 ###############################################################################
+
+
+class TestHandshake:
+    """initialize: a server answers with a revision that it has."""
+
+    @pytest.mark.parametrize(
+        "requested, chosen",
+        [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-03-26", "2025-03-26"),
+            ("2025-06-18", "2025-06-18"),
+            ("2025-11-25", "2025-11-25"),
+            ("2026-07-28", "2025-11-25"),  # the modern era has no handshake
+            ("2099-01-01", "2025-11-25"),
+            ("1.0.0", "2025-11-25"),
+            ("", "2025-11-25"),
+            ("2025-06-18 ", "2025-11-25"),
+        ],
+    )
+    async def test_initialize_is_never_refused_for_its_version(self, requested, chosen):
+        """spec 2025-11-25: basic/lifecycle#version-negotiation"""
+        ours, theirs = m.memory_transports()
+        serving = asyncio.ensure_future(m.Server().serve(theirs))
+        await ours.write(m.request(1, "initialize", raw_hello(requested)))
+        [answer] = await ours.read()
+        assert json.loads(answer)["result"]["protocolVersion"] == chosen
+        await ours.close()
+        await serving
 
 
 class TestCursors:
@@ -24696,7 +24706,7 @@ class TestReadme:
 
     # Public names that only other sections use; a user has no need of them.
     INNER = {
-        m.Server: "converse count_request declare find_resource lifespan_open list_changed serve_on tell "
+        m.Server: "converse declare find_resource lifespan_open list_changed serve_on tell "
                   "capabilities",
         m.Context: "ask_by_hand asking binding cache check_question flush holds_back input_required rounds "
                    "say_soon used_rounds ways_to_ask",
