@@ -151,23 +151,24 @@ THE MAP      A section uses only what stands above it. Whoever stops before the 
     52  Guarding a server
     Part VIII Forwarding
     53  Cutting to measure
-    54  The far end
-    55  Forwarding
-    56  Mounting
-    57  Configurations
+    54  Requests on their way
+    55  The far end
+    56  Forwarding
+    57  Mounting
+    58  Configurations
     Part IX   The command line
-    58  Showing
-    59  The trace
-    60  The person
-    61  Verbs
-    62  Options
-    63  Applications
-    64  Rules for servers
-    65  Checks
-    66  Where to serve, and a proxy
-    67  Shell
-    68  Serving a file
-    69  Main
+    59  Showing
+    60  The trace
+    61  The person
+    62  Verbs
+    63  Options
+    64  Applications
+    65  Rules for servers
+    66  Checks
+    67  Where to serve, and a proxy
+    68  Shell
+    69  Serving a file
+    70  Main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
@@ -1099,7 +1100,7 @@ class Method(Row):
     kind: str  # REQUEST or NOTIFICATION
     sender: str  # CLIENT, SERVER or BOTH
     revisions: tuple[str, ...]  # names of the revisions that have it
-    #: what it is for, as its sender would say it, for whoever reads METHODS or a trace (section 59)
+    #: what it is for, as its sender would say it, for whoever reads METHODS or a trace (section 60)
     about: str
     #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
     #: sender of a notification
@@ -11886,7 +11887,7 @@ INHERITED_VARIABLES = """
 """.split()
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-#: Makes the command that serves FILE.py:APP; section 68 has one.
+#: Makes the command that serves FILE.py:APP; section 69 has one.
 APP_COMMANDS: list[Callable[[str], list[str]]] = []
 
 
@@ -20372,25 +20373,21 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
     return RPCError(fit_code(exc.code, rev), exc.message, exc.data)
 
 ###############################################################################
-# 54. The far end
+# 54. Requests on their way
 ###############################################################################
-# Uses sections 1 to 9, 16 to 18, 21, 22, 24, 28 to 31, 37 and 53.
+# Uses sections 1, 2, 4 to 7, 9, 17, 18, 28, 30 and 53.
 #
 # Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
 #           one is of the legacy era and the other of the modern one. A program between the two has
 #           a near client and a far server. It asks the one in the name of the other.
-# Rules.    1. The far server is told the name and the capabilities of the near client, and nothing
-#              of ours.
-#           2. A question of the far server goes to the near client whose request it belongs to. In
+# Rules.    1. A question of the far server goes to the near client whose request it belongs to. In
 #              doubt it is refused, and the far server goes on.
-#           3. A legacy server asks in the middle of a call. A modern client is asked in the result
+#           2. A legacy server asks in the middle of a call. A modern client is asked in the result
 #              of its call, and calls again: the call of the far server waits meanwhile, under a
 #              random name that is good once, for the same client and the same request.
-#           4. Where nobody knows which call a question belongs to, as over a pipe, such calls are
-#              made one at a time. A call that waits for answers lets the next one begin.
 # Plan.     Passage, a request on its way; HeldPassage and HeldCalls, for those that take rounds;
-#           FarQuestions and FarNews, what comes back; FarEnd, a connection to the far server.
-# Not here. Which near client has which connection, and for how long: section 55.
+#           FarQuestions, which come back meanwhile.
+# Not here. The connection on which all this happens: section 55.
 #
 # A call that asks, from a modern client to a legacy server:
 #
@@ -20403,22 +20400,8 @@ def refusal_of(exc: Exception, rev: Revision) -> RPCError:
 MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
 HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of one call
 
-#: Members of `_meta` that belong to one leg of the way, and are not passed on.
-OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
-#: A capability that is not passed on: tasks as one legacy revision had them, for a trial.
-UNSPOKEN = "tasks"
 #: The methods whose calls may ask something.
 ASKERS = {row.name for row in METHODS.values() if row.may_ask}
-#: The fields of a filter that are about lists, and what they stand for in FILTERS.
-LIST_CHANGES = {field: row for field, row in FILTERS.items() if field.endswith("ListChanged")}
-#: The capabilities of a client that can be asked something.
-ASKING = {METHODS[method].capability for method in ASKED}
-
-
-def announce_to(near: Conversation, msg: Msg) -> None:
-    """Send a legacy client what no request of its own caused."""
-    if near.session.state in (AGREED, READY):
-        near.outbox.put(msg, len(encode(msg)))
 
 
 class Passage(Call):
@@ -20633,6 +20616,36 @@ class FarQuestions(Answers):
         await within(PROBE_SECONDS, near.until(lambda: not near.outbox.held), deaf)
         no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
         return Context(near, no_request, near.session)
+
+###############################################################################
+# 55. The far end
+###############################################################################
+# Uses sections 1 to 8, 16, 18, 21, 22, 24, 28, 29, 31, 37, 53 and 54.
+#
+# Problem.  A far server is to see the near client, as if that were connected to it. Its announcements
+#           go to whoever has subscribed to them, over this connection and the next ones.
+# Rules.    1. The far server is told the name and the capabilities of the near client, and nothing
+#              of ours.
+#           2. Where nobody knows which call a question belongs to, as over a pipe, such calls are
+#              made one at a time. A call that waits for answers lets the next one begin.
+# Plan.     FarNews, what the far server announces, and who hears it; FarAgreement, its era; FarEnd,
+#           a connection.
+# Not here. Which near client has which connection, and for how long: section 56.
+
+#: Members of `_meta` that belong to one leg of the way, and are not passed on.
+OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
+#: A capability that is not passed on: tasks as one legacy revision had them, for a trial.
+UNSPOKEN = "tasks"
+#: The capabilities of a client that can be asked something.
+ASKING = {METHODS[method].capability for method in ASKED}
+#: The fields of a filter that are about lists, and what they stand for in FILTERS.
+LIST_CHANGES = {field: row for field, row in FILTERS.items() if field.endswith("ListChanged")}
+
+
+def announce_to(near: Conversation, msg: Msg) -> None:
+    """Send a legacy client what no request of its own caused."""
+    if near.session.state in (AGREED, READY):
+        near.outbox.put(msg, len(encode(msg)))
 
 
 class FarNews(Announcements):
@@ -20962,9 +20975,9 @@ class FarEnd(Client):
             await self.set_log_level(level)
 
 ###############################################################################
-# 55. Forwarding
+# 56. Forwarding
 ###############################################################################
-# Uses sections 1 to 8, 10, 22 to 24, 28, 31, 32, 38, 43, 53 and 54.
+# Uses sections 1 to 8, 10, 22 to 24, 28, 31, 32, 38, 43, 53 and 55.
 #
 # Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
 #           again when it was started anew.
@@ -20977,7 +20990,7 @@ class FarEnd(Client):
 #           3. A tool call that may have reached the far server is never sent again.
 # Plan.     Forwarder, which has a FarEnd for each near client; Relay, the conversation with a near
 #           client; ProxyServer, the Server that forwards all.
-# Not here. One connection: section 54. Several servers as one: section 56.
+# Not here. One connection: section 55. Several servers as one: section 57.
 
 __all__ += ["Forwarder", "ProxyServer"]
 
@@ -21331,9 +21344,9 @@ class ProxyServer(Server):
         return Relay(self.forwarder, self, name, opener, many_clients)
 
 ###############################################################################
-# 56. Mounting
+# 57. Mounting
 ###############################################################################
-# Uses sections 1 to 4, 6, 7, 16, 22 to 25, 28, 29, 31, 32, 46 and 53 to 55.
+# Uses sections 1 to 4, 6, 7, 16, 22 to 25, 28, 29, 31, 32, 46, 53, 55 and 56.
 #
 # Problem.  A server is to offer what other servers have, beside its own; and a client is to use
 #           several servers as if they were one.
@@ -21346,7 +21359,7 @@ class ProxyServer(Server):
 #              when it was lost.
 #           3. Nothing of one client reaches another: each has connections of its own.
 # Plan.     Names; MountedEnd, a connection; Mount; Mounts, all those of a server.
-# Not here. How requests are passed on: section 55. The files of applications: section 57.
+# Not here. How requests are passed on: section 56. The files of applications: section 58.
 
 MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
 MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
@@ -21826,16 +21839,16 @@ class Mounts:
 ENGINES["mounts"] = Mounts
 
 ###############################################################################
-# 57. Configurations
+# 58. Configurations
 ###############################################################################
-# Uses sections 1 to 3, 23, 29, 32, 46 and 56.
+# Uses sections 1 to 3, 23, 29, 32, 46 and 57.
 #
 # Problem.  Applications keep their servers in a file, `mcp.json`, and each has its own spelling.
 # Rules.    1. One reader knows all spellings. An entry that it cannot read is an error that names
 #              the server and the key.
 #           2. Several servers become one, by mounting: each has its name as prefix.
 # Plan.     Variables; entries; prefixes; a server from a configuration; what a file says.
-# Not here. How mounted servers are served: section 56. Who writes such files: section 63.
+# Not here. How mounted servers are served: section 57. Who writes such files: section 64.
 
 SERVER_KEYS = ("mcpServers", "servers", "context_servers")  # of a file: most; VS Code; Zed
 URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini CLI
@@ -22021,14 +22034,14 @@ CONNECTORS.append(
 # =============================================================================
 
 ###############################################################################
-# 58. Showing
+# 59. Showing
 ###############################################################################
-# Uses sections 1, 2 and 56.
+# Uses sections 1, 2 and 57.
 #
 # Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
 # Rules.    1. Text of a server is hostile to terminals until it has gone through plain().
 # Plan.     Text for terminals; Screen; lists and results as text; details().
-# Not here. What is asked for: section 61.
+# Not here. What is asked for: section 62.
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # characters that reorder text, break lines or cannot be seen: with these, a tool's description
@@ -22442,9 +22455,9 @@ def content_text(block: Msg) -> str:
     return one_line(f"[{what}, {size:,} bytes]")
 
 ###############################################################################
-# 59. The trace
+# 60. The trace
 ###############################################################################
-# Uses sections 1, 4, 9, 10, 36, 38, 49 and 58.
+# Uses sections 1, 4, 9, 10, 36, 38, 49 and 59.
 #
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
 # Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
@@ -22694,16 +22707,16 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 60. The person
+# 61. The person
 ###############################################################################
-# Uses sections 1 to 3, 26, 28 and 58.
+# Uses sections 1 to 3, 26, 28 and 59.
 #
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
 #           and the server may ask the person something.
 # Rules.    1. All of it goes to stderr; if that is closed, the work goes on.
 #           2. Where there is no person, a question is declined.
 # Plan.     Values from words, and words from values; Person.
-# Not here. The answer to the verb: section 61.
+# Not here. The answer to the verb: section 62.
 
 YES_NO = {"true": True, "yes": True, "y": True, "on": True,
           "false": False, "no": False, "n": False, "off": False}  # fmt: skip
@@ -23155,16 +23168,16 @@ class Person:
         return str(answer["sample"])
 
 ###############################################################################
-# 61. Verbs
+# 62. Verbs
 ###############################################################################
-# Uses sections 1, 2, 4, 7, 16, 27, 29, 31, 32, 34, 36, 46, 49 to 51, 57, 58 and 60.
+# Uses sections 1, 2, 4, 7, 16, 27, 29, 31, 32, 34, 36, 46, 49 to 51, 58, 59 and 61.
 #
 # Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
 # Plan.     What is typed; CommandLine, with a method for each verb; logging in; VERBS.
-# Not here. The options, and how a command line is read: section 62. How it ends: section 69.
+# Not here. The options, and how a command line is read: section 63. How it ends: section 70.
 
 
 def program() -> str:
@@ -23567,9 +23580,9 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 
 ###############################################################################
-# 62. Options
+# 63. Options
 ###############################################################################
-# Uses sections 1, 2, 4 to 6, 16, 32, 34, 36, 46, 57, 58, 60 and 61.
+# Uses sections 1, 2, 4 to 6, 16, 32, 34, 36, 46, 58, 59, 61 and 62.
 #
 # Problem.  The words of a command line say what to do, with which server, and how. Whoever types
 #           them wrong wants to be told what would be right, in one line.
@@ -23577,7 +23590,7 @@ VERBS: dict[str, Verb] = {
 #           2. An option that a verb has no use for is refused: it would be lost in silence.
 # Plan.     What reads a value; OPTIONS; parse_command_line(); the target among the words; the help,
 #           and the next command to type after an error.
-# Not here. What the verbs do: section 61.
+# Not here. What the verbs do: section 62.
 
 #: A target: a file with servers, perhaps with the name of one.
 CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
@@ -24010,9 +24023,9 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
     return status
 
 ###############################################################################
-# 63. Applications
+# 64. Applications
 ###############################################################################
-# Uses sections 1 to 3, 32, 34, 46, 49 and 57 to 62.
+# Uses sections 1 to 3, 32, 34, 46, 49 and 58 to 63.
 #
 # Problem.  An application that starts servers reads in a file of its own how to start them. Each
 #           has another file and another form, and starts them where little is found.
@@ -24022,7 +24035,7 @@ def tell(exc: MCPError, args: Any, as_json: bool) -> int:
 #           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
 #              name), nothing is written.
 # Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
-# Not here. How such a file is read, and how a Client is made from it: section 57.
+# Not here. How such a file is read, and how a Client is made from it: section 58.
 
 
 class Application(Row):
@@ -24376,7 +24389,7 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 64. Rules for servers
+# 65. Rules for servers
 ###############################################################################
 # Pure. Uses sections 1 to 5, 12 and 37.
 #
@@ -24388,7 +24401,7 @@ OPTIONS += [
 #           3. A server may have sent anything; a judgement of it raises nothing.
 # Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
 #           and annotations; findings_of(), which makes them all.
-# Not here. Faults that only show while a server is at work: section 65.
+# Not here. Faults that only show while a server is at work: section 66.
 
 RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
 
@@ -24820,9 +24833,9 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
         yield finding("long-instructions", "instructions", f"{len(text):,} characters")
 
 ###############################################################################
-# 65. Checks
+# 66. Checks
 ###############################################################################
-# Uses sections 1 to 4, 19, 20, 28, 31, 34, 36, 37, 45 to 47, 57, 58, 61, 62 and 64.
+# Uses sections 1 to 4, 19, 20, 28, 31, 34, 36, 37, 45 to 47, 58, 59, 62, 63 and 65.
 #
 # Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
 #           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
@@ -24833,7 +24846,7 @@ def judge_whole(offer: Msg) -> Iterable[Finding]:
 #           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
 # Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
 #           report, and the verb.
-# Not here. What is judged by the lists alone: section 64.
+# Not here. What is judged by the lists alone: section 65.
 
 SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 PING_SECONDS = 0.1  # between two pings, while a tool is at work
@@ -25227,16 +25240,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 66. Where to serve, and a proxy
+# 67. Where to serve, and a proxy
 ###############################################################################
-# Uses sections 1, 16, 24, 32, 46, 55, 58, 61 and 62.
+# Uses sections 1, 16, 24, 32, 46, 56, 59, 62 and 63.
 #
 # Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
 #           Or a server is a command, and is wanted at a URL.
 # Rules.    1. Clients of the proxy and its target have secrets of their own: with --http,
 #              --token is asked for here, and --auth is for the target.
 # Plan.     What is served where; the verb.
-# Not here. How it is done: section 55.
+# Not here. How it is done: section 56.
 
 def listening_options(args: Any) -> Msg | None:
     """Return the options for Server.run("http") that were given; None for stdio."""
@@ -25318,9 +25331,9 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 67. Shell
+# 68. Shell
 ###############################################################################
-# Uses sections 1, 2, 7, 9, 24, 49 and 58 to 62.
+# Uses sections 1, 2, 7, 9, 24, 49 and 59 to 63.
 #
 # Problem.  Whoever tries a server out types many command lines about one target. In one session
 #           they are shorter, the server keeps what it knows, and what it announces is seen.
@@ -25681,9 +25694,9 @@ VERBS["shell"] = Verb(
 )  # fmt: skip
 
 ###############################################################################
-# 68. Serving a file
+# 69. Serving a file
 ###############################################################################
-# Uses sections 1, 2, 7, 23, 24, 32, 55, 58, 61 to 63 and 66.
+# Uses sections 1, 2, 7, 23, 24, 32, 56, 59, 62 to 64 and 67.
 #
 # Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
 #           while its author works on it, what was saved is to be served at once.
@@ -25693,7 +25706,7 @@ VERBS["shell"] = Verb(
 #           3. Over stdio, the client keeps its session, and is told that the lists have changed.
 #              Over HTTP, it finds its session gone, and begins another, as after any restart.
 # Plan.     load_app(); changes of files; ReloadServer, for stdio; reload_http(); the verb.
-# Not here. How requests are passed on: section 55.
+# Not here. How requests are passed on: section 56.
 
 WATCH_SECONDS = 0.5  # between two looks at the files
 LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
@@ -25934,16 +25947,16 @@ OPTIONS += [
 ]
 
 ###############################################################################
-# 69. Main
+# 70. Main
 ###############################################################################
-# Uses sections 1, 2, 9, 27, 59, 61 and 62.
+# Uses sections 1, 2, 9, 27, 60, 62 and 63.
 #
 # Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
 #           A shell and a script want to know which, and no process may stay behind.
 # Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
 #              says what would be right. 3: connection or protocol. 130: interrupted.
 # Plan.     main().
-# Not here. What the verbs do: section 61.
+# Not here. What the verbs do: section 62.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
