@@ -20622,8 +20622,8 @@ class FarQuestions(Answers):
 ###############################################################################
 # Uses sections 1 to 8, 16, 18, 21, 22, 24, 28, 29, 31, 37, 53 and 54.
 #
-# Problem.  A far server is to see the near client, as if that were connected to it. Its announcements
-#           go to whoever has subscribed to them, over this connection and the next ones.
+# Problem.  A far server is to see the near client as if that were connected to it. What the server
+#           announces goes to whoever has subscribed, over this connection and the next ones.
 # Rules.    1. The far server is told the name and the capabilities of the near client, and nothing
 #              of ours.
 #           2. Where nobody knows which call a question belongs to, as over a pipe, such calls are
