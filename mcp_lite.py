@@ -12096,7 +12096,7 @@ class StdioTransport(LineTransport):
             stderr, self._errors = await self._hear_from(MAX_STDERR_LINE_BYTES, theirs)
         apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
-            apart = {"creationflags": 0x08000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
+            apart = {"creationflags": CREATE_NO_WINDOW | 0x200}  # CREATE_NEW_PROCESS_GROUP
         self.process = ChildProcess(
             argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.cwd, env=self.env, **apart
         )
@@ -12253,9 +12253,7 @@ class StdioTransport(LineTransport):
         if self._group_lives and os.name == "nt":
             self._group_lives = self.process.returncode is None
             if self._group_lives and number:
-                import subprocess
-
-                subprocess.call(["taskkill", "/F", "/T", "/PID", str(self.process.pid)])
+                kill_tree(self.process.pid)
         elif self._group_lives:
             try:
                 os.killpg(self.process.pid, number)
@@ -12265,6 +12263,16 @@ class StdioTransport(LineTransport):
 
 
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
+CREATE_NO_WINDOW = 0x08000000  # of Windows: a program without a console opens none for its child
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process of Windows and its children; what taskkill says is not for our output."""
+    import subprocess
+
+    quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    command = ["taskkill", "/F", "/T", "/PID", str(pid)]
+    subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
 
 
 def unread_bytes(fd: int) -> int:
@@ -13240,6 +13248,14 @@ def is_loopback(host: str) -> bool:
     (True, False, False)
     """
     return re.fullmatch(LOOPBACK, host.lower()) is not None
+
+
+def check_uds(path: str | None) -> None:
+    """Raise ValueError for a path that no Unix socket can have."""
+    if path == "":
+        raise ValueError("uds= is empty: give a path")
+    if path is not None and not hasattr(asyncio, "open_unix_connection"):
+        raise ValueError(f"uds={path!r}: Python has no Unix sockets here; give host= and port=")
 
 
 class Gate:
@@ -16267,8 +16283,7 @@ class HTTPServer(Engine):
             raise ValueError(f"port={port}: give 0 to 65535; 0 takes a free one")
         if not host:
             raise ValueError("host= is empty: give 0.0.0.0 for all addresses of this machine")
-        if uds == "":
-            raise ValueError("uds= is empty: give a path")
+        check_uds(uds)
         if uds is None and uds_mode != 0o600:
             raise ValueError("uds_mode= are the permissions of a Unix socket: give uds=, too")
         if uds_mode > 0o777:
@@ -16845,6 +16860,7 @@ class HTTPClient:
         self, url: URL, *, ssl: Any = None, uds: str | None = None,
         admit: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
+        check_uds(uds)
         self.url, self.uds = url, uds
         #: whether others can read on the way what is sent
         self.exposed = url.scheme == "http" and uds is None and not is_loopback(url.host)
@@ -18764,6 +18780,7 @@ MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1
 MAX_FETCH_REDIRECTS = 3  # of metadata, within their origin; token requests follow none
 LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
 LOCK_POLL_SECONDS = 0.02  # between two looks at a lock, which no event loop can wait for
+REPLACE_TRIES, REPLACE_SECONDS = 5, 0.02  # while another process reads the file, for a moment
 MAX_STORED_BYTES = 4 * MAX_DOCUMENT_BYTES  # one entry of a store: tokens and metadata, as fetched
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 #: A name in it: an entry, one put aside, one that a dying process has left half-written, a lock.
@@ -18945,10 +18962,20 @@ def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(beside, mode)  # which os.open() gives only as far as the umask lets it
-        os.replace(beside, path)
+        replace(beside, path)
     except BaseException:
         os.unlink(beside)
         raise
+
+
+def replace(new: str, path: str) -> None:
+    """Put a file in the place of another. Windows refuses that while another process reads it."""
+    for _ in range(REPLACE_TRIES - 1):
+        with contextlib.suppress(PermissionError):
+            os.replace(new, path)
+            return
+        time.sleep(REPLACE_SECONDS)
+    os.replace(new, path)
 
 
 def default_folder() -> str:
@@ -22187,7 +22214,9 @@ class Screen:
         columns = shutil.get_terminal_size().columns if self.terminal else PIPE_COLUMNS
         self.width = width or max(columns, LEAST_COLUMNS)
         #: whether it can be wiped, line by line
-        self.moves = self.terminal and os.environ.get("TERM") != "dumb"
+        # Windows shows escape sequences as they are, but in its Terminal and in shells of POSIX.
+        able = os.name != "nt" or not {"WT_SESSION", "TERM"}.isdisjoint(os.environ)
+        self.moves = self.terminal and able and os.environ.get("TERM") != "dumb"
         self.colour, self.encoding = self.moves, getattr(stream, "encoding", None) or "utf-8"
         if os.environ.get("NO_COLOR"):  # https://no-color.org
             self.colour = False
@@ -23188,7 +23217,8 @@ def program() -> str:
     if os.path.basename(name) in ("mcp-lite", "mcp-lite.exe"):
         return "mcp-lite"
     here = os.path.basename(name) == os.path.basename(globals().get("__file__") or "")
-    return f"python3 {shlex.quote(name)}" if here else "python3 mcp_lite.py"
+    python = "python" if os.name == "nt" else "python3"
+    return f"{python} {shlex.quote(name) if here else 'mcp_lite.py'}"
 
 
 def quoted(words: Iterable[str]) -> str:

@@ -8310,6 +8310,15 @@ class TestCommandLine:
             remedy = "it sees DATABASE_URL only with env={'DATABASE_URL': ...}, or --env DATABASE_URL=..."
             assert (remedy in transport.explain()) == told
 
+    def test_a_tree_of_processes_is_killed_without_a_word_on_our_output(self, monkeypatch):
+        """Windows: "SUCCESS: The process with PID 7 has been terminated." stood before the answer."""
+        calls = []
+        monkeypatch.setattr(subprocess, "call", lambda argv, **options: calls.append((argv, options)))
+        m.kill_tree(7)
+        [(argv, options)] = calls
+        assert argv == ["taskkill", "/F", "/T", "/PID", "7"]
+        assert {options[name] for name in ("stdin", "stdout", "stderr")} == {subprocess.DEVNULL}
+
     def test_an_empty_command_is_refused(self):
         for empty in ("", "  ", [], ()):
             with pytest.raises(ValueError, match="empty"):
@@ -13225,6 +13234,14 @@ class TestOwnersOverHTTP:
         with pytest.raises((TypeError, ValueError), match=words):
             await demo().http(port=0, **options).__aenter__()
 
+    async def test_where_python_has_no_unix_sockets_that_is_said(self, monkeypatch):
+        """Windows"""
+        monkeypatch.delattr(asyncio, "open_unix_connection", raising=False)
+        with pytest.raises(ValueError, match="uds='x': Python has no Unix sockets here"):
+            await demo().http(uds="x").__aenter__()
+        with pytest.raises(ValueError, match="uds='x': Python has no Unix sockets here"):
+            m.HTTPClient(m.parse_url("http://localhost/"), uds="x")
+
     @pytest.mark.parametrize("options", [
         {"token": ["s3cret", 5]}, {"token": "s3cret\n"}, {"token": {"s3 cret": "me"}},
         {"auth": "s3cret"}, {"verify": "s3cret"}, {"key": "s3cret"},
@@ -17372,6 +17389,27 @@ class TestStores:
         assert folder.stat().st_mode & 0o777 == 0o755 and "it has other files" in caplog.text
         assert [path.name for path in folder.iterdir()] == ["index.html"]
         assert await store.load(SLOT) == {"a": 1}
+
+    async def test_a_file_that_somebody_reads_just_now_is_replaced_in_a_moment(
+        self, folder, monkeypatch
+    ):
+        """Windows: [WinError 5] Access is denied"""
+        left, real = [2], os.replace
+
+        def replace(new, path):
+            if left[0]:
+                left[0] -= 1
+                raise PermissionError(errno.EACCES, "Access is denied")
+            real(new, path)
+
+        monkeypatch.setattr(os, "replace", replace)
+        monkeypatch.setattr(m, "REPLACE_SECONDS", 0)
+        await m.FileStore(folder).save(SLOT, {"a": 1})
+        assert await m.FileStore(folder).load(SLOT) == {"a": 1}
+        left[0] = m.REPLACE_TRIES
+        with pytest.raises(PermissionError):
+            m.write_whole(str(folder / "x"), b"")
+        assert len([*folder.iterdir()]) == 1
 
     async def test_to_forget_everything_is_to_forget_half_written_logins_too(self, folder):
         store = m.FileStore(folder)
@@ -22625,6 +22663,18 @@ class TestDetails:
         assert m.Screen(stream).colour == colour
         shown = m.table([{"name": "add"}], m.Screen(stream))
         assert shown == ("\x1b[1madd\x1b[0m()" if colour else "add()")
+
+    @pytest.mark.parametrize("name, colour", [("OTHER", False), ("WT_SESSION", True), ("TERM", True)])
+    def test_windows_has_colours_only_where_escape_sequences_are_obeyed(self, monkeypatch, name, colour):
+        for each in ("NO_COLOR", "FORCE_COLOR", "TERM", "WT_SESSION"):
+            monkeypatch.delenv(each, raising=False)
+        monkeypatch.setenv(name, "x")
+        stream = io.StringIO()
+        stream.isatty = lambda: True
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "name", "nt")
+            screen = m.Screen(stream)
+        assert (screen.colour, screen.moves) == (colour, colour)
 
     def test_tables_wrap_at_words_whatever_the_width(self):
         about = "A description with words-that-are-joined and others. " * 4
