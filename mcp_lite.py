@@ -2675,6 +2675,8 @@ class Transport:
 
 #: On whose behalf a message is written into memory. The reader believes it: both ends are ours.
 SPEAKER: contextvars.ContextVar[Caller] = contextvars.ContextVar("mcp_lite.speaker")
+#: The names of the programs that have passed on what we send over HTTP, as in the header Via.
+PASSED_ON: contextvars.ContextVar[str] = contextvars.ContextVar("mcp_lite.passed_on", default="")
 
 
 class Said(bytes):
@@ -11871,6 +11873,9 @@ TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
 ADDRESS = r"https?:|[\w.-]+:\d+(/|$)"
 RECENT_SECONDS = 10.0  # before a child's end: older lines of its stderr do not explain the end
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
+#: Has digests of the commands that were started one by the other, down to a process.
+STARTED_VARIABLE = "MCP_LITE_STARTED"
+MAX_SELF_STARTS = 3  # of one command by itself; one that a configuration names that it reads
 WITHOUT_A_WORD = " without a word"
 LAST_WORDS = "; its last words: "
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
@@ -12032,6 +12037,7 @@ class StdioTransport(LineTransport):
             if not (isinstance(name, str) and isinstance(value, str)):
                 kind = type(value).__name__
                 raise TypeError(f"env= maps texts to texts: to {name!r:.100} it gives {kind}")
+        self.env_replace = env_replace
         ours = {} if env_replace else inherited(os.environ)
         self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
         self.cwd = None if cwd is None else os.fspath(cwd)
@@ -12069,6 +12075,7 @@ class StdioTransport(LineTransport):
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
         argv = self.argv()
+        self._note_start(argv)
         with contextlib.ExitStack() as theirs:  # the child's ends of the pipes: it has copies
             try:
                 await self._start(argv, theirs)
@@ -12082,6 +12089,18 @@ class StdioTransport(LineTransport):
         self._tasks.spawn(self._keep())
         if self._errors is not None:
             self._ends.add(self._tasks.spawn(self._listen(self._errors)))
+
+    def _note_start(self, argv: list[str]) -> None:
+        """Let the child know who has started it; ConnectionClosed for one that starts itself."""
+        import zlib
+
+        mark = f"{zlib.crc32(repr((argv, self.cwd)).encode('utf-8', 'replace')):08x}"
+        chain = os.environ.get(STARTED_VARIABLE, "").split()
+        if chain.count(mark) >= MAX_SELF_STARTS:
+            problem = f"cannot start {self.name}: it starts itself, again and again"
+            raise ConnectionClosed(f"{problem}; does a configuration name its own reader?")
+        if not self.env_replace:
+            self.env[STARTED_VARIABLE] = " ".join([*chain, mark])
 
     async def _start(self, argv: list[str], theirs: contextlib.ExitStack) -> None:
         stdin, ours = os.pipe()
@@ -13248,14 +13267,6 @@ def is_loopback(host: str) -> bool:
     (True, False, False)
     """
     return re.fullmatch(LOOPBACK, host.lower()) is not None
-
-
-def check_uds(path: str | None) -> None:
-    """Raise ValueError for a path that no Unix socket can have."""
-    if path == "":
-        raise ValueError("uds= is empty: give a path")
-    if path is not None and not hasattr(asyncio, "open_unix_connection"):
-        raise ValueError(f"uds={path!r}: Python has no Unix sockets here; give host= and port=")
 
 
 class Gate:
@@ -14791,6 +14802,14 @@ async def bind_host(host: str, port: int) -> list[Any]:
     for sock in bound:
         sock.close()
     raise problem
+
+
+def check_uds(path: str | None) -> None:
+    """Raise ValueError for a path that no Unix socket can have."""
+    if path == "":
+        raise ValueError("uds= is empty: give a path")
+    if path is not None and not hasattr(asyncio, "open_unix_connection"):
+        raise ValueError(f"uds={path!r}: Python has no Unix sockets here; give host= and port=")
 
 
 def unix_socket(path: str, mode: int) -> Any:
@@ -17459,6 +17478,8 @@ class HTTPTransport(Transport):
             out[VERSION_HEADER] = self.rev.name
         if self.session_id is not None:
             out[SESSION_HEADER] = self.session_id
+        if PASSED_ON.get():  # RFC 9110 §7.6.3
+            out["via"] = PASSED_ON.get()
         out["accept-encoding"] = "identity"  # a small answer must not unfold into a large one
         for name, value in more.items():
             if value is not None:  # an event id may be any text: UTF-8 goes as it is
@@ -21022,6 +21043,8 @@ class FarEnd(Client):
 __all__ += ["Forwarder", "ProxyServer"]
 
 MAX_FAR_ENDS = 100  # connections of one Forwarder, each perhaps a process; a client has a share
+MAX_HOPS = 10  # servers one behind another
+HOP = r"\bmcp_lite-[0-9a-f]{16}\b"  # one of them in the header Via; others may stand there, too
 ERA_SECONDS = 600.0  # a far server that was legacy is not asked for its era again for so long
 
 
@@ -21046,6 +21069,8 @@ class Forwarder:
         Client(target, **options)  # which checks them
         self.target, self.shared, self.options = target, shared, options
         self.idle_seconds = idle_seconds
+        self.hop = f"mcp_lite-{os.urandom(8).hex()}"  # our name among those who pass a request on
+        self.circular = False  # whether the log was told that one has come back
         #: by loop, near client, and what it declares
         self.far_ends: dict[Any, FarEnd] = {}
         self.waiting = Loads()  # of calls that wait for answers
@@ -21092,6 +21117,20 @@ class Forwarder:
 
     # Connections.
 
+    def next_hop(self, via: str) -> str:
+        """Return who has passed a request on when we have; RPCError if it goes in a circle.
+
+        Two servers that mount one another would ask one another for ever.
+        """
+        former = re.findall(HOP, via)
+        if self.hop in former or len(former) >= MAX_HOPS:
+            problem = f"a request goes in a circle: what {self.label} passes on comes back here"
+            if not self.circular:
+                self.circular = True
+                logger.warning("%s", problem)
+            raise RPCError(INTERNAL_ERROR, problem)
+        return ", ".join(f"1.1 {hop}" for hop in [*former, self.hop])
+
     def key_of(self, near: Conversation, facts: Facts, caller: Caller) -> tuple[Any, Any, str]:
         """Return the key of the connection that a near client has."""
         if self.shared:
@@ -21106,6 +21145,7 @@ class Forwarder:
     async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
         """Return the connection of a near client to the far server; RPCError if there is none."""
         SPEAKER.set(caller)  # of all that this request says there
+        PASSED_ON.set(self.next_hop(caller.headers.get("via", "")))
         key = self.key_of(near, facts, caller)
         far = self.far_ends.get(key)
         if far is not None and far.ended:

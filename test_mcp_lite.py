@@ -8079,6 +8079,23 @@ class TestChild:
         if os.name != "nt":
             assert set(environment(env={"MINE": "1"}, env_replace=True)) <= {"MINE", "LC_CTYPE"}
 
+    def test_a_command_that_starts_itself_again_and_again_is_not_started(self, monkeypatch):
+        """A proxy of the configuration in which it stands, say: each would start the next."""
+        code = "import os; print('[{\"x\":\"' + os.environ['MCP_LITE_STARTED'] + '\"}]')"
+
+        def start():
+            return m.decode(run(explanation(code))[0][0])[0]["x"]
+
+        monkeypatch.delenv("MCP_LITE_STARTED", raising=False)
+        mark = start()
+        for number in range(1, m.MAX_SELF_STARTS + 1):
+            monkeypatch.setenv("MCP_LITE_STARTED", " ".join([mark] * number))
+            if number < m.MAX_SELF_STARTS:
+                assert start() == " ".join([mark] * (number + 1))
+        with pytest.raises(m.ConnectionClosed, match="it starts itself, again and again"):
+            start()
+        run(explanation("print('{\"x\": 1}')"))  # another command
+
     @pytest.mark.parametrize(
         "value, seen",
         [
@@ -21960,6 +21977,40 @@ class TestCollisions:
 
 
 @pytest.mark.usefixtures("forks")
+class TestCircles:
+    """Servers that mount one another asked one another for ever: one list took all processors."""
+
+    def test_two_servers_that_mount_one_another_have_what_the_other_has(self, caplog):
+        async def main():
+            one, two = m.Server("one"), m.Server("two")
+            one.add_tool(lambda: "one", name="own")
+            two.add_tool(lambda: "two", name="own")
+            with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
+                for app, other in ((one, b), (two, a)):
+                    app.mount(f"http://127.0.0.1:{other.getsockname()[1]}/mcp", "other")
+                async with one.http(sock=a) as server, two.http(sock=b):
+                    for revision in (V4, V5):
+                        async with m.Client(server.url, revision=revision) as c:
+                            names = {tool["name"] for tool in await c.list_tools()}
+                            assert names >= {"own", "other__own"}
+                            assert not any(name.count("other__") > 2 for name in names)
+                            assert await c.call("other__own") == "two"
+
+        run(main())
+        assert caplog.text.count("a request goes in a circle") == 2
+
+    def test_who_has_passed_a_request_on_is_told_and_nothing_else(self):
+        near, far = m.Forwarder("http://a.example/mcp"), m.Forwarder("http://b.example/mcp")
+        told = far.next_hop("1.1 nginx, 1.0 secret.internal (x), " + near.next_hop(""))
+        assert told == f"1.1 {near.hop}, 1.1 {far.hop}"
+        with pytest.raises(m.RPCError, match="circle"):
+            near.next_hop(told)
+        many = ", ".join(f"1.1 mcp_lite-{number:016x}" for number in range(m.MAX_HOPS))
+        assert near.next_hop(many.partition(", ")[2]).endswith(near.hop)
+        with pytest.raises(m.RPCError, match="circle"):
+            near.next_hop(many)
+
+
 class TestConfigurations:
     """The `mcp.json` of applications."""
 
