@@ -21043,7 +21043,7 @@ class FarEnd(Client):
 __all__ += ["Forwarder", "ProxyServer"]
 
 MAX_FAR_ENDS = 100  # connections of one Forwarder, each perhaps a process; a client has a share
-MAX_HOPS = 10  # servers one behind another
+MAX_FORWARDS = 10  # servers one behind another
 HOP = r"\bmcp_lite-[0-9a-f]{16}\b"  # one of them in the header Via; others may stand there, too
 ERA_SECONDS = 600.0  # a far server that was legacy is not asked for its era again for so long
 
@@ -21123,7 +21123,7 @@ class Forwarder:
         Two servers that mount one another would ask one another for ever.
         """
         former = re.findall(HOP, via)
-        if self.hop in former or len(former) >= MAX_HOPS:
+        if self.hop in former or len(former) >= MAX_FORWARDS:
             problem = f"a request goes in a circle: what {self.label} passes on comes back here"
             if not self.circular:
                 self.circular = True

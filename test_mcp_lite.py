@@ -22005,7 +22005,7 @@ class TestCircles:
         assert told == f"1.1 {near.hop}, 1.1 {far.hop}"
         with pytest.raises(m.RPCError, match="circle"):
             near.next_hop(told)
-        many = ", ".join(f"1.1 mcp_lite-{number:016x}" for number in range(m.MAX_HOPS))
+        many = ", ".join(f"1.1 mcp_lite-{number:016x}" for number in range(m.MAX_FORWARDS))
         assert near.next_hop(many.partition(", ")[2]).endswith(near.hop)
         with pytest.raises(m.RPCError, match="circle"):
             near.next_hop(many)
