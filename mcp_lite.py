@@ -16644,7 +16644,7 @@ show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Acces
 ###############################################################################
 # 45. HTTP client
 ###############################################################################
-# Uses sections 1 to 4, 7, 9, 26, 28, 33, 34, 36 and 38.
+# Uses sections 1 to 4, 7, 9, 26, 28, 33, 34, 36, 38 and 40.
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
