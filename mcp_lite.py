@@ -20191,7 +20191,7 @@ class Guard(Entrance):
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
         self.expand, self.documentation = expand, documentation
-        #: by the hash of a header: until when its token needs no judge, by the clock that nobody
+        #: by the hash of a token: until when it needs no judge, by the clock that nobody
         #: sets; when the token ends; and whose it is
         self.cache: OrderedDict[bytes, tuple[float, float, Identity]] = OrderedDict()
 
@@ -20220,9 +20220,9 @@ class Guard(Entrance):
             raise Refused(problem, 400, self.challenge("invalid_request"))
         return token
 
-    def known(self, authorization: str) -> Identity | None:
-        """Return the sender of a header that was judged a moment ago, else None."""
-        found = self.cache.get(digest("256", authorization.encode()))
+    def known(self, token: str) -> Identity | None:
+        """Return the owner of a token that was judged a moment ago, else None."""
+        found = self.cache.get(digest("256", token.encode()))
         if found is None:
             return None
         judged_until, ends, who = found
@@ -20230,23 +20230,19 @@ class Guard(Entrance):
 
     async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
         """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
-        if query:
-            self.token_of(headers, query)  # which may name another there
-        authorization = headers.get("authorization", "")
-        who = self.known(authorization)
-        if who is None:
-            who = await self.meet(authorization, self.token_of(headers))
+        token = self.token_of(headers, query)
+        who = self.known(token) or await self.meet(token)
         if self.scopes and not getattr(who.principal, "scopes", NO_SCOPES).issuperset(self.scopes):
             problem = "the token has too little scope"
             raise Refused(problem, 403, self.wants("", who.principal))
         return who
 
-    async def meet(self, authorization: str, token: str) -> Identity:
-        """Return the owner of a new token, and remember the token; Refused if it is wrong."""
+    async def meet(self, token: str) -> Identity:
+        """Return the owner of a new token, and remember it by a hash; Refused if it is wrong."""
         principal = await self.judge(token)
         who = self.identity_of(principal)
         ends = getattr(principal, "expires_at", None)
-        name = digest("256", authorization.encode())
+        name = digest("256", token.encode())
         until = time.monotonic() + CACHE_SECONDS  # also where somebody sets the clock back
         self.cache[name] = (until, NEVER if ends is None else ends, who)
         self.cache.move_to_end(name)

@@ -19742,19 +19742,19 @@ class TestGuard:
             return m.Principal(*ALICE, scopes=["read"], expires_at=1090.0)
 
         guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
-        assert guard.known("Bearer t") is None
+        assert guard.known("t") is None
         for _ in range(3):
             assert (await guard.identify(headers)).principal.subject == "alice"
-        assert judged == ["t"] and guard.known("Bearer t").principal.subject == "alice"
+        assert judged == ["t"] and guard.known("t").principal.subject == "alice"
         now[0] -= 3600.0  # somebody sets the clock back
         later[0] += m.CACHE_SECONDS
-        assert guard.known("Bearer t") is None
+        assert guard.known("t") is None
         await guard.identify(headers)
         assert judged == ["t", "t"]
         now[0] = 1089.9
-        assert guard.known("Bearer t")
+        assert guard.known("t")
         now[0] = 1090.0  # never past its expiry
-        assert guard.known("Bearer t") is None
+        assert guard.known("t") is None
         assert b"t" not in guard.cache and all(len(key) == 32 for key in guard.cache)
 
     async def test_the_memory_of_tokens_is_bounded(self, monkeypatch):
@@ -19763,8 +19763,8 @@ class TestGuard:
         for number in range(5):
             await guard.identify({"authorization": f"Bearer {number}"})
             assert len(guard.cache) == min(number + 1, 3)
-        assert guard.known("Bearer 0") is None
-        assert guard.known("Bearer 4")
+        assert guard.known("0") is None
+        assert guard.known("4")
 
     def test_a_judge_that_fails_lets_nobody_in_and_says_503(self, caplog):
         def verify(token):
