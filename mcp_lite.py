@@ -15625,11 +15625,12 @@ class Site:
             page = functools.partial(self.page, route.fn)
             self.add_page(method, where, route.replace(fn=page))
 
-    def check_host(self, method: str, where: str, headers: Mapping[str, str]) -> None:
-        """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
-        page = self.routes.get(where, {}).get(method, self.no_page)
+    def page_for(self, request: HTTPRequest) -> Route:
+        """Return what serves a request; ProtocolError 403 if its Host or Origin is not let in."""
+        page = self.routes.get(request.path.rstrip("/"), {}).get(request.method, self.no_page)
         if not page.any_host:
-            self.gate.check(headers, not page.public)
+            self.gate.check(request.headers, not page.public)
+        return page
 
     async def screen(self, request: HTTPRequest) -> Identity:
         """Return who sends a request, for an engine that asks before the body is there."""
@@ -15644,26 +15645,19 @@ class Site:
         """
         if self.proxies is None:
             return
-        headers = request.headers
-        origin = self.proxies.origin(request.address, request.scheme, headers)
+        origin = self.proxies.origin(request.address, request.scheme, request.headers)
         request.address, request.scheme = origin.address, origin.scheme
         if origin.host:
-            self.check_host(request.method, request.path.rstrip("/"), headers)
+            self.page_for(request)
             # The same head may also come from a sender that is no proxy: its notes stay with it.
-            request.headers, request.notes = {**headers, "host": origin.host}, {}
+            request.headers, request.notes = {**request.headers, "host": origin.host}, {}
 
     def door(self, request: HTTPRequest) -> Door:
-        """Return where the head of a request leads; ProtocolError if it leads nowhere."""
+        """Return where the head of a request leads; ProtocolError if it is not let in."""
         found: Door | None = request.notes.get(self)
         if found is None:
-            method, headers, where = request.method, request.headers, request.path.rstrip("/")
-            self.check_host(method, where, headers)
+            page, headers = self.page_for(request), request.headers
             cors = cors_headers(headers["origin"]) if "origin" in headers else {}
-            try:
-                page = self.methods_at(request).get(method, self.no_page)
-            except ProtocolError as exc:
-                exc.headers = {**exc.headers, **cors}  # a page must be able to read why
-                raise
             if self.entrance.locked and page is not self.no_page and not page.public:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
@@ -15677,12 +15671,14 @@ class Site:
     async def identify(self, request: HTTPRequest) -> Identity:
         """Return who sends a request; ProtocolError if it is refused, whatever its body will be."""
         door = self.door(request)
-        if not door.guarded:
-            return ANYBODY
         try:
+            if door.serve is self.no_page.fn:
+                self.methods_at(request)
+            if not door.guarded:
+                return ANYBODY
             return await self.entrance.identify(request.headers, request.query)
         except ProtocolError as exc:
-            exc.headers = {**exc.headers, **door.cors}
+            exc.headers = {**exc.headers, **door.cors}  # a page must be able to read why
             raise
         except Exception as exc:
             logger.error("whose token it is cannot be found out", exc_info=exc)
@@ -15711,22 +15707,22 @@ class Site:
         target = f"{request.method[:20]} {request.path}".strip()
         self.server.observers.tell(page_record(target, request, took, **known))
 
-    def methods_at(self, request: HTTPRequest) -> dict[str, Route]:
-        """Return what serves the path of a request, by method."""
+    def methods_at(self, request: HTTPRequest) -> str:
+        """Return the methods of a path, for OPTIONS; ProtocolError for a method that it has not."""
         methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
             there, here = f"{request.root}{request.path}"[:100], f"{request.root}{self.path}" or "/"
             problem = f"nothing is at {there!r}: the endpoint is at {here!r}"
             raise ProtocolError(problem, http_status=404)
-        return methods
-
-    async def answer_options(self, request: HTTPRequest, response: Response) -> None:
-        """Answer OPTIONS, which needs no token; Refused for any other method."""
-        allowed = ", ".join((*self.methods_at(request), "OPTIONS"))
-        method = request.method
+        allowed, method = ", ".join((*methods, "OPTIONS")), request.method
         if method != "OPTIONS":  # RFC 9110 §15.5.6 -- 405 "MUST generate an Allow header field"
             status = 405 if method in KNOWN_METHODS else 501  # RFC 9110 §9.1
             raise Refused(f"{method[:20]} is not served here", status, {"allow": allowed})
+        return allowed
+
+    async def answer_options(self, request: HTTPRequest, response: Response) -> None:
+        """Answer OPTIONS, which needs no token."""
+        allowed = self.methods_at(request)
         wanted = request.headers.get("access-control-request-headers")
         await response.send(204, {"allow": allowed, **preflight_headers(allowed, wanted)})
 
