@@ -1853,27 +1853,21 @@ class Loads(Counts):
 
 
 class Weight:
-    """The bytes of a large request, or batch, which count until nobody keeps it any more.
+    """The bytes of a large request, which count until nobody keeps it any more.
 
     Then it is forgotten: a timer of asyncio that was cancelled may keep the context of the request
     for as long as it was to run.
     """
 
-    __slots__ = ("loads", "caller", "size", "keepers", "requests")
+    __slots__ = ("loads", "exchange", "size", "keepers")
 
-    def __init__(self, loads: Loads, caller: Caller, size: int) -> None:
-        if not loads.add(caller, size):
+    def __init__(self, loads: Loads, exchange: Exchange, size: int) -> None:
+        if not loads.add(exchange.caller, size):
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
             most = f"more than {MAX_PEER_BYTES} bytes"
             raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
-        self.loads, self.caller, self.size = loads, caller, size
+        self.loads, self.exchange, self.size = loads, exchange, size
         self.keepers = 1  # whoever made this
-        self.requests: list[Exchange] = []
-
-    def cover(self, exchange: Exchange) -> None:
-        """Count for a request, too."""
-        exchange.weight = self
-        self.requests.append(exchange)
 
     def keep(self) -> Callable[[Any], None]:
         """Let it count for one more, until the function that is returned is called."""
@@ -1884,10 +1878,10 @@ class Weight:
         """Note that one of those who keep it does so no longer."""
         self.keepers -= 1
         if not self.keepers:
-            self.loads.remove(self.caller, self.size)
-            while self.requests:
-                exchange = self.requests.pop()
-                exchange.msg = exchange.params = {}
+            exchange = self.exchange
+            self.loads.remove(exchange.caller, self.size)
+            exchange.msg = exchange.params = {}
+            exchange.weight = None
 
 ###############################################################################
 # 6. Lifecycle
@@ -3133,13 +3127,18 @@ class Peer(Asker):
             self.refuse(exc, send, msg, caller)
             return
         if exchange is not None:
-            task = self.tasks.spawn(self.reply(exchange))
-            if exchange.weight is not None:
-                task.add_done_callback(exchange.weight.drop)
+            self._begin(exchange)
         elif kind is NOTIFICATION:
             self._hear(msg, send, caller)
         else:
             self.settle(msg)
+
+    def _begin(self, exchange: Exchange, put: Send | None = None) -> asyncio.Task[None]:
+        """Serve a request in a task of its own; see reply()."""
+        task = self.tasks.spawn(self.reply(exchange, put))
+        if exchange.weight is not None:
+            task.add_done_callback(exchange.weight.drop)
+        return task
 
     def check_batch(self, batch: list[JSON]) -> None:
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
@@ -3157,12 +3156,6 @@ class Peer(Asker):
         """Take on the messages of a batch of `size` bytes; the awaitable sends their answers as one
         batch."""
         answers = BatchAnswers(len(batch))
-        weight = None
-        try:
-            weight = Weight(self.loads, caller, size) if size > SMALL_BYTES else None
-        except RPCError as exc:
-            answers.closed = str(exc)
-        begun: list[Exchange] = []
         running: list[asyncio.Task[None]] = []
         for msg in batch:
             try:
@@ -3174,18 +3167,13 @@ class Peer(Asker):
                 elif answers.closed:
                     raise RPCError(TOO_BUSY, answers.closed)
                 else:
-                    exchange = self.accept(msg, send, caller)
-                    begun.append(exchange)
-                    running.append(self.tasks.spawn(self.reply(exchange, answers.put)))
+                    own = len(encode(msg)) if size > SMALL_BYTES else 0
+                    exchange = self.accept(msg, send, caller, size=own)
+                    running.append(self._begin(exchange, answers.put))
             except (RPCError, ProtocolError) as exc:
                 answer = self.refusal(exc, msg)
                 if answer is not None:
                     answers.append(answer)
-        if weight is not None:
-            for exchange, task in zip(begun, running):
-                weight.cover(exchange)
-                task.add_done_callback(weight.keep())
-            weight.drop()
         return answers.send(running, send)
 
     def refuse(
@@ -3279,7 +3267,7 @@ class Peer(Asker):
         if len(self.incoming) >= self.max_in_flight and exchange.method != "ping":
             raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
         if size > SMALL_BYTES:
-            Weight(self.loads, caller, size).cover(exchange)
+            exchange.weight = Weight(self.loads, exchange, size)
         self.incoming[exchange.key] = exchange
         return exchange
 

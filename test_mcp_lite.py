@@ -3650,7 +3650,7 @@ class TestCrowding:
             text = request_line(req_id, "a", {"x": "x" * (m.SMALL_BYTES + more)})
             return f"[{text}]" if batched else text
 
-        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * len(line(1)))
+        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * len(line(1).strip("[]")))
         gate = Gate()
         async with Talk(gate, revision="2025-03-26") as talk:
             talk.put(line(1), line(2, more), line(3), request_line(4))
