@@ -22281,7 +22281,7 @@ def type_words(schema: JSON, depth: int = 0) -> str:
     >>> type_words({"type": ["array", "null"], "items": {"enum": ["a", "b"]}})
     '["a" | "b"] | null'
     """
-    if not isinstance(schema, dict) or depth > 4:
+    if not isinstance(schema, dict) or depth >= MOST_SHOWN_DEPTH:
         return "any"
     options = schema.get("anyOf") or schema.get("oneOf")
     if "enum" in schema or "const" in schema:
@@ -22426,7 +22426,7 @@ def example_of(given: JSON, root: JSON, depth: int = 0) -> JSON:
     >>> example_of({"type": "array", "items": {"enum": ["a", "b"]}}, {})
     ['a']
     """
-    schema = resolved(given, root)
+    schema = resolved(given, root) if depth < MOST_SHOWN_DEPTH else {}
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
@@ -22434,22 +22434,23 @@ def example_of(given: JSON, root: JSON, depth: int = 0) -> JSON:
         if isinstance(schema.get(key), list) and schema[key]:
             return schema[key][0]
     options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and options and depth < MOST_SHOWN_DEPTH:
+    if isinstance(options, list) and options:
         return example_of(options[0], root, depth + 1)
     kinds = schema.get("type", "object" if "properties" in schema else "string")
     kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
-    if kind == "array" and depth < MOST_SHOWN_DEPTH:
+    if kind == "array":
         return [example_of(schema.get("items"), root, depth + 1)]
-    if kind == "object" and depth < MOST_SHOWN_DEPTH:
+    if kind == "object":
         fields = schema.get("properties") or {}
         return {name: example_of(fields.get(name), root, depth + 1)
                 for name in schema.get("required") or ()}  # fmt: skip
     if kind in ("integer", "number"):
         least = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
         return min(max(least, 1), schema.get("maximum", least + 1))
-    usual: Msg = {"boolean": True, "null": None, "array": [], "object": {}}
+    if kind in ("boolean", "null"):
+        return True if kind == "boolean" else None
     text = EXAMPLES.get(str(schema.get("format", schema.get("contentEncoding"))), "text")
-    return usual.get(str(kind), text.ljust(min(schema.get("minLength", 0), SHOWN_CHARS), "x"))
+    return text.ljust(min(schema.get("minLength", 0), SHOWN_CHARS), "x")
 
 
 def details(item: Msg, screen: Screen) -> str:
@@ -23294,7 +23295,7 @@ class CommandLine:
     """A command line at work: a method for each verb, and one for all that the server may ask."""
 
     def __init__(self, args: Any) -> None:
-        self.args, self.words = args, args.words
+        self.args = args
         self.out = Screen(sys.stdout)
         self.person = Person(answers_of(args.answer), bool(args.yes))
         person = self.person
@@ -23429,11 +23430,11 @@ class CommandLine:
         """List them as signatures; or tell all of those that are named."""
         verb = self.args.verb
         items, key = await self.listed(verb), LISTS[verb].lists.key
-        if not self.words:
+        if not self.args.words:
             return {key: items}, table(items, self.out)
         known = {item["name"]: item for item in items}
         known.update(named(items))
-        items = [pick(verb[:-1], word, known, verb) for word in self.words]
+        items = [pick(verb[:-1], word, known, verb) for word in self.args.words]
         return {key: items}, "\n\n".join(map(self.about, items))
 
     def about(self, item: Msg) -> str:
@@ -23470,15 +23471,15 @@ class CommandLine:
     def entry(self, what: str, items: Iterable[Msg]) -> Msg:
         """Return the tool or the prompt that was named."""
         known = {item["name"]: item for item in items}
-        return pick(what, self.words[0], known, f"{what}s")  # type: ignore
+        return pick(what, self.args.words[0], known, f"{what}s")  # type: ignore
 
     def arguments(self, item: Msg, schema: Msg) -> Msg:
         """Return the arguments that were given for a tool or a prompt."""
         given: Msg | None = self.args.arguments
-        if given is not None and len(self.words) == 1:
+        if given is not None and len(self.args.words) == 1:
             return given  # as it is: the server judges
         try:
-            return read_arguments(self.words[1:], schema, headline(item), given)
+            return read_arguments(self.args.words[1:], schema, headline(item), given)
         except UsageError as exc:
             verb = "tools" if "inputSchema" in item else "prompts"
             raise UsageError(str(exc), verb, item["name"]) from None
@@ -23498,7 +23499,7 @@ class CommandLine:
 
     async def read(self) -> Shown:
         """Read a resource; a binary one goes into a pipe as it is."""
-        result = await self.c.read_resource(self.words[0])
+        result = await self.c.read_resource(self.args.words[0])
         return result, self.shown(result["contents"])
 
     async def prompt(self) -> Shown:
@@ -23511,7 +23512,8 @@ class CommandLine:
 
     async def complete(self) -> Shown:
         """Complete the first KEY=BEGUN; the others are what is known already."""
-        ref, ((key, _, begun), *others) = self.words[0], [w.partition("=") for w in self.words[1:]]
+        ref, *pairs = self.args.words
+        (key, _, begun), *others = [word.partition("=") for word in pairs]
         items = [*await self.listed("prompts"), *await self.listed("templates")]
         item = pick("prompt or template", ref, named(items), "prompts")
         holes = re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", item.get("uriTemplate", ""))))
@@ -24280,29 +24282,29 @@ def members_of(text: str, at: int) -> dict[str, tuple[int, int]]:
     return found
 
 
-def put_member(text: str, path: Sequence[str], value: JSON) -> str:
-    """Return the text of a JSON object in which `path` leads to `value`; all else is as it was.
+def put_member(text: str, table: str, name: str, value: JSON) -> str:
+    """Return the text of a JSON object in which `table` has `name`; all else is as it was.
 
-    >>> put_member('{"a": 1.50} // mine', ["b", "c"], [])
+    >>> put_member('{"a": 1.50} // mine', "b", "c", [])
     '{\\n  "b": {\\n    "c": []\\n  },\\n  "a": 1.50} // mine'
     """
-    bare, at, depth = blanked(text), 0, 1
+    bare = blanked(text)
     if not bare.strip():
         text, bare = text + "{}\n", bare + "{}\n"
-    at = bare.index("{")
-    while path[0] in (there := members_of(bare, at)) and len(path) > 1:
-        (at, _), path, depth = there[path[0]], path[1:], depth + 1
+    at, depth, key, given = bare.index("{"), 1, table, {table: {name: value}}
+    there = members_of(bare, at)
+    if table in there:
+        (at, _), depth, key, given = there[table], 2, name, {name: value}
         if bare[at] != "{":
-            raise ProtocolError(f"its {path[0]!r} stands in what is no object")
+            raise ProtocolError(f"its {table!r} is no object")
+        there = members_of(bare, at)
     eol = "\r\n" if "\r\n" in text else "\n"
     indent = re.match(r"\s*\{[^\S\n]*\n([ \t]+)", bare)
     unit = indent[1] if indent else "  "
-    for key in reversed(path[1:]):
-        value = {key: value}
-    lines = json.dumps({path[0]: value}, indent=unit, ensure_ascii=False).split("\n")[1:-1]
+    lines = json.dumps(given, indent=unit, ensure_ascii=False).split("\n")[1:-1]
     new = "".join(f"{eol}{unit * (depth - 1)}{line}" for line in lines)
-    if path[0] in there:
-        (start, end), label = there[path[0]], json.dumps(path[0], ensure_ascii=False)
+    if key in there:
+        (start, end), label = there[key], json.dumps(key, ensure_ascii=False)
         return text[:start] + new.lstrip()[len(label) + 2 :] + text[end:]
     rest = text[at + 1 :]
     if not re.match(r"[^\S\n]*\n", bare[at + 1 :]):  # what follows is on the line of the bracket
@@ -24329,7 +24331,7 @@ def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
             return f"{path} has {name} as it is"
         if name in there and not force:
             raise UsageError(f"{path} has another {name!r}: give --name, or --force to replace it")
-        text = put_member(text, [key, name], entry)
+        text = put_member(text, key, name, entry)
         if read_settings(text) != {**settings, key: {**there, name: entry}}:
             raise ProtocolError("the entry does not fit into its text")
     except (ProtocolError, ValueError, AttributeError) as exc:
@@ -25617,7 +25619,7 @@ class Shell:
         if self.rows[args.verb] is None:
             await self.do_alone(line, args.verb, args.words)
             return 0
-        line.args, line.words, person = args, args.words, line.person
+        line.args, person = args, line.person
         person.prepare(answers_of(args.answer), bool(args.yes))
         person.there = True
         try:

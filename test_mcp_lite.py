@@ -25039,7 +25039,7 @@ class TestPuttingIn:
         ],
     )  # fmt: skip
     def test_text_stays_as_it_was_but_for_the_entry(self, before, after):
-        made = m.put_member(before, ["s", "a"], 1)
+        made = m.put_member(before, "s", "a", 1)
         assert made == after
         assert m.read_settings(made)["s"]["a"] == 1
 
@@ -25066,7 +25066,7 @@ class TestPuttingIn:
             text = gap() + value(3) + gap()
             try:
                 before = m.read_settings(text)
-                made = m.put_member(text, ["s", "new"], {"x": []})
+                made = m.put_member(text, "s", "new", {"x": []})
             except m.ProtocolError:  # no object, or "s" is none
                 continue
             assert m.read_settings(made) == {**before, "s": {**before.get("s", {}), "new": {"x": []}}}
