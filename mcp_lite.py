@@ -10238,7 +10238,7 @@ show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
 #           3. A subscription outlives its connection. It is opened again when the server is back,
 #              and the program hears of the gap, in which changes may have been missed.
 #           4. All that is kept for a server has a bound: questions at once, results, announcements.
-# Plan.     Parts of answers; Pace; Cache; Answers; Subscription and Announcements.
+# Plan.     Parts of answers; Cache; Answers, to questions; then Pace, Subscription, Announcements.
 # Not here. The requests that all this belongs to: sections 30 and 31 send them.
 
 MAX_QUESTIONS = 100  # that a server may ask at once, in one result; people answer one at a time
@@ -10293,40 +10293,6 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
 async def value_from(source: Any) -> Any:
     """Return a value as it is, or what a function, plain or async, gives when it is called."""
     return await maybe_await(source() if callable(source) else source)
-
-
-class Pace:
-    """How long to wait before a stream that ended is opened again: never less than the server says.
-
-    After a stream that brought nothing, each wait is twice the last. After one that brought
-    something, a few waits may be as short as the server says, but there is one stream a second at
-    most in the long run.
-
-    >>> pace = Pace()
-    >>> [pace.wait(0, good=True, now=10.0) for _ in range(6)]
-    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
-    >>> [pace.wait(None, good=False, now=99.0) for _ in range(6)]
-    [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    """
-
-    def __init__(self) -> None:
-        self.due = float("-inf")  # when the next one may be opened, at one a second
-        self.failures = 0  # streams in a row that brought nothing
-
-    async def rest(self, good: bool, told_ms: int | None = None) -> None:
-        """Wait; `good` says that the last stream brought something, `told_ms` is the server's."""
-        await asyncio.sleep(self.wait(told_ms, good, asyncio.get_running_loop().time()))
-
-    def wait(self, told_ms: int | None, good: bool, now: float) -> float:
-        """Return for how many seconds to wait."""
-        self.failures = 0 if good else self.failures + 1
-        told_ms = RETRY_MS if told_ms is None else told_ms
-        self.due = max(self.due, now - FREE_RETRIES * RETRY_SECONDS) + RETRY_SECONDS
-        least = max(0.0, self.due - now)
-        if self.failures:
-            doubled = max(told_ms, RETRY_MS) / 1000 * 2 ** min(self.failures, 16)
-            least = max(least, min(doubled, STALL_SECONDS))
-        return max(told_ms / 1000, least)
 
 
 class Cache:
@@ -10560,6 +10526,40 @@ def _has_patterns(node: JSON) -> bool:
         return False
     own = isinstance(node.get("pattern"), str) or "patternProperties" in node
     return own or any(map(_has_patterns, node.values()))
+
+
+class Pace:
+    """How long to wait before a stream that ended is opened again: never less than the server says.
+
+    After a stream that brought nothing, each wait is twice the last. After one that brought
+    something, a few waits may be as short as the server says, but there is one stream a second at
+    most in the long run.
+
+    >>> pace = Pace()
+    >>> [pace.wait(0, good=True, now=10.0) for _ in range(6)]
+    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    >>> [pace.wait(None, good=False, now=99.0) for _ in range(6)]
+    [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    """
+
+    def __init__(self) -> None:
+        self.due = float("-inf")  # when the next one may be opened, at one a second
+        self.failures = 0  # streams in a row that brought nothing
+
+    async def rest(self, good: bool, told_ms: int | None = None) -> None:
+        """Wait; `good` says that the last stream brought something, `told_ms` is the server's."""
+        await asyncio.sleep(self.wait(told_ms, good, asyncio.get_running_loop().time()))
+
+    def wait(self, told_ms: int | None, good: bool, now: float) -> float:
+        """Return for how many seconds to wait."""
+        self.failures = 0 if good else self.failures + 1
+        told_ms = RETRY_MS if told_ms is None else told_ms
+        self.due = max(self.due, now - FREE_RETRIES * RETRY_SECONDS) + RETRY_SECONDS
+        least = max(0.0, self.due - now)
+        if self.failures:
+            doubled = max(told_ms, RETRY_MS) / 1000 * 2 ** min(self.failures, 16)
+            least = max(least, min(doubled, STALL_SECONDS))
+        return max(told_ms / 1000, least)
 
 
 class Subscription:
@@ -12671,8 +12671,7 @@ def accepts(accept: str, *media_types: str) -> bool:
 #           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
 #              ProtocolError. Items decoded before an error are returned first; the error is
 #              raised by the next call, and by every call after it.
-#           3. After an error nothing more is read: answer, and close.
-#           4. What we write must read back as exactly the fields that were meant.
+#           3. What we write must read back as exactly the fields that were meant.
 # Plan.     Decoder, and those of the two ends, which only cut; then the encoders; URLs.
 # Not here. Sockets, deadlines and `Date`: section 39.
 
@@ -13195,8 +13194,7 @@ def encode_event(
 #
 # Problem.  Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #           a client of another revision, a thief of session ids.
-# Rules.    1. One gate stands before every route: Host, Origin, then credentials. A refusal names
-#              the setting that would allow it.
+# Rules.    1. A refusal names the setting that would allow it.
 #           2. A request is refused by the first rule that it breaks, before its body is looked at
 #              where that is possible.
 #           3. Ids that somebody could guess, or ask for in another's name, are worth nothing:
@@ -15068,8 +15066,7 @@ class Reply:
         """Make the answer a stream."""
         self.session.endpoint.waiting.discard(self)
         self.stream = stream = self.session.new_stream()
-        if not self.response.lost:
-            await stream.begin(self.response)
+        await stream.begin(self.response)
         return stream
 
     async def drop(self) -> None:
@@ -15400,8 +15397,6 @@ class SessionTable(OrderedDict[str, KeptSession]):
 # Rules.    1. Host, Origin and token are checked in this order, before anything else is looked at;
 #              and before the body is read.
 #           2. A token is right or wrong; known ones are compared in constant time.
-#           3. All that belongs to a principal is bound to a stable key of the principal, so that a
-#              token which was refreshed changes nothing.
 # Plan.     Door, where a request leads; Identity; Entrance, who may come in; Access, all the ways
 #           in; what a page gives; Site, the pages.
 # Not here. The page that takes messages: section 43. Host and Origin: Gate, section 36. Tokens that
