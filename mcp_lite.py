@@ -770,7 +770,7 @@ def encode(msg: Msg | list[Msg]) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded if the line
-    would be longer, or have more elements, than what we would read ourselves.
+    would be longer, or have more elements, than we would read ourselves.
     spec: basic/transports/stdio#sending-messages
 
     >>> encode({"text": "a\\nb é"})
@@ -900,7 +900,7 @@ def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
 
 
 def _check_bounds(data: bytes) -> None:
-    """Refuse what would cost too much to parse. Most messages pass on the first comparisons."""
+    """Refuse a message that costs too much to parse. Most pass on the first comparisons."""
     # A level takes two brackets; a level of objects takes a key and a colon as well, {"":{"":0}}.
     if len(data) <= 2 * MAX_DEPTH or (len(data) <= 5 * MAX_DEPTH and data.find(b"[") < 0):
         return
@@ -1776,7 +1776,7 @@ class ProgressMeter:
         return self.flush() if self.budget.take(now) else None
 
     def flush(self) -> Msg | None:
-        """Return what was held back, if anything: the last value always arrives."""
+        """Return the report that was held back, if any: the last value always arrives."""
         params, self.held = self.held, None
         return params
 
@@ -2515,8 +2515,8 @@ class Outbox:
         with self.lock:
             if self.closed:
                 return False
-            # Log records leave half of the room to what the client relies on. A reader who is not
-            # there may never come: little is kept for it, but what has changed.
+            # Log records leave half of the room to news that the client relies on. A reader who is
+            # not there may never come: for it, only changes may fill the room.
             share = 0.5 if msg["method"] == "notifications/message" else 1
             if self.held and msg["method"] not in CHANGES:
                 share = EARLY_SHARE
@@ -2554,7 +2554,7 @@ class Outbox:
         self._wake()
 
     async def deliver(self) -> None:
-        """Send what waits, and what comes meanwhile, one after the other."""
+        """Send the messages that wait, and those that come meanwhile, in turn."""
         try:
             msg = self._next()
             while msg is not None:
@@ -2575,7 +2575,7 @@ class Outbox:
             return msg
 
     def close(self) -> None:
-        """Forget what waits, and take no more."""
+        """Forget the messages that wait, and take no more."""
         with self.lock:
             self.closed, self.size = True, 0
             self.waiting.clear()
@@ -2802,7 +2802,7 @@ def set_trace(trace: Trace | None) -> None:
 class Asker:
     """The half of a conversation that asks: requests of ours, and what becomes of them."""
 
-    warnings: Budget | None = None  # what may be said of the peer; None until something is
+    warnings: Budget | None = None  # how often we may warn of the peer
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -2991,7 +2991,7 @@ class Asker:
 
 
 async def maybe_await(value: Any) -> Any:
-    """Return a value, or what it becomes: callbacks are plain or async functions."""
+    """Return a value, or its result if it is to be awaited: callbacks may be plain or async."""
     return await value if inspect.isawaitable(value) else value
 
 
@@ -3019,8 +3019,8 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
 #           3. A full server still hears: cancellations, pings and answers are read at once. New
 #              requests wait, up to a bound in bytes, and are refused beyond it. Only a peer that
 #              does not read its answers is not read any more.
-#           4. When the channel ends, what we asked fails at once, saying why; what we serve has a
-#              period of grace.
+#           4. When the channel ends, our requests fail at once, saying why. The requests that we
+#              serve have a period of grace.
 #           5. Whatever a handler raises is the answer to its request, and harms nothing else.
 #           6. A message that cannot be taken is answered with an error: -32700 without an id for
 #              bytes that are no JSON, or have a key twice; -32600 for a batch, where the revision
@@ -3033,7 +3033,7 @@ ERROR_BYTES = 1000  # room for each answer of a batch, when others have taken up
 TOO_LONG_TOGETHER = "the answers to the batch are too long for one message; send a smaller batch"
 MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
 FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
-HELD_OVERHEAD = 512  # bytes, added to the size of a message that waits, for what is around it
+HELD_OVERHEAD = 512  # bytes of the objects around a message that waits, added to its size
 
 #: A message that waits, encoded; the way back; and who sent it.
 Held = tuple[bytes, Send, Caller]
@@ -3097,7 +3097,7 @@ class Peer(Asker):
         full = self.held or len(self.incoming) >= self.max_in_flight
         if full and may_wait(msg) and not self._depends_on_the_peer():
             self._hold(data if encoded else encode(data), msg, send, caller)
-        else:  # what is not encoded is our own program's: there is no need to count it
+        else:  # one that is not encoded is of our own program: it need not count
             self._take(msg, send, caller, len(data) if encoded else 0)
 
     def _take(self, msg: JSON, send: Send, caller: Caller, size: int) -> None:
@@ -3402,7 +3402,7 @@ class Peer(Asker):
             self.receive(item, send, getattr(item, "caller", NOBODY))
 
     def make_room(self) -> None:
-        """Read on, and take on what waits, as far as there is room."""
+        """Read on, and take on messages that wait, as far as there is room."""
         if self._room is not None:
             settle_future(self._room, None, None)
         if self.held:
@@ -3486,8 +3486,8 @@ def nothing(*_: Any) -> Any:
 class BatchAnswers(list[Msg]):
     """The answers to a batch of so many messages, which leave as one message.
 
-    Room is set aside for one short error in place of each, so that what is too much for one
-    message costs only the later answers.
+    Room is set aside for one short error in place of each, so that a batch that is too
+    long loses only its later answers.
     """
 
     def __init__(self, count: int) -> None:
@@ -4088,7 +4088,7 @@ NOT_IN_DRAFT_07 = {
 
 
 class SchemaDocument:
-    """A schema being compiled; `check` is what becomes of it.
+    """A schema being compiled; the result is its `check`.
 
     Raises SchemaError for a document that is not a usable schema.
     """
@@ -4125,7 +4125,7 @@ class SchemaDocument:
             raise SchemaError("/".join(["#", *steps])[:200], message)
 
     def count(self, subschemas: int) -> None:
-        """Count subschemas, or what takes as long to compile."""
+        """Count subschemas, or work that takes as long as to compile so many."""
         self.size += subschemas
         self.need(self.size <= MAX_SUBSCHEMAS, f"has more than {MAX_SUBSCHEMAS} subschemas")
 
@@ -4166,7 +4166,7 @@ class SchemaDocument:
 
     def _as_of_2020(self, schema: Schema) -> Schema:
         """Return a schema of draft-07 as 2020-12 writes it, but for `items`: see _kw_items()."""
-        if "$ref" in schema:  # which hides what stands beside it
+        if "$ref" in schema:  # which hides all words beside it
             return {w: schema[w] for w in ("$ref", "definitions", "$defs") if w in schema}
         schema = {word: a for word, a in schema.items() if word not in NOT_IN_DRAFT_07}
         if str(schema.get("$id")).startswith("#"):
@@ -5090,7 +5090,7 @@ class Signature(Row):
     as_they_are: bool  #: whether valid arguments need no change to be what the function takes
 
     def bind(self, arguments: Schema) -> Schema:
-        """Return valid arguments as Python values; raise SchemaError for what cannot be one."""
+        """Return valid arguments as Python values; raise SchemaError for one that has none."""
         if self.whole is not None:
             return {self.whole: arguments}
         if self.parameters.bound:
@@ -5156,7 +5156,7 @@ def signature_of(
     Where a `schema` of the arguments is given, annotations only say how values are read. If the
     function has one parameter only, and the schema does not name it, that parameter takes all
     arguments as one dict.
-    Raises TypeError, naming function, parameter and remedy, for what JSON cannot fill.
+    Raises TypeError, naming function, parameter and remedy, for one that JSON cannot fill.
 
     >>> def add(a: int, b: int = 0) -> int: ...
     >>> signature_of(add).schema["required"]
@@ -5684,7 +5684,7 @@ def _is_block(value: Any) -> bool:
 
 
 def whole_block(block: Msg) -> Msg:
-    """Return a content block; MCPError if it lacks what no client can do without.
+    """Return a content block; MCPError if it lacks a member that all clients need.
 
     >>> whole_block({"type": "image", "data": "AA=="})
     Traceback (most recent call last):
@@ -6505,7 +6505,7 @@ class Context:
         return self.exchange.caller.headers
 
     def require(self, *scopes: str) -> None:
-        """Raise RPCError unless whoever asks may do what needs these scopes.
+        """Raise RPCError unless whoever asks has these scopes.
 
         Over HTTP that becomes 403, by which a client asks its user for more. Where there is no
         network between us, as over stdio, there are no scopes either.
@@ -6847,9 +6847,9 @@ class Context:
     def input_responses(self) -> Msg:
         """The client's answers by name, for handlers that make their rounds by hand.
 
-        They answer what this call has asked, and nothing else. But what the handler would ask now
-        may be another question: answer_to() compares, or `state` of InputRequired says what the
-        question was about.
+        They answer questions of this call, and nothing else. But the handler might now ask another
+        question under the same name: answer_to() compares them. Or keep in the `state` of
+        InputRequired what the question was about.
         """
         return {key: answer for key, (_, answer) in self.rounds().answers.items()}
 
@@ -7606,7 +7606,7 @@ class Life:
             settle_future(self.entered, None, exc)
 
     async def close(self) -> None:
-        """Leave the lifespan; what it raises meanwhile is raised here."""
+        """Leave the lifespan; an exception of it is raised here."""
         self.end.set()
         if not self.entered.done():
             self.task.cancel()
@@ -7726,7 +7726,7 @@ class Bus:
             logger.exception("the bus did not take %s", msg["method"])
 
     async def hear(self) -> None:
-        """Pass on what other processes announce."""
+        """Pass on the announcements of other processes."""
         async for event in self.carrier:
             try:
                 if event["from"] != self.origin():
@@ -7864,7 +7864,7 @@ def trace_context(meta: Msg) -> str:
 
 
 def next_span(given: str) -> str:
-    """Return the trace context of what is caused by a request with this one; "" begins a trace.
+    """Return the trace context for all that a request with this one causes; "" begins a trace.
 
     W3C Trace Context §3.3: the trace stays, the span is new, and flags that we do not know are 0.
 
@@ -8099,17 +8099,6 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     return answer
 
 
-def without_news(offered: Msg) -> Msg:
-    """Return capabilities without those that promise announcements.
-
-    >>> without_news({"tools": {"listChanged": True}, "logging": {}})
-    {'tools': {}, 'logging': {}}
-    """
-    news = "listChanged", "subscribe"
-    return {name: {key: value for key, value in each.items() if key not in news}
-            for name, each in offered.items()}  # fmt: skip
-
-
 class Conversation:
     """One client, as the server knows it: a Peer, and all that was agreed."""
 
@@ -8205,7 +8194,10 @@ class Conversation:
     def offers(self) -> Msg:
         """Return the server's capabilities; a client that hears no news is promised none."""
         offered = self.server.capabilities()
-        return without_news(offered) if self.outbox.closed else offered
+        if self.outbox.closed:
+            news = "listChanged", "subscribe"
+            offered = {name: without(each, *news) for name, each in offered.items()}
+        return offered
 
     def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
         """Refuse a method that the client may not call, or not so; see admit()."""
@@ -8345,7 +8337,7 @@ SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end 
 
 
 def check_rate(rate: Any) -> tuple[float, float]:
-    """Return a rate, (requests, seconds); ValueError for what is none.
+    """Return a rate, (requests, seconds); ValueError if it is none.
 
     >>> check_rate([100, 60])
     (100, 60)
@@ -8359,7 +8351,7 @@ def check_rate(rate: Any) -> tuple[float, float]:
 def hints_by_method(
     ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
 ) -> dict[str, Msg]:
-    """Return the caching hints of each cacheable method; ValueError for what cannot be one.
+    """Return the caching hints of each cacheable method; ValueError for one that cannot be.
 
     >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
     {'ttlMs': 5, 'cacheScope': 'public'}
@@ -8538,7 +8530,7 @@ def runner_with(options: Msg) -> str:
 
 
 async def in_host(call_sync: Callable[[Callable[[], Any]], Any], job: Callable[[], Any]) -> Any:
-    """Return what a job gives that runs where the program wants that."""
+    """Return the result of a job; `call_sync` runs it where the program wants that."""
     waited = call_sync(job)
     if inspect.isawaitable(waited):
         return await waited
@@ -8923,7 +8915,7 @@ def bounded_info(info: Msg, capabilities: Msg) -> Msg:
     """
     room = MAX_CLIENT_BYTES - len(encode(capabilities))
     if len(encode(info)) > room:
-        info = {key: value for key, value in info.items() if key != "icons"}
+        info = without(info, "icons")
     if len(encode(info)) > room:
         problem = f"clientInfo and capabilities have more than {MAX_CLIENT_BYTES} bytes"
         raise RPCError(INVALID_PARAMS, problem)
@@ -9085,7 +9077,7 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
 
 
 def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
-    """Return the error for what a handler returned, where no result can be made of it."""
+    """Return the error for a value of a handler of which no result can be made."""
     if inspect.iscoroutine(value):
         value.close()  # nobody will await it
         return MCPError(f"{entry.label} returned a coroutine: await it first")
@@ -9125,7 +9117,7 @@ def frames_after(exc: BaseException, *modules: str) -> types.TracebackType | Non
 
 
 def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
-    """Return the result of a tool that raised; raise what is an error of the protocol."""
+    """Return the result of a tool that raised; raise an error of the protocol again."""
     note_failure(tool, ctx, exc)
     text = str(exc) or type(exc).__name__
     if isinstance(exc, KeyError) and exc.args:
@@ -9402,7 +9394,7 @@ class Job(Asking):
         self.created = self.updated = timestamp()
         self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
         self.outcome: Msg = {}  # "result" or "error", once there is one
-        #: by name: questions without an answer, and what is settled by it
+        #: by name: a question that has no answer yet, and the future of that
         self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
         self.named: set[str] = set()  # the names of all questions that it has asked
         self.server.jobs[self.id] = self
@@ -9680,7 +9672,7 @@ async def serve_task(ctx: Context) -> Msg:
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
-FLUSH_SECONDS = 2.0  # for a slow reader to take what is unsent when a channel is closed
+FLUSH_SECONDS = 2.0  # for a slow reader to take the rest when a channel is closed
 
 
 class LineDecoder:
@@ -9786,7 +9778,7 @@ class LineWriter:
         self.sent = 0  # bytes that went into the pipe, or wait to do so
 
     async def write(self, data: bytes) -> None:
-        """Send `data` when what is unsent allows it.
+        """Send `data` as soon as not too much is unsent.
 
         Raises BrokenPipeError if nobody reads; LimitExceeded if too much waits for a slow reader.
         """
@@ -9818,7 +9810,7 @@ class LineWriter:
             self._held -= size
 
     def _flush(self) -> None:
-        """Write what was said in this turn of the loop, in one piece."""
+        """Write all lines of this turn of the loop in one piece."""
         if self._batch:
             self.stream.write(b"".join(self._batch))
             if not self.pipe.is_closing():  # as it is when nobody reads
@@ -9827,7 +9819,7 @@ class LineWriter:
             self._batch_bytes = 0
 
     async def close(self) -> None:
-        """Send what is left, for FLUSH_SECONDS at most, and close the descriptor."""
+        """Send the rest, for FLUSH_SECONDS at most, and close the descriptor."""
         self._flush()
         self.stream.close()
         closed = asyncio.gather(self.stream.wait_closed(), return_exceptions=True)
