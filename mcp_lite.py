@@ -828,7 +828,7 @@ def decode(data: bytes) -> JSON:
     """
     _check_bounds(data)
     try:
-        text = data.decode("utf-8").strip(" \t\r\n")
+        text = data.decode().strip(" \t\r\n")
         value, end = _scan(text, 0)
         if end < len(text):
             raise ValueError(f"something follows the value, at {end}")
