@@ -13957,8 +13957,6 @@ class Response:
     all. An engine supplies _put().
     """
 
-    __slots__ = ("headers", "state", "on_lost", "task", "_done")
-
     def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
         self.headers: Mapping[str, str] | None = None  # for every answer: CORS
         self.state = UNSENT
@@ -14109,10 +14107,8 @@ JSON_HEAD = response_head(200, (*JSON_HEADERS.items(),))
 class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
-    __slots__ = ("connection", "head", "keep")
-
     def __init__(self, connection: Connection, head: RequestHead) -> None:
-        super().__init__(connection.task)
+        Response.__init__(self, connection.task)
         self.connection, self.head, self.keep = connection, head, head.keep_alive
 
     @property
