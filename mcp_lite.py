@@ -1488,15 +1488,14 @@ def fit_declared(capabilities: Msg, rev: Revision) -> Msg:
     return fitted
 
 
-def is_modern(msg: Msg) -> bool:
+def is_modern(params: JSON) -> bool:
     """Return whether a request carries its own metadata, and so belongs to the modern era.
 
-    >>> is_modern({"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}}})
+    >>> is_modern({"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}})
     True
-    >>> is_modern({"params": {"_meta": {"progressToken": 1}}})
+    >>> is_modern({"_meta": {"progressToken": 1}})
     False
     """
-    params = msg.get("params")
     meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
@@ -1582,7 +1581,7 @@ class Exchange:
         #: who sent it
         self.caller = caller
         #: whether it carries its own metadata, or says in a header that it does
-        self.modern = is_modern(msg) if modern is None else modern
+        self.modern = is_modern(self.params) if modern is None else modern
         #: its Facts (section 6), if the transport has checked them already
         self.facts: Any = None
         #: its place among the requests that its Peer serves
@@ -2160,9 +2159,7 @@ class Tasks:
         self.running.discard(task)
         if self.on_end is not None:
             self.on_end()
-        if task.cancelled():
-            return
-        exc = task.exception()
+        exc = None if task.cancelled() else task.exception()
         if exc is not None and not isinstance(exc, ConnectionClosed):
             logger.error("a background task failed", exc_info=exc)
 
@@ -13682,7 +13679,7 @@ def belongs_to_the_modern_era(msg: JSON, rev: Revision | None) -> bool:
         return False
     # A handshake is legacy, whatever headers a client that speaks both eras gives it.
     by_header = rev is not None and rev.modern and msg.get("method") != "initialize"
-    return by_header or is_modern(msg)
+    return by_header or is_modern(msg.get("params"))
 
 
 def check_modern_post(

@@ -1887,15 +1887,15 @@ class TestAdmission:
     @pytest.mark.parametrize(
         "text, modern",
         [
-            ('{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}', True),
-            ('{"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}}', True),
-            ('{"params":{"_meta":{"protocolVersion":"2026-07-28"}}}', False),
-            ('{"params":{"_meta":{}}}', False),
-            ('{"params":{"_meta":null}}', False),
-            ('{"params":{"_meta":"io.modelcontextprotocol/protocolVersion"}}', False),
-            ('{"params":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}', False),
-            ('{"params":{}}', False),
+            ('{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}', True),
+            ('{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}', True),
+            ('{"_meta":{"protocolVersion":"2026-07-28"}}', False),
+            ('{"_meta":{}}', False),
+            ('{"_meta":null}', False),
+            ('{"_meta":"io.modelcontextprotocol/protocolVersion"}', False),
+            ('{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}', False),
             ("{}", False),
+            ("null", False),
         ],
     )
     def test_a_request_with_its_own_metadata_is_modern(self, text, modern):
