@@ -829,7 +829,7 @@ def decode(data: bytes) -> JSON:
     _check_bounds(data)
     try:
         text = data.decode().strip(" \t\r\n")
-        value, end = _scan(text, 0)
+        value, end = _parse(text)
         if end < len(text):
             raise ValueError(f"something follows the value, at {end}")
         # Escapes such as "\ud800" alone are JSON by the grammar, and text by no standard.
@@ -841,6 +841,24 @@ def decode(data: bytes) -> JSON:
         # RecursionError cannot happen below MAX_DEPTH; a caller deep in its own stack may see it.
         raise ProtocolError(f"not JSON: {exc}", code=PARSE_ERROR) from None
     return value
+
+
+def _parse(text: str) -> tuple[JSON, int]:
+    """Return the value at the start of a text, and where it ends; ValueError for a key twice.
+
+    To look for equal keys pair by pair takes a fifth of the work of a short request. So the keys of
+    the objects that were built are counted first: if the text has no more colons, none is lost.
+    """
+    if "\\" not in text:
+        parser = _parsers.mine
+        parser.keys = 0
+        value, end = parser.scan(text, 0)
+        if parser.keys == text.count(":"):
+            return value, end
+        # Strings have colons, too. Those of keys stand behind quotes, if not behind white space.
+        if parser.keys == text.count('":') and not any(map(text.count, _SPACED_COLONS)):
+            return value, end
+    return _scan(text, 0)  # type: ignore[no-any-return]
 
 
 def _unique(pairs: list[tuple[str, JSON]]) -> Msg:
@@ -863,6 +881,32 @@ def _finite(text: str) -> float:
 _scan = json.JSONDecoder(
     object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite
 ).scan_once  # type: ignore[attr-defined]
+_SPACED_COLONS = " :", "\t:", "\r:", "\n:"
+
+
+class _CountingParser:
+    """A parser of JSON, and how many keys the objects have that it has built."""
+
+    def __init__(self) -> None:
+        self.keys = 0
+        self.scan = json.JSONDecoder(
+            object_hook=self.count, parse_float=_finite, parse_constant=_finite
+        ).scan_once  # type: ignore[attr-defined]
+
+    def count(self, obj: Msg) -> Msg:
+        """Count the keys of an object."""
+        self.keys += len(obj)
+        return obj
+
+
+class _Parsers(threading.local):
+    """The parser of each thread."""
+
+    def __init__(self) -> None:
+        self.mine = _CountingParser()
+
+
+_parsers = _Parsers()
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Looked for from the start of a number only: from each of its digits would be quadratic.

@@ -1099,6 +1099,24 @@ class TestDecode:
         assert m.decode(data) == value
         assert type(m.decode(data)) is type(value)
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"a":1,"a":2}', '[[{"b":{"a":1,"a":2}}]]', '{"a":{},"b":{"c":1},"a":{}}',
+            '{"a":"x:y","a":2}', '{"a":":","b":1,"b":2}', '{"a":1,"\\u0061":2}',
+            '{"a" :1,"a":2}', '{"a"\t:1,"a":2}', '{"a"\r:1,"a":2}', '{"a"\n:1,"a":2}',
+        ],
+    )  # fmt: skip
+    def test_a_key_that_occurs_twice_is_refused_however_it_is_written(self, text):
+        assert "occurs twice" in str(broken(text.encode()))
+
+    @pytest.mark.parametrize("text", ["x", ":", " :", "a:b", "\":", "a\\:", "\n:", "http://a/ :-)"])
+    @pytest.mark.parametrize("colon", [":", ": ", " : ", "\n:\t", "\r\n: "])
+    def test_no_colon_is_taken_for_a_doubled_key(self, colon, text):
+        said = json.dumps(text)
+        written = f'{{"a":{said},"b":[{{}},{{{said}:{{"a":1}},"b":{said}}}]}}'.replace('"b":', f'"b"{colon}')
+        assert m.decode(written.encode()) == {"a": text, "b": [{}, {text: {"a": 1}, "b": text}]}
+
     def test_a_long_key_that_occurs_twice_is_not_sent_back(self):
         key = "k" * 100_000
         assert "occurs twice" in str(broken(f'{{"{key}":1,"{key}":2}}'.encode()))
