@@ -850,9 +850,10 @@ def _parse(text: str) -> tuple[JSON, int]:
     the objects that were built are counted first: if the text has no more colons, none is lost.
     """
     if "\\" not in text:
-        parser = _parsers.mine
+        parser = _idle.pop("", None) or _CountingParser()  # each thread takes one of its own
         parser.keys = 0
         value, end = parser.scan(text, 0)
+        _idle[""] = parser
         if parser.keys == text.count(":"):
             return value, end
         # Strings have colons, too. Those of keys stand behind quotes, if not behind white space.
@@ -899,14 +900,7 @@ class _CountingParser:
         return obj
 
 
-class _Parsers(threading.local):
-    """The parser of each thread."""
-
-    def __init__(self) -> None:
-        self.mine = _CountingParser()
-
-
-_parsers = _Parsers()
+_idle: dict[str, _CountingParser] = {}  # the parser that nobody uses now, under ""
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Looked for from the start of a number only: from each of its digits would be quadratic.
