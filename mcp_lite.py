@@ -20586,10 +20586,11 @@ class HeldCalls:
         found = self.calls.get(str(name))
         if found is not None and found[0].bound == ctx.binding():
             return self._release(str(name))
-        problem = "no call waits under this name: it was used or has expired, or the server"
-        problem += " was started again; call again from the beginning"
-        problem = problem if found is None else "it belongs to another request"
-        raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+        why = "it belongs to another request"
+        if found is None:
+            why = "no call waits under this name: it was used or has expired, or the server was"
+            why += " started again; call again from the beginning"
+        raise RPCError(INVALID_PARAMS, f"requestState: {why}")
 
     def _release(self, name: str) -> HeldPassage:
         """Let a call wait no longer."""
@@ -20645,6 +20646,7 @@ class FarQuestions(Answers):
         """Return the request to which a question of a legacy server belongs; RPCError in doubt."""
         link = self.far.transport.asked_in(question_id)
         running = [item for item in self.far.passages if link in (None, item.far_id)]
+        # A call that waits for answers can ask more; most likely, another one asks.
         running = [item for item in running if not item.held] or running[-1:]
         if len(running) > 1 and running[0].ctx.facts.rev.modern:
             running = [item for item in running if item.method in ASKERS]
@@ -21151,7 +21153,9 @@ class Forwarder:
             far = None
         far = far or self._begin(key, near, facts, counted_as(caller))
         if far.state is not READY:
-            problem = await asyncio.shield(far.opening)
+            await asyncio.wait([far.opening])
+            ended = RPCError(INTERNAL_ERROR, f"{self.label} was ended before it was connected")
+            problem = ended if far.opening.cancelled() else far.opening.result()
             if problem is not None:
                 raise problem
         if not (facts.rev.modern or near.session.resumed):
@@ -21281,17 +21285,17 @@ class Forwarder:
         """
         ctx, loop, pace = feed.ctx, feed.ctx.conversation.loop, Pace()
         while True:
-            since, patience = loop.time(), None
+            since, opened, patience = loop.time(), self.opened[loop], None
             try:
                 far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
                 await far.announcements.serve(feed, self.filter_of(feed), begun)
                 good = loop.time() - since >= STEADY_SECONDS
-                patience = pace.wait(0, good, loop.time())
+                opened, patience = self.opened[loop], pace.wait(0, good, loop.time())
             except MCPError as exc:
                 settle_future(begun, exc, None)
                 if not isinstance(exc, RPCError):  # of that the log has been told
                     logger.warning("nothing is heard of %s for now: %s", self.label, exc)
-            await asyncio.wait([self.opened[loop]], timeout=patience)
+            await asyncio.wait([opened], timeout=patience)
 
     def ends_of(self, near: Conversation) -> list[FarEnd]:
         """Return the connections that a near client has."""

@@ -20922,6 +20922,15 @@ def change() -> str:
             assert methods == {"list_changed", "updated"}, "both may have changed meanwhile"
         assert (tmp_path / "calls").read_text().split() == ["start", "die", "start"]
 
+    async def test_a_request_that_waits_for_a_connection_is_answered_when_that_is_ended(self, tmp_path):
+        proxy = m.ProxyServer(dying(tmp_path, "note('slow'); __import__('time').sleep(600)"), exit_seconds=0)
+        async with raw_client(proxy) as raw:
+            await raw.say({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": raw_hello()})
+            await eventually((tmp_path / "calls").exists)
+            proxy.forwarder.drop(*proxy.forwarder.far_ends.values())
+            answer = await asyncio.wait_for(raw.hear(), 10)
+            assert answer["error"]["message"] == "the far server was ended before it was connected"
+
     async def test_a_subscription_that_is_refused_is_refused_to_the_client(self):
         app = far_server()
 
