@@ -5167,21 +5167,6 @@ def _result_of(parameters: Parameters, names: Any, optional: Any) -> Any:
         return EMPTY
 
 
-def object_schema(schema: Schema) -> Schema:
-    """Return a schema of arguments as the wire has it: its type is "object".
-
-    Raises TypeError or ValueError for a schema of anything else.
-
-    >>> object_schema({"required": ["a"]})
-    {'type': 'object', 'required': ['a']}
-    """
-    check_kind("input_schema", schema, "Msg")
-    # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
-    if schema.get("type", "object") != "object":
-        raise ValueError(f"input_schema={schema!r:.100}: arguments have names, so give an object")
-    return schema if "type" in schema else {"type": "object", **schema}
-
-
 def signature_of(
     fn: Callable[..., Any], hidden: type | None = None, schema: Schema | None = None
 ) -> Signature:
@@ -5191,15 +5176,22 @@ def signature_of(
     Where a `schema` of the arguments is given, annotations only say how values are read. If the
     function has one parameter only, and the schema does not name it, that parameter takes all
     arguments as one dict.
-    Raises TypeError, naming function, parameter and remedy, for one that JSON cannot fill.
+    Raises TypeError, naming function, parameter and remedy, for one that JSON cannot fill; and
+    ValueError for a schema of anything but an object.
 
     >>> def add(a: int, b: int = 0) -> int: ...
     >>> signature_of(add).schema["required"]
     ['a']
     """
     target, reader, whole = _layers(fn)[-1], AnnotationReader(), None
-    schema = None if schema is None else object_schema(schema)
     names = _names_around(target)
+    if schema is not None:
+        check_kind("input_schema", schema, "Msg")
+        # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
+        schema = {"type": "object", **schema}
+        if schema["type"] != "object":
+            what = f"input_schema={schema!r:.100}"
+            raise ValueError(f"{what}: arguments have names, so give an object")
     try:
         parameters = parameters_of(fn, hidden)
         if schema is not None and len(parameters.values) == 1:
