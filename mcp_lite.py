@@ -4270,7 +4270,7 @@ class SchemaDocument:
             self.compile(target)
         name = ref.partition("#")[2]
         # An ordinary anchor makes a $dynamicRef an ordinary reference.
-        if not dynamic or (uri, name) not in self.dynamic or self.names[uri, name] != place:
+        if not dynamic or (uri, name) not in self.dynamic:
             return self.checks[place]
 
         def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
@@ -4301,7 +4301,7 @@ class SchemaDocument:
             return made["type"]  # half of all subschemas; whoever calls it has paid for the call
         by_kind = {kind: [made[w] for w in used if kind in KEYWORDS[w][0]] for kind in ANY}
         cost = 2 + len(used) // 2
-        watched = "unevaluatedItems" in schema or "unevaluatedProperties" in schema
+        asks_for_seen = "unevaluatedItems" in schema or "unevaluatedProperties" in schema
         scope, dynamic = (self.scopes[-1],), self.dynamic
 
         def check_schema(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
@@ -4309,19 +4309,19 @@ class SchemaDocument:
             run.depth += 1
             if run.depth > MAX_VALIDATION_DEPTH:
                 raise Undecided("is nested too deeply to check")
-            ours: Seen = set() if watched or seen is not None else None
             outer = run.scopes
-            if dynamic and outer[-1:] != scope:
+            if dynamic and outer[-1:] != scope:  # only a $dynamicRef looks at the scopes
                 run.scopes = outer + scope
+            ours: Seen = set() if asks_for_seen or seen is not None else None
             found: list[Failure] = []
             for check in by_kind[KINDS.get(type(value)) or kind_of(value)]:
                 found += check(value, run, ours)
             run.scopes = outer
             run.depth -= 1
-            if ours and seen is not None and not found:
+            if ours and seen is not None and not found:  # the schema around has seen them, too
                 run.spend(len(ours))
                 seen |= ours
-            return found[:MAX_FAILURES] if found else found
+            return found[:MAX_FAILURES]
         return check_schema
 
 
