@@ -425,7 +425,7 @@ class Forked(subprocess.Popen):
 
     That takes a fifth of the time. It is like any other, a child of this process from its first
     line to the end of its interpreter. A program without mcp_lite is started as ever, and so is
-    one with environment variables of its own that Python reads at the start, or mcp_lite.
+    one with MCP_LITE_TRACE, which counts when mcp_lite is imported.
     """
 
     NURSERIES = {}  # what decides how Python starts: (channel, process)
@@ -458,8 +458,7 @@ class Forked(subprocess.Popen):
             code, argv = pathlib.Path(path).read_text(encoding="utf-8"), args[at:]
             code = code if path != m.__file__ else "mcp_lite"
         environ = dict(os.environ if env is None else env)
-        told = {(k, v) for k, v in environ.items() if k.startswith(("MCP_", "PYTHON"))}
-        special = preexec_fn or pass_fds or told - ENVIRON
+        special = preexec_fn or pass_fds or "MCP_LITE_TRACE" in environ
         if special or "mcp_lite" not in code:
             given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, info, flags, shell)
             streams = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
@@ -480,7 +479,7 @@ class Forked(subprocess.Popen):
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
 
-POPEN, ENVIRON = subprocess.Popen, {*os.environ.items()}
+POPEN = subprocess.Popen
 try:
     from ctypes import CDLL
 
