@@ -12811,8 +12811,8 @@ class TestStreams:
 class TestResuming:
     """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
 
-    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-    async def test_a_cut_at_any_byte_neither_loses_nor_doubles_anything(self, revision):
+    @pytest.mark.parametrize("revision, step", [("2025-06-18", 3), ("2025-11-25", 1)])
+    async def test_a_cut_at_any_byte_neither_loses_nor_doubles_anything(self, revision, step):
         async with http_calling(revision=revision) as (caller, server):
             body = json.dumps(call_of(1, "count", {"to": 3})).encode()
             fields = {"host": caller.url.authority, "accept": JSON_BOTH, **caller.headers}
@@ -12831,7 +12831,7 @@ class TestResuming:
                 wire.send(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
                 whole = len((await wire.everything()).replace(b"connection: close\r\n", b""))
             lost = 0
-            for size in range(whole + 1):
+            for size in range(0, whole + 1, step):
                 events, last_id = await cut(size)
                 if last_id:
                     again = await caller.events("GET", last_event_id=last_id)
@@ -22108,7 +22108,7 @@ class TestConfigurations:
         """Looked through again from each quote, this would take hours."""
         blank = text.startswith("/")
         with contextlib.nullcontext() if blank else pytest.raises(m.ProtocolError):
-            m.read_settings(text * 500_000)
+            m.read_settings(text * 100_000)
 
     @pytest.mark.parametrize("doc", [{}, {"mcpServers": []}, {"mcpServers": {}}, {"servers": 1}])
     def test_a_configuration_names_servers(self, doc):
@@ -26546,10 +26546,9 @@ LINKS = [
     for link in ALL_LINKS
     if "MCP_LITE_ALL_LINKS" in os.environ
     or link.transport == "memory"
-    or link in [("pipe", "2025-03-26"), ("pipe", "2025-11-25"), ("pipe", "2026-07-28"),
-                ("socket", "2025-06-18"), ("http", "2025-03-26"), ("http", "2025-11-25"),
-                ("http", "2026-07-28"), ("asgi", "2024-11-05"), ("asgi", "2026-07-28"),
-                ("sse", "2024-11-05")]
+    or link in [("pipe", "2025-03-26"), ("pipe", "2026-07-28"), ("socket", "2025-06-18"),
+                ("http", "2025-03-26"), ("http", "2025-11-25"), ("http", "2026-07-28"),
+                ("asgi", "2024-11-05"), ("asgi", "2026-07-28"), ("sse", "2024-11-05")]
 ]
 
 
@@ -27271,8 +27270,7 @@ class TestFailures:
         assert "resource 'file://{name}' failed: RemoteError" in caplog.text
         assert "Traceback" not in caplog.text
 
-    @pytest.mark.parametrize("raised", [KeyboardInterrupt, GeneratorExit, OwnEnd, SystemExit])
-    async def test_a_handler_that_raises_no_exception_at_all_ends_only_its_own_call(self, link, raised):
+    async def test_a_handler_that_raises_no_exception_at_all_ends_only_its_own_call(self, link):
         app = plain_app()
 
         @app.tool
@@ -27289,14 +27287,15 @@ class TestFailures:
 
         app.add_resource("x://ending", ending, name="ending")
         async with link.connect(app) as c:
-            for name in ("ends", "ends_in_a_thread"):
-                for _ in range(2):
-                    with pytest.raises(m.ToolError, match=raised.__name__):
-                        await c.call(name)
-                    assert await c.call("add", {"a": 1}) in (1, "1")
-            found = await self.failures(c, c.get_prompt("ending"), c.read("x://ending"))
-            assert found == [(-32603, "Internal error")] * 2
-            assert await c.call("add", {"a": 1}) in (1, "1")
+            for raised in (KeyboardInterrupt, GeneratorExit, OwnEnd, SystemExit):
+                for name in ("ends", "ends_in_a_thread"):
+                    for _ in range(2):
+                        with pytest.raises(m.ToolError, match=raised.__name__):
+                            await c.call(name)
+                        assert await c.call("add", {"a": 1}) in (1, "1")
+                found = await self.failures(c, c.get_prompt("ending"), c.read("x://ending"))
+                assert found == [(-32603, "Internal error")] * 2
+                assert await c.call("add", {"a": 1}) in (1, "1")
 
     def test_a_key_error_says_what_it_is(self):
         app = m.Server()
@@ -29599,26 +29598,26 @@ class TestElicitation:
         forms = FORMS + (MULTIPLE if link.since("2025-11-25") else [])
 
         async def main():
-            for wanted, schema, said, value in forms:
-                app = asking_app(lambda ctx, wanted=wanted: ctx.elicit("Which?", wanted))
-                asked = []
+            app = asking_app(lambda ctx: ctx.elicit("Which?", wanted))
+            asked = []
 
-                def elicit(message, schema, said=said, asked=asked):
-                    asked.append((message, schema))
-                    return said
+            def elicit(message, schema):
+                asked.append((message, schema))
+                return said
 
-                async with link.connect(app, elicit=elicit) as c:
+            async with link.connect(app, elicit=elicit) as c:
+                for wanted, schema, said, value in forms:
                     if not link.since(self.NEEDS):
                         with pytest.raises(m.ToolError, match="has no elicitation"):
                             await c.call("tool")
                         assert not asked
                         continue
                     await c.call("tool")
-                assert app.seen == [m.Elicited("accept", value)], wanted
-                ((message, form),) = asked
-                assert message == "Which?"
-                assert form["properties"] == {"value": schema}
-                assert (form["type"], form["required"]) == ("object", ["value"])
+                    assert app.seen.pop() == m.Elicited("accept", value), wanted
+                    message, form = asked.pop()
+                    assert message == "Which?" and not asked and not app.seen
+                    assert form["properties"] == {"value": schema}
+                    assert (form["type"], form["required"]) == ("object", ["value"])
 
         with on_the_wire() as sent:
             run(main())
