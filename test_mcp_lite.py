@@ -29606,7 +29606,7 @@ class TestElicitation:
                 return said
 
             async with link.connect(app, elicit=elicit) as c:
-                for wanted, schema, said, value in forms:
+                for wanted, schema, said, value in forms:  # noqa: B007 -- `elicit` says it
                     if not link.since(self.NEEDS):
                         with pytest.raises(m.ToolError, match="has no elicitation"):
                             await c.call("tool")
