@@ -2233,14 +2233,6 @@ class Tasks:
             logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), example)
 
 
-class ThreadJob(Row):
-    """One call of a function, for a worker thread."""
-
-    owner: str
-    future: asyncio.Future[Any]
-    call: Callable[[], Any]
-
-
 class Threads:
     """A bounded pool of daemon threads for functions that block.
 
@@ -2251,7 +2243,7 @@ class Threads:
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
         self.limit = limit
-        #: in a worker thread: `job`, the ThreadJob that it runs
+        #: in a worker thread: `owner`, for whom it works
         self.local = threading.local()
         self._begin()
 
@@ -2263,8 +2255,8 @@ class Threads:
         self.threads = self.idle = 0
         #: how many threads work for each owner, and how many of them wait for the loop meanwhile
         self.working, self.blocking = Counts(), Counts()
-        #: by owner, the jobs for which there is no thread yet, oldest first
-        self.waiting: OrderedDict[str, OrderedDict[asyncio.Future[Any], ThreadJob]] = OrderedDict()
+        #: by owner and future, the calls for which there is no thread yet, oldest first
+        self.waiting: OrderedDict[str, OrderedDict[asyncio.Future[Any], Any]] = OrderedDict()
 
     async def run(self, fn: Callable[..., Any], *args: Any, owner: str = "") -> Any:
         """Return what fn(*args) returns, from a thread.
@@ -2276,33 +2268,32 @@ class Threads:
             self._begin()
         future = asyncio.get_running_loop().create_future()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
-        job = ThreadJob(owner, future, call)
         with self.lock:
             self.closed = False
             if self.queue is None:
                 import queue
 
                 self.queue = queue.SimpleQueue()
-            self.waiting.setdefault(owner, OrderedDict())[future] = job
+            self.waiting.setdefault(owner, OrderedDict())[future] = call
             try:
                 self._assign()
             except RuntimeError:
-                self._forget(job)
+                self._forget(owner, future)
                 raise
         try:
             return await future
         except asyncio.CancelledError:
             with self.lock:
-                self._forget(job)
+                self._forget(owner, future)
             raise
 
-    def _forget(self, job: ThreadJob) -> None:
+    def _forget(self, owner: str, future: asyncio.Future[Any]) -> None:
         """Drop a job that no thread has taken."""
-        jobs = self.waiting.get(job.owner)
+        jobs = self.waiting.get(owner)
         if jobs is not None:
-            jobs.pop(job.future, None)
+            jobs.pop(future, None)
             if not jobs:
-                del self.waiting[job.owner]
+                del self.waiting[owner]
 
     def _assign(self) -> None:
         """Give the waiting jobs to threads, in turn to each owner, as far as its share allows."""
@@ -2318,12 +2309,12 @@ class Threads:
                 self.threads += 1
                 self.idle += 1
             jobs = self.waiting.pop(owner)
-            _, job = jobs.popitem(last=False)
+            future, call = jobs.popitem(last=False)
             if jobs:
                 self.waiting[owner] = jobs  # behind the others
             self.idle -= 1
             self.working.change(owner, 1)
-            self.queue.put(job)
+            self.queue.put((owner, future, call))
 
     def _work(self) -> None:
         settle: Callable[[], None] | None
@@ -2331,24 +2322,24 @@ class Threads:
             job = self.queue.get()
             if job is None:  # from close()
                 return
-            self.local.job = job
+            self.local.owner, future, call = job
             try:  # a job that was cancelled before its turn is not called
-                value = None if job.future.cancelled() else job.call()
-                settle = functools.partial(settle_future, job.future, value, None)
+                value = None if future.cancelled() else call()
+                settle = functools.partial(settle_future, future, value, None)
             except BaseException as exc:  # the caller decides what to do about it
-                settle = functools.partial(settle_future, job.future, None, exc)
-            stays = self._finish(job)
+                settle = functools.partial(settle_future, future, None, exc)
+            stays = self._finish(self.local.owner)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                job.future.get_loop().call_soon_threadsafe(settle)
+                future.get_loop().call_soon_threadsafe(settle)
             # An idle thread must not keep results alive.
-            self.local.job = job = value = settle = None
+            job = future = call = value = settle = None
             if not stays:
                 return
 
-    def _finish(self, job: ThreadJob) -> bool:
+    def _finish(self, owner: str) -> bool:
         """Note that a job is done; return whether its thread is wanted for another one."""
         with self.lock:
-            self.working.change(job.owner, -1)
+            self.working.change(owner, -1)
             stays = self.threads - sum(self.blocking.values()) <= self.limit
             stays = stays and not (self.closed and not self.waiting)
             if stays:
@@ -2365,23 +2356,23 @@ class Threads:
 
         Raises RPCError -- too busy -- when too many threads wait already.
         """
-        job: ThreadJob | None = getattr(self.local, "job", None)
-        if job is None:
+        owner: str | None = getattr(self.local, "owner", None)
+        if owner is None:
             yield
             return
         with self.lock:
-            if not self.blocking.has_room(job.owner, MAX_BLOCKED_THREADS):
+            if not self.blocking.has_room(owner, MAX_BLOCKED_THREADS):
                 raise RPCError(TOO_BUSY, "too many threads of this server wait for an answer")
-            self.working.change(job.owner, -1)
-            self.blocking.change(job.owner, 1)
+            self.working.change(owner, -1)
+            self.blocking.change(owner, 1)
             with contextlib.suppress(RuntimeError):  # the next call of run() will say so
                 self._assign()
         try:
             yield
         finally:
             with self.lock:
-                self.blocking.change(job.owner, -1)
-                self.working.change(job.owner, 1)  # more than the limit, for a while
+                self.blocking.change(owner, -1)
+                self.working.change(owner, 1)  # more than the limit, for a while
 
     async def drain(self, seconds: float) -> None:
         """Wait until no job runs or waits, at most so long."""
