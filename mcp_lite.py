@@ -10685,7 +10685,9 @@ class Subscription:
         while True:
             since, problem = clock(), await self._hear_until_the_end()
             over = client.peer.lost is not None or client.state is DONE
-            if over or not self._opened.done() or not isinstance(problem, ConnectionClosed):
+            busy = isinstance(problem, RemoteError) and problem.code == TOO_BUSY  # or is to end
+            passing = busy or isinstance(problem, ConnectionClosed)
+            if over or not self._opened.done() or not passing:
                 break
             stood = not self.is_cut and clock() - since >= STEADY_SECONDS
             if not self.is_cut:
