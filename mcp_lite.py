@@ -15759,7 +15759,6 @@ PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
 PROBE_PATHS = "/healthz", "/readyz"
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 SESSION_SECONDS = 1800.0  # for which a session may be idle
-END_POLL_SECONDS = 0.01  # between two looks whether requests are still running, at an end
 PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 
@@ -15795,6 +15794,8 @@ class Endpoint(Site):
         self.expiring: dict[Response, tuple[float, Callable[[], None]]] = {}
         self.waiting: set[Reply] = set()  # that have said nothing yet
         self.tasks = Tasks()
+        #: set while somebody waits for requests to end: settled whenever one has
+        self.on_quiet: asyncio.Future[None] | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         #: whether new work is turned away, because the server is to end
         self.draining = False
@@ -15925,6 +15926,8 @@ class Endpoint(Site):
             await answering
         finally:
             await reply.drop()
+            if self.on_quiet is not None:
+                settle_future(self.on_quiet, None, None)
 
     def _begin(self, msg: Msg, reply: Reply, size: int) -> Awaitable[Any]:
         """Take on a request of a session; what is returned serves it."""
@@ -15983,6 +15986,8 @@ class Endpoint(Site):
                 exchange.weight.drop()
             if reply.stream is not None or response.state is UNSENT:
                 await reply.drop()
+            if self.on_quiet is not None:
+                settle_future(self.on_quiet, None, None)
 
     # Sessions.
 
@@ -16121,7 +16126,9 @@ class Endpoint(Site):
         """Wait until these sessions serve no request, at most so long."""
         until = self.loop.time() + seconds
         while any(session.busy for session in sessions) and self.loop.time() < until:
-            await asyncio.sleep(END_POLL_SECONDS)
+            self.on_quiet = self.on_quiet or self.loop.create_future()
+            await asyncio.wait([self.on_quiet], timeout=until - self.loop.time())
+            self.on_quiet = None
 
     async def drain(self, grace: float = 0) -> None:
         """Turn away new work, end what only listens, and let running requests finish within the
