@@ -21002,8 +21002,9 @@ class FarEnd(Client):
     async def check_headers(self, headers: Mapping[str, str], params: Msg) -> None:
         """Raise RPCError unless the headers of a near call repeat what its arguments say."""
         name = str(params.get("name"))
-        if name not in self.mirrors and any(each.startswith("mcp-param-") for each in headers):
-            await self.list_tools()
+        if name not in self.mirrors:
+            with contextlib.suppress(RemoteError, CapabilityMissing):  # the call itself will tell
+                await self.list_tools()
         check_mirrors(self.mirrors.get(name, ()), headers, params.get("arguments", {}))
 
     async def want_log(self, level: str | None) -> None:
