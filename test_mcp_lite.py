@@ -33817,7 +33817,7 @@ class TestListening:
         assert run(go()) == ["notifications/tools/list_changed"] * 9
         assert opened == [{"toolsListChanged": True}] * 9 and len(set(ids)) == 9
 
-    def test_client_gives_up_when_the_server_refuses_to_open_it_again(self, monkeypatch, caplog):
+    def test_client_gives_up_when_the_server_refuses_but_not_while_it_is_busy(self, monkeypatch, caplog):
         monkeypatch.setattr(m, "RETRY_MS", 0)
         opened = []
 
@@ -33834,6 +33834,8 @@ class TestListening:
                     item = m.notification("notifications/subscriptions/acknowledged", params)
                     writer.write(b"data: " + json.dumps(item).encode() + b"\n\n")
 
+            if len(opened) == 3:
+                return {"code": 503, "message": "later"}
             return stream if len(opened) < 4 else {"code": -32603, "message": "never again"}
 
         async def go():
