@@ -22270,10 +22270,12 @@ def shop(tmp_path):
     return str(path)
 
 
-@pytest.fixture
-def url(shop):
-    """Give the URL of that server, which is spared a process for each call."""
-    served = m.load_app(shop).start_in_thread("http", port=0)
+@pytest.fixture(scope="class")
+def stall(tmp_path_factory):
+    """Give a URL at which this process serves such a shop: it starts once for all tests of a class."""
+    path = tmp_path_factory.mktemp("stall") / "shop.py"
+    path.write_text(CLI_SERVER)
+    served = m.load_app(str(path)).start_in_thread("http", port=0)
     yield served.url
     served.stop()
 
@@ -22281,15 +22283,7 @@ def url(shop):
 @pytest.fixture(params=["stdio", "http"])
 def wire(request):
     """Give a target that reaches the shop over each wire."""
-    return request.getfixturevalue("shop" if request.param == "stdio" else "url")
-
-
-@pytest.fixture
-def stall(shop):
-    """Give a URL at which the shop is served by this process: that is faster than a child."""
-    served = m.load_app(shop).start_in_thread("http", port=0)
-    yield served.url
-    served.stop()
+    return request.getfixturevalue("shop" if request.param == "stdio" else "stall")
 
 
 @pytest.fixture
@@ -23303,14 +23297,14 @@ class TestVerbs:
         assert status == 1
         assert json.loads(out)["isError"] is True
 
-    def test_resources_prompts_and_completion(self, cli, url):
-        assert cli("resources", url)[1].startswith("shop://sign")
-        assert cli("templates", url)[1].startswith("shop://item/{id}")
-        assert cli("read", "shop://item/7", url)[1] == "item 7\n"
-        assert cli("prompts", url)[1] == "offer(item, tone?)\n"
-        assert cli("prompt", "offer", "item=tea", url)[1] == "user: Praise tea, low\n"
-        assert cli("complete", "offer", "tone=l", "item=tea", url)[1] == "loud\nlow\n"
-        assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", url)[1])
+    def test_resources_prompts_and_completion(self, cli, stall):
+        assert cli("resources", stall)[1].startswith("shop://sign")
+        assert cli("templates", stall)[1].startswith("shop://item/{id}")
+        assert cli("read", "shop://item/7", stall)[1] == "item 7\n"
+        assert cli("prompts", stall)[1] == "offer(item, tone?)\n"
+        assert cli("prompt", "offer", "item=tea", stall)[1] == "user: Praise tea, low\n"
+        assert cli("complete", "offer", "tone=l", "item=tea", stall)[1] == "loud\nlow\n"
+        assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", stall)[1])
 
     def test_completing_what_is_not_there_says_so(self, cli, stall):
         status, out, err = cli("complete", "offer", "tone=x", stall)
@@ -23370,15 +23364,15 @@ class TestVerbs:
         assert "The server asks: How many?" in err
 
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-    def test_tool_whose_question_is_refused_has_failed_in_either_era(self, cli, url, era):
-        status, out, err = cli("call", "think", "--revision", era, url)
+    def test_tool_whose_question_is_refused_has_failed_in_either_era(self, cli, stall, era):
+        status, out, err = cli("call", "think", "--revision", era, stall)
         assert (status, out) == (1, "")
         assert err.splitlines()[-2:] == [
             "  declined; to answer: --answer sample=...", "error: User rejected sampling request (-1)"
         ]
-        status, out, err = cli("call", "think", "--json", "--revision", era, url)
+        status, out, err = cli("call", "think", "--json", "--revision", era, stall)
         assert status == 1 and json.loads(out)["isError"] is True
-        status, out, err = cli("call", "locate", "--revision", era, url)  # without --root
+        status, out, err = cli("call", "locate", "--revision", era, stall)  # without --root
         assert (status, out) == (1, "")
         said = "error: the client did not declare the capability 'roots'"
         assert err.splitlines()[-1].startswith(said)
@@ -23452,8 +23446,8 @@ class TestWires:
     """Whatever the revision, and however the server is reached, a person sees the same."""
 
     @pytest.mark.parametrize("era", m.REVISIONS)
-    def test_every_verb_does_the_same_over_http(self, cli, url, era):
-        self.use_every_verb(cli, url, [era])
+    def test_every_verb_does_the_same_over_http(self, cli, stall, era):
+        self.use_every_verb(cli, stall, [era])
 
     def test_every_verb_does_the_same_over_stdio(self, cli, shop):
         """Each starts a process, which takes its time: the revisions take turns."""
