@@ -22814,6 +22814,19 @@ def read_json(text: str) -> JSON:
 TYPED_NUMBER = r"(?i)(?:\+|(-))?(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(e[+-]?[0-9]+)?"
 
 
+def json_number(text: str) -> str:
+    """Return a number as JSON writes it; a text that is no number as it is.
+
+    >>> [json_number(text) for text in (".5", "1.", "+07", "1e3", "x")]
+    ['0.5', '1', '7', '1e3', 'x']
+    """
+    number = re.fullmatch(TYPED_NUMBER, text)
+    if number is None:
+        return text
+    sign, whole, part, power = number.groups("")
+    return f"{sign}{whole.lstrip('0') or 0}{part and '.' + part}{power}"
+
+
 def convert(text: str, schema: JSON) -> JSON:
     """Return the JSON value that a person means by `text` where `schema` is asked for.
 
@@ -22838,11 +22851,8 @@ def convert(text: str, schema: JSON) -> JSON:
         return text
     if "boolean" in kinds and text.lower() in YES_NO:
         return YES_NO[text.lower()]
-    number = re.fullmatch(TYPED_NUMBER, text)
-    if number and ("number" in kinds or "integer" in kinds):
-        sign, whole, part, power = number.groups("")
-        text = f"{sign}{whole.lstrip('0') or 0}{part and '.' + part}{power}"
-    value = read_json(text)
+    is_number = "number" in kinds or "integer" in kinds
+    value = read_json(json_number(text) if is_number else text)
     if "array" in kinds and not isinstance(value, list):
         items: JSON = next((option["items"] for option in options if "items" in option), {})
         value = [convert(part.strip(), items) for part in text.split(",")]
@@ -22969,19 +22979,29 @@ def titles_of(field: Msg) -> dict[str, str]:
     return dict(zip(values, source.get("enumNames") or values))
 
 
+def read_choice(text: str, field: Msg) -> JSON:
+    """Return what a person picks, by number, title or value: a value, or a list where it may be.
+
+    >>> read_choice("2", {"enum": ["a", "b"]}), read_choice("A,2", {"items": {"enum": ["a", "b"]}})
+    ('b', ['a', 'b'])
+    """
+    titles = titles_of(field)
+    known = {word: value for value, title in titles.items() for word in (title.lower(), value)}
+    known.update({str(number): value for number, value in enumerate(titles, 1)})
+    words: Any = [text]
+    if "items" in field:
+        words = convert(text, {"type": "array", "items": {"type": "string"}})
+    picked = [known.get(word, known.get(word.lower(), word)) for word in map(str, words)]
+    return picked if "items" in field else picked[0]
+
+
 def read_field(text: str, field: Msg) -> tuple[JSON, str]:
     """Return the value that a person means, and what is wrong with it.
 
     >>> read_field("2", {"enum": ["a", "b"]}), read_field("x", {"type": "integer"})
     (('b', ''), ('x', "'x' is not a whole number"))
     """
-    choices = [*titles_of(field).items()]
-    known = {word: value for value, title in choices for word in (title.lower(), value)}
-    known.update({str(i): value for i, (value, _) in enumerate(choices, 1)})
-    words = {"type": "array", "items": {"type": "string"}}
-    parts = [str(part) for part in convert(text, words)] if "items" in field else [text]
-    values = [known.get(part, known.get(part.lower(), part)) for part in parts]
-    value = convert(text, field) if not choices else values if "items" in field else values[0]
+    value = read_choice(text, field) if titles_of(field) else convert(text, field)
     try:
         checker_of(field)(value)
     except SchemaError as exc:
