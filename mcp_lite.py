@@ -3190,8 +3190,8 @@ class Peer(Asker):
                 elif msg["method"] == "initialize":
                     # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
                     raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
-                elif answers.closed:
-                    raise RPCError(TOO_BUSY, answers.closed)
+                elif answers.full:
+                    raise RPCError(TOO_BUSY, TOO_LONG_TOGETHER)
                 else:
                     own = len(encode(msg)) if size > SMALL_BYTES else 0
                     exchange = self.accept(msg, send, caller, size=own)
@@ -3512,22 +3512,22 @@ def nothing(*_: Any) -> Any:
 class BatchAnswers(list[Msg]):
     """The answers to a batch of so many messages, which leave as one message.
 
-    Room is set aside for one short error in place of each, so that a batch that is too
-    long loses only its later answers.
+    Room is set aside for one short error in place of each. So a batch whose answers are too long
+    for one message loses only the later ones.
     """
 
     def __init__(self, count: int) -> None:
         super().__init__()
         self.room = MAX_MESSAGE_BYTES - count * ERROR_BYTES
-        self.closed = ""  # the reason why no more requests of the batch are served
+        self.full = False  # whether an answer did not fit: no more requests of it are served
 
     async def put(self, answer: Msg) -> None:
         """Keep an answer; raise one of UNSAYABLE if it cannot be sent."""
-        if self.closed and "result" in answer:  # its size makes no difference any more
+        if self.full and "result" in answer:  # its size makes no difference any more
             raise LimitExceeded(TOO_LONG_TOGETHER)
         beyond = max(0, len(encode(answer)) + 2 - ERROR_BYTES)
         if beyond > max(0, self.room):
-            self.closed = TOO_LONG_TOGETHER
+            self.full = True
             if "result" in answer:
                 raise LimitExceeded(TOO_LONG_TOGETHER)
             problem = {"code": INTERNAL_ERROR, "message": TOO_LONG_TOGETHER}
