@@ -1560,7 +1560,7 @@ def is_modern(params: JSON) -> bool:
 #           ProgressMeter; Counts; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
-MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, or lines for it: four of the longest
+MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
 SMALL_BYTES = 16 * 1024  # running requests up to this size are bounded in number, not in bytes
 PROGRESS_RATE = (50, 1.0)  # progress reports in so many seconds: more would flood a screen
 REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
@@ -9624,8 +9624,7 @@ TOOL_RUNNERS.update(dict.fromkeys((True, "required", "manual"), run_as_task))
 
 def knows_tasks(ctx: Context, required: bool = True) -> bool:
     """Return whether the client declared the extension; RPCError -32021 if that is required."""
-    extensions = ctx.client_capabilities.get("extensions")
-    known = isinstance(extensions, dict) and TASKS in extensions
+    known = TASKS in object_of(ctx.client_capabilities, "extensions")
     if required and not known:
         data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
         problem = f"the client did not declare the extension {TASKS}"
@@ -9690,6 +9689,7 @@ async def serve_task(ctx: Context) -> Msg:
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
+MAX_UNTAKEN_BYTES = 256 * 1024 * 1024  # of all that wait; then a long line is an error, not kept
 FLUSH_SECONDS = 2.0  # for a slow reader to take the rest when a channel is closed
 
 
@@ -9816,9 +9816,9 @@ class LineWriter:
         return self._batch_bytes + int(self.pipe.get_write_buffer_size())
 
     async def _until_taken(self, size: int) -> None:
-        if size > SMALL_BYTES and self._held + size > MAX_PEER_BYTES:
+        if size > SMALL_BYTES and self._held + size > MAX_UNTAKEN_BYTES:
             problem = "the messages that its reader has not taken would have"
-            raise LimitExceeded(f"{problem} more than {MAX_PEER_BYTES} bytes")
+            raise LimitExceeded(f"{problem} more than {MAX_UNTAKEN_BYTES} bytes")
         self._held += size
         try:
             async with self._turn:
@@ -10016,7 +10016,7 @@ class LineTransport(Transport):
 #     a line, whole or not                        MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
 #     requests that run, each such a line         MAX_IN_FLIGHT, or Server(max_in_flight=)
 #     ... and requests that wait for their turn   MAX_PEER_BYTES, but for SMALL_BYTES of each
-#     answers that it does not read               MAX_UNSENT_BYTES; then MAX_PEER_BYTES, but for
+#     answers that it does not read               MAX_UNSENT_BYTES; then MAX_UNTAKEN_BYTES, but for
 #                                                 answers up to SMALL_BYTES, as many as may run
 #     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
 #     its name, capabilities, subscriptions       MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS

@@ -6316,8 +6316,8 @@ class TestPipes:
         reader.close()
 
     async def test_what_waits_for_a_slow_reader_is_bounded_in_bytes(self, monkeypatch):
-        """MAX_PEER_BYTES may wait; a byte more is an error, unless the line is a short one."""
-        monkeypatch.setattr(m, "MAX_PEER_BYTES", 100_000)
+        """MAX_UNTAKEN_BYTES may wait; a byte more is an error, unless the line is a short one."""
+        monkeypatch.setattr(m, "MAX_UNTAKEN_BYTES", 100_000)
         theirs, ours = os.pipe()
         writer = await m.write_lines(ours)
         await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 100_000))
