@@ -14732,14 +14732,19 @@ class Listener:
         """
         self.wind_down()
         if self._lent:
-            with contextlib.suppress(NotImplementedError):  # on Windows, one more comes in
-                for sock, _ in self._accepting:
-                    self.loop.remove_reader(sock)
+            self._ignore_new()
             await self.tasks.drain(min(grace, HAND_OVER_SECONDS))
+
+    def _ignore_new(self) -> None:
+        # A connection that sock_accept() takes while it is cancelled would be lost.
+        with contextlib.suppress(NotImplementedError, ValueError):  # on Windows; it is closed
+            for sock, _ in self._accepting:
+                self.loop.remove_reader(sock)
 
     def close(self) -> None:
         """Take no new connections and no new requests."""
         self.wind_down()
+        self._ignore_new()
         for sock, task in self._accepting:
             task.cancel()
             if not self._lent:

@@ -11076,6 +11076,21 @@ class TestLosing:
 class TestListeners:
     """Where to listen, for whom, and how to stop."""
 
+    async def test_a_client_that_comes_just_when_it_closes_does_no_harm(self):
+        loop, odd = asyncio.get_running_loop(), []
+        loop.set_exception_handler(lambda loop, context: odd.append(context))
+        async with listening() as listener:
+            await asyncio.sleep(0)  # until it waits for connections
+            url = m.parse_url(listener.root)
+            with socket.create_connection((url.host, url.port)) as client:
+                loop.call_soon(listener.close)
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                client.settimeout(10)
+                with contextlib.suppress(ConnectionResetError):
+                    assert client.recv(1) == b""
+        assert odd == []
+
     def test_beyond_the_bound_the_connection_that_was_idle_longest_makes_room(
         self, monkeypatch, caplog
     ):
