@@ -9501,6 +9501,9 @@ class TestEncoding:
         with pytest.raises(ValueError, match="white space"):
             m.response_head(200, (("X", value),))
 
+    def test_the_head_of_most_answers_is_as_it_would_be_made(self):
+        assert m.JSON_HEAD == m.response_head(200, tuple(m.JSON_HEADERS.items()))
+
     """What we write: whole, and not to be injected into (research 4.4, rule 10)."""
 
     @pytest.mark.parametrize(
