@@ -9501,9 +9501,6 @@ class TestEncoding:
         with pytest.raises(ValueError, match="white space"):
             m.response_head(200, (("X", value),))
 
-    def test_the_head_of_most_answers_is_as_it_would_be_made(self):
-        assert m.JSON_HEAD == m.response_head(200, tuple(m.JSON_HEADERS.items()))
-
     """What we write: whole, and not to be injected into (research 4.4, rule 10)."""
 
     @pytest.mark.parametrize(
@@ -10389,6 +10386,9 @@ GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
 
 class TestServing:
     """RFC 9112: one request after the other, on one connection."""
+
+    def test_the_head_of_most_answers_is_as_it_would_be_made(self):
+        assert m.JSON_HEAD == m.response_head(200, tuple(m.JSON_HEADERS.items()))
 
     @pytest.mark.parametrize("heads", [3, 4])
     async def test_as_many_heads_as_may_be_are_remembered_and_the_oldest_gives_way(
