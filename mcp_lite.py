@@ -1745,31 +1745,18 @@ class Budget:
 
     def __init__(self, calls: float, seconds: float) -> None:
         self.calls, self.seconds = calls, seconds
-        self.left = float(calls)
-        self.since: float | None = None
+        self.left, self.since = float(calls), 0.0
         self.refused = 0  # calls so far: whoever reports the first need not report them all
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
-        if self.since is not None:
-            earned = (now - self.since) * self.calls / self.seconds
-            self.left = min(float(self.calls), self.left + earned)
-        self.since = now
+        earned = (now - self.since) * self.calls / self.seconds
+        self.left, self.since = min(float(self.calls), self.left + earned), now
         if self.left < 1:
             self.refused += 1
             return False
         self.left -= 1
         return True
-
-    @property
-    def wait(self) -> float:
-        """How many seconds it takes, from the last take(), until there is a call again.
-
-        >>> budget = Budget(2, 1.0)
-        >>> [budget.take(0.0) for _ in range(3)], budget.wait
-        ([True, True, False], 0.5)
-        """
-        return max(0.0, (1 - self.left) * self.seconds / self.calls)
 
 
 class ProgressMeter:
@@ -2433,7 +2420,8 @@ class Budgets:
         if not budget.take(time.monotonic()):
             calls, seconds = self.rate
             problem = f"more than {calls} requests in {seconds:g} seconds"
-            raise RPCError(TOO_FAST, problem, {"retryAfter": int(budget.wait) + 1})
+            wait = int((1 - budget.left) * seconds / calls) + 1
+            raise RPCError(TOO_FAST, problem, {"retryAfter": wait})
 
 
 class Watchdog:
@@ -7985,25 +7973,6 @@ class Watch:
 NO_ANSWER: Msg = {"result": {"resultType": "heard"}}
 
 
-def watch_unserved(
-    conversation: Conversation, msg: JSON, caller: Caller, answer: Msg | None
-) -> None:
-    """Make the record of a request that was not taken on, or of a notification."""
-    if not conversation.server.observers.wanted():
-        return
-    if type(msg) is not dict or not isinstance(msg.get("method"), str):
-        return
-    params = object_of(msg, "params")
-    req_id, modern = msg.get("id"), None
-    if answer is None:  # a notification; a cancellation names a request
-        req_id, session = params.get("requestId"), conversation.session
-        # One that comes before any handshake is of the modern era.
-        modern = session.rev.modern or session.state is START
-    if is_id(req_id) or answer is None:
-        exchange = Exchange({**msg, "id": req_id, "params": params}, nothing, caller, modern)
-        Watch(conversation, exchange).end(answer or NO_ANSWER, None)
-
-
 class Observers:
     """Those who get the records of a server: functions, and the log `mcp_lite.access`.
 
@@ -8119,8 +8088,6 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
 class Conversation:
     """One client, as the server knows it: a Peer, and all that was agreed."""
 
-    watch_unserved = watch_unserved  # as a method: less to keep for each client than a partial()
-
     def __init__(
         self, server: Server, name: str, opener: Caller = NOBODY, many_clients: bool = False
     ) -> None:
@@ -8153,6 +8120,22 @@ class Conversation:
     def watch(self, exchange: Exchange) -> Watch | None:
         """Begin the record of a request, if anybody observes."""
         return Watch(self, exchange) if self.server.observers.wanted() else None
+
+    def watch_unserved(self, msg: JSON, caller: Caller, answer: Msg | None) -> None:
+        """Make the record of a request that was not taken on, or of a notification."""
+        if not self.server.observers.wanted():
+            return
+        if type(msg) is not dict or not isinstance(msg.get("method"), str):
+            return
+        params = object_of(msg, "params")
+        req_id, modern = msg.get("id"), None
+        if answer is None:  # a notification; a cancellation names a request
+            req_id, session = params.get("requestId"), self.session
+            # One that comes before any handshake is of the modern era.
+            modern = session.rev.modern or session.state is START
+        if is_id(req_id) or answer is None:
+            exchange = Exchange({**msg, "id": req_id, "params": params}, nothing, caller, modern)
+            Watch(self, exchange).end(answer or NO_ANSWER, None)
 
     async def serve(self, exchange: Exchange) -> Msg:
         """Answer one request: check that it may be asked, make its Context, run its handler."""
