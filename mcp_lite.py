@@ -7742,7 +7742,7 @@ class Bus:
 ###############################################################################
 # 21. Records
 ###############################################################################
-# Uses sections 1 to 6 and 10.
+# Uses sections 1 to 5 and 10.
 #
 # Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and
 #           how it ended. A status of HTTP does not tell: a tool that failed is a 200.
