@@ -10558,8 +10558,8 @@ class Subscription:
     """The updates of resources and lists that a program wants to hear of.
 
     `async for`, `async with` or `await` open it; client.subscribe() and client.listen() make them.
-    It ends when it is closed, when the connection is closed, and when the server refuses it; not
-    when the server is started again, if the connection can outlive that, as over HTTP.
+    It ends when it is closed, when the connection is closed, and when the server refuses it. Over
+    HTTP it outlives a server that is started again.
     """
 
     def __init__(self, client: Client, wanted: Msg, callback: Callback, whole: bool) -> None:
@@ -10572,18 +10572,19 @@ class Subscription:
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
         self.is_cut = False  # modern: its stream is lost, and another one not agreed to yet
-        self._state = START  # READY from open() on; DONE when it has ended
+        #: from open() on a future, which is done when the server has agreed. While it is open, it
+        #: is one of the client's subscriptions
+        self._opened: Any = None
 
     async def open(self) -> Subscription:
         """Subscribe; returns when the server agreed."""
-        if self._state is not START:
+        if self._opened is not None:
             return self
         rev = self.client.peer.session.rev
         if self.uris:
             needed = FILTERS["resourceSubscriptions"][1]
             check_capability("server", self.client.server_capabilities, needed, rev)
-        self._state, self.news = READY, asyncio.Event()
-        self._opened = asyncio.get_running_loop().create_future()  # once the server agreed
+        self.news, self._opened = asyncio.Event(), asyncio.get_running_loop().create_future()
         self.client.subscriptions.append(self)
         try:
             if rev.modern:
@@ -10598,14 +10599,13 @@ class Subscription:
 
     async def close(self) -> None:
         """Subscribe no longer."""
-        if self._state is READY:
+        if self in self.client.subscriptions:
             self.end()
             if self.task is None and self.client.peer.lost is None:
                 await self._tell_server("resources/unsubscribe")
 
     def end(self) -> None:
         """End the subscription on our side: no more updates will come."""
-        self._state = DONE
         with contextlib.suppress(ValueError):
             self.client.subscriptions.remove(self)
         if self.task is not None:
@@ -10626,7 +10626,7 @@ class Subscription:
     async def __anext__(self) -> Msg:
         await self.open()
         while not self.updates:
-            if self._state is DONE or self.client.peer.lost is not None:
+            if self not in self.client.subscriptions or self.client.peer.lost is not None:
                 raise StopAsyncIteration
             self.news.clear()
             await self.news.wait()
@@ -10779,7 +10779,7 @@ class Announcements:
             self.client.peer.call_back(self.on_reconnect)
 
     def lose(self, reason: MCPError | None) -> None:
-        """End everything: the connection is gone for good; None if that needs no telling."""
+        """Hear that the connection is gone for good; the log tells why, unless that is None."""
         changes = [name for name in self.listeners if name.endswith(("_changed", "/updated"))]
         if reason is not None and (changes or self.subscriptions):
             logger.warning("nothing that the server announces will be heard any more: %s", reason)
@@ -14890,7 +14890,7 @@ class EventStream:
 
     async def begin(self, response: Response, first: bytes = b"") -> None:
         """Send the stream to a reader, with a first piece; whoever read before is let go."""
-        if response.lost:  # while its token was looked at: nobody would tell us again
+        if response.lost:  # while its token was looked at: lose() is not called again
             return
         endpoint = self.session.endpoint
         before, self.response = self.response, response
