@@ -17132,7 +17132,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
     exceptions = re.split(r"[\s,]+", setting("no_proxy").lower())
     if not text or any(is_excepted(url.host, pattern) for pattern in exceptions):
         return None
-    found = re.fullmatch(r"(?:http://)?(?:([^@]*)@)?([^/@]+)/?", text, re.IGNORECASE)
+    found = re.fullmatch(r"(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text, re.IGNORECASE)
     if found is None:
         shown = re.sub(r"^([\w+.-]+://)?.*@", r"\1", text)
         raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {shown!r}")

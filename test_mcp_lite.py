@@ -11851,7 +11851,8 @@ class TestProxies:
         # base64 of b"us@er:pa:ss"
         assert found.headers == {"proxy-authorization": "Basic dXNAZXI6cGE6c3M="}
 
-    @pytest.mark.parametrize("text", ["socks5://p:1", "https://p:1", "http://p:1/path", "p:1:2"])
+    @pytest.mark.parametrize("text", ["socks5://p:1", "https://p:1", "http://p:1/path", "p:1:2",
+                                      "https://me:secret@p:1", "socks5://me:secret@p:1"])
     def test_a_proxy_that_we_cannot_use_is_an_error(self, text):
         with pytest.raises(ValueError):
             m.proxy_for(m.parse_url("http://a.example/"), {"HTTP_PROXY": text})
