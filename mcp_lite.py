@@ -532,6 +532,8 @@ class ProtocolError(MCPError):
 
     #: the first bytes of the message, if that was too long to be read
     start = b""
+    #: the id of the request, where it could be read
+    req_id: ReqId | None = None
     #: further headers of the HTTP answer
     headers: Mapping[str, str] = types.MappingProxyType({})
 
@@ -13221,12 +13223,12 @@ class Refused(ProtocolError):
 
 
 def refusal_body(exc: ProtocolError) -> bytes:
-    """Return the body of the answer to what is refused: an error that has no id.
+    """Return the body of the answer to what is refused: an error, without an id in most cases.
 
     >>> refusal_body(ProtocolError("no"))
     b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}'
     """
-    return encode(error(None, wire_error(exc)))
+    return encode(error(exc.req_id, wire_error(exc)))
 
 
 def refusal_headers(exc: ProtocolError) -> dict[str, str]:
@@ -13486,8 +13488,10 @@ def check_accept(headers: Mapping[str, str], *types: str) -> None:
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
-def header_revision(headers: Mapping[str, str]) -> Revision | None:
+def header_revision(headers: Mapping[str, str], msg: JSON = None) -> Revision | None:
     """Return the revision that a request names, None if it names none; ProtocolError if unknown.
+
+    The error has the id of `msg`, the request itself.
 
     spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
     spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
@@ -13501,7 +13505,9 @@ def header_revision(headers: Mapping[str, str]) -> Revision | None:
     if name not in REVISIONS:
         problem = f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}"
         data = {"supported": SUPPORTED, "requested": name[:40]}
-        raise ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
+        exc = ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
+        exc.req_id = readable_id(msg)
+        raise exc
     return REVISIONS[name]
 
 
@@ -15705,7 +15711,7 @@ class Site:
         await response.send(204, {"allow": allowed, **preflight_headers(allowed, wanted)})
 
     async def refuse(self, response: Response, exc: ProtocolError) -> None:
-        """Answer with an error that has no id, and the status that belongs to it."""
+        """Answer with an error, and the status that belongs to it."""
         await response.send(exc.http_status, refusal_headers(exc), refusal_body(exc))
 
     async def page(
@@ -15834,7 +15840,7 @@ class Endpoint(Site):
             return self.post_modern(msg, response, request, size)
         kind = None if type(msg) is list else classify(msg)
         opening = kind is REQUEST and msg["method"] == "initialize"
-        session = self.find(request, rev or header_revision(headers), opening)
+        session = self.find(request, rev or header_revision(headers, msg), opening)
         peer = session.conversation.peer
         peer.show("<", msg)
         answering: Awaitable[Any]

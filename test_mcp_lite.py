@@ -31379,10 +31379,11 @@ class TestLadder:
         async def go():
             async with door(small_app()) as way:
                 answer = await way.ask(msg, {"mcp-protocol-version": "2099-01-01"})
-                return way.status, answer["error"]["code"], answer["error"]["data"]
+                error = answer["error"]
+                return way.status, answer["id"], error["code"], error["data"]
 
         ours = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
-        assert run(go()) == (400, -32022, {"supported": ours, "requested": "2099-01-01"})
+        assert run(go()) == (400, 1, -32022, {"supported": ours, "requested": "2099-01-01"})
 
     @each_door
     def test_missing_capability_is_named_as_a_client_declares_it(self, door):
