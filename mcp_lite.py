@@ -16972,7 +16972,8 @@ class HTTPClient:
             reason = f"{exc}; if it speaks no TLS, try http://" if plain else str(exc) or ended
             if getattr(exc, "verify_code", 0) in UNKNOWN_ISSUER:
                 reason = f"{exc}; $SSL_CERT_FILE or ssl= names a file of certificates to trust"
-        where = f"{self.url} on {self.uds}" if self.uds else self.url
+        where = f"{self.url} on {self.uds}" if self.uds else str(self.url)
+        where += f" through the proxy {self.proxy.url}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {where}: {reason}")
 
     def _take_back(self, answer: HTTPAnswer) -> None:
@@ -23613,7 +23614,10 @@ def log_out(args: Any) -> None:
         asyncio.run(FileStore().clear())
         print("all logins are forgotten")
     else:
-        done = asyncio.run(logout(args.target, uds=args.unix_socket))
+        try:
+            done = asyncio.run(logout(args.target, uds=args.unix_socket))
+        except ValueError as exc:  # no proxy that we can use, say
+            raise UsageError(str(exc)) from None
         print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 
 

@@ -11857,6 +11857,16 @@ class TestProxies:
         with pytest.raises(ValueError):
             m.proxy_for(m.parse_url("http://a.example/"), {"HTTP_PROXY": text})
 
+    async def test_a_proxy_that_cannot_be_reached_is_named(self, monkeypatch):
+        for name in ("NO_PROXY", "no_proxy", "http_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HTTP_PROXY", "http://me:secret@127.0.0.1:1")
+        async with client_of("http://a.example/mcp") as client:
+            with pytest.raises(m.ConnectionClosed) as caught:
+                await fetch(client)
+        named = "cannot reach http://a.example/mcp through the proxy http://127.0.0.1:1/: "
+        assert str(caught.value).startswith(named)
+
     def test_an_error_about_a_proxy_has_no_password_in_it(self):
         environ = {"HTTP_PROXY": "https://me:sec@ret@p:1"}
         with pytest.raises(ValueError, match="'https://p:1'"):
@@ -24103,6 +24113,15 @@ class TestLogins:
                 await world_work(world, verb)
 
         run(main())
+
+    @pytest.mark.parametrize("options, problem", [((), "not a usable proxy"), (("--unix-socket", ""), "uds=")])
+    def test_a_logout_that_cannot_begin_says_why(self, options, problem, monkeypatch, tmp_path, capsys):
+        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path))
+        for name in ("NO_PROXY", "no_proxy", "https_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HTTPS_PROXY", "socks5://p:1")
+        assert m.main(["logout", "https://a.example/mcp", *options]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {problem}")
 
     def test_a_refusal_that_no_login_would_mend_advises_none(self, capsys):
         thread = m.Server().start_in_thread(port=0)
