@@ -14600,21 +14600,12 @@ class Listener:
             if uds is not None:
                 socks, self._uds = [unix_socket(uds, uds_mode)], uds
             else:
-                socks = [sock] if self._lent else await self._bind(host, port)
+                socks = [sock] if self._lent else await bind_host(host, port)
             return self._listen(socks, host)
         except OSError as exc:  # errors of TLS are such, too
             why = exc.strerror or str(exc)
             problem = f"{exc.filename}: {why}" if exc.filename else why
             raise CannotServe(exc.errno, problem) from None
-
-    async def _bind(self, host: str, port: int) -> list[Any]:
-        try:
-            return await bind_host(host, port)
-        except OSError as exc:
-            taken = exc.errno == errno.EADDRINUSE
-            why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
-            problem = f"cannot listen on port {port} of {host}: {why}"
-            raise OSError(exc.errno, problem) from None
 
     def _listen(self, socks: list[Any], host: str) -> str:
         from socket import IPPROTO_TCP, TCP_NODELAY
@@ -14771,11 +14762,15 @@ def most_connections() -> int:
 
 
 async def bind_host(host: str, port: int) -> list[Any]:
-    """Return sockets bound to all addresses of a host that this machine has."""
+    """Return sockets bound to all addresses of a host that this machine has; OSError says why."""
     import socket
 
-    loop, bound, problem = asyncio.get_running_loop(), [], OSError("it has no address")
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    loop, bound, problem, found = asyncio.get_running_loop(), [], OSError("it has no address"), []
+    kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
+    try:
+        found = await loop.getaddrinfo(host, port, type=kind, flags=flags)
+    except OSError as exc:
+        problem = exc
     for family, address in dict.fromkeys((each[0], each[4]) for each in found):
         try:
             bound.append(socket.create_server(address, family=family))
@@ -14788,7 +14783,9 @@ async def bind_host(host: str, port: int) -> list[Any]:
             return bound
     for sock in bound:
         sock.close()
-    raise problem
+    taken = problem.errno == errno.EADDRINUSE
+    why = "it is in use; port=0 finds a free one" if taken else problem.strerror or problem
+    raise OSError(problem.errno, f"cannot listen on port {port} of {host}: {why}")
 
 
 def check_uds(path: str | None) -> None:
