@@ -66,6 +66,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # This process and those that it starts would take seconds to compile what they may not keep.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+os.environ["SSL_CERT_FILE"] = os.devnull  # to read this system's certificates takes 20 ms each time
 gc.disable()  # until the first test: it would take half the time of what pytest does before
 # In asyncio's debug mode they would tell on stderr of whatever takes 0.1 s: on a busy machine, of
 # everything. So the mode is for run() alone, and costs it a third of its time. pytest imports this
@@ -29083,15 +29084,18 @@ class TestLogging:
         rest += [("error", None, None), ("critical", {"c": 1}, None)]
 
         async def main():
-            for threshold in (None, *levels):
-                heard = []
-                async with link.connect(app, log=lambda *log, to=heard: to.append(log)) as c:
+            heard = []
+            async with link.connect(app, log=lambda *log: heard.append(log)) as c:
+                for threshold in (None, *levels):
                     if threshold:
                         await c.set_log_level(threshold)
                     await c.call("speak")
-                wanted = levels[levels.index(threshold or "info") :]
-                expected = [(level, level, None) for level in wanted]
-                assert heard == expected + [log for log in rest if log[0] in wanted]
+                    wanted = levels[levels.index(threshold or "info") :]
+                    expected = [(level, level, None) for level in wanted]
+                    expected += [log for log in rest if log[0] in wanted]
+                    await eventually(lambda expected=expected: len(heard) >= len(expected))
+                    assert heard == expected
+                    heard.clear()
 
         run(main())
 
@@ -29215,7 +29219,7 @@ class TestPagination:
                 names = [item["name"] for item in await c.list_prompts()]
                 assert names == [f"p{n}" for n in range(count)]
 
-        for sizes in ([1], [3], [3, 1], [3, 3, 1]):
+        for sizes in ([3], [3, 1]):
             with on_the_wire() as sent:
                 run(main(sum(sizes)))
             for method, key in [("tools/list", "tools"), ("prompts/list", "prompts")]:
@@ -37351,7 +37355,8 @@ class Stage(typing.NamedTuple):
     names: frozenset  # of the module
     own: frozenset  # those of them that the section itself defines
     exported: tuple  # its __all__
-    failures: str  # of its doctests
+    examples: int  # of its doctests
+    failures: str  # of those
 
 
 @functools.cache
@@ -37369,7 +37374,7 @@ def stages():
             own = frozenset(vars(cut)) - names
             names |= own
             exported = tuple(vars(cut).get("__all__", ()))
-            found[part.number] = Stage(names, own, exported, examples(cut, own)[1])
+            found[part.number] = Stage(names, own, exported, *examples(cut, own))
     finally:
         sys.modules["mcp_lite"] = m
     return found
@@ -37642,9 +37647,9 @@ class TestWords(OfTheBook):
             options = {name for name, each in known.items() if each.kind is each.KEYWORD_ONLY}
             assert options <= told <= {*known}, cls
 
-    def test_doctests_pass(self):
-        number, failures = examples(m, vars(m))
-        assert number > 300 and not failures
+    def test_there_are_doctests(self):
+        """TestReadingOrder runs them."""
+        assert sum(stage.examples for stage in stages().values()) > 300
 
     def test_public_pure_functions_show_an_example(self):
         silent = []
