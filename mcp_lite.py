@@ -20016,16 +20016,9 @@ class KeySet:
 
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
-        now, loop = time.monotonic(), asyncio.get_running_loop()
-        wanted = anew or self.keys is None or now - self.fetched > KEYS_SECONDS
-        pause = NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS
-        work = self.work
-        if work is not None and (work.done() or work.get_loop() is not loop):
-            work = None
-        if wanted and work is None and now - self.tried > pause:
-            self.tried, self.work = now, loop.create_task(self._fetch())
-            work = self.work
-        if wanted and work is not None:
+        wanted = anew or self.keys is None or time.monotonic() - self.fetched > KEYS_SECONDS
+        work = self._fetching() if wanted else None
+        if work is not None:
             try:
                 await asyncio.shield(work)
             except MCPError as exc:
@@ -20035,6 +20028,16 @@ class KeySet:
         if self.keys is None:
             raise not_now(None)
         return self.keys
+
+    def _fetching(self) -> asyncio.Task[None] | None:
+        """Return the fetch that is under way, else a new one, but none too soon after the last."""
+        now, loop = time.monotonic(), asyncio.get_running_loop()
+        if self.work is not None and not self.work.done() and self.work.get_loop() is loop:
+            return self.work
+        if now - self.tried <= (NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS):
+            return None
+        self.tried, self.work = now, loop.create_task(self._fetch())
+        return self.work
 
     async def _fetch(self) -> None:
         uri = self.uri
