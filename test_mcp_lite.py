@@ -27368,8 +27368,7 @@ class TestFailures:
 class TestOneThread:
     """A `def` handler may use a `def` handler of its own server, however few threads there are."""
 
-    @pytest.mark.parametrize("threads", [1, 2])
-    def test_handlers_that_call_back_into_their_server_do_not_deadlock(self, link, threads):
+    async def dive(self, connect, threads):
         app = m.Server(threads=threads)
 
         @app.resource("x://deep/{n}")
@@ -27381,12 +27380,15 @@ class TestOneThread:
             ctx.info("diving")
             return ctx.read_resource(f"x://deep/{n}")[0]["text"]
 
-        async def main():
-            async with link.connect(app) as c:
-                found = await asyncio.gather(*(c.call("dive", {"n": n}) for n in (0, 1, 5, 5, 5)))
-                assert found == ["bottom"] * 5
+        async with connect(app) as c:
+            found = await asyncio.gather(*(c.call("dive", {"n": n}) for n in (0, 1, 5, 5, 5)))
+            assert found == ["bottom"] * 5
 
-        run(main())
+    async def test_handlers_that_call_back_into_their_server_do_not_deadlock(self, link):
+        await self.dive(link.connect, threads=1)
+
+    async def test_nor_do_they_with_two_threads(self):
+        await self.dive(m.Client, threads=2)
 
     def test_the_stream_is_closed_from_a_thread_too(self):
         app = m.Server()
