@@ -10343,7 +10343,7 @@ async def listening(handle=None, *, max_body=1000, **options):
 def serving(listener):
     """Return the tasks of a listener that serve requests, of lost clients too."""
     idle = {connection.task for connection in listener.connections if not connection.response}
-    return listener.tasks.running - idle
+    return listener.tasks.running.keys() - idle
 
 
 @contextlib.asynccontextmanager
