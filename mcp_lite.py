@@ -17859,17 +17859,6 @@ def covers(resource: URL, server: URL) -> bool:
     return f"{path.rstrip('/')}/".startswith(f"{resource.target.rstrip('/')}/")
 
 
-def canonical_uri(server: URL) -> str:
-    """Return the name of a server that has no metadata. RFC 8707 §2
-
-    spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
-
-    >>> canonical_uri(parse_url("https://A.example")), canonical_uri(parse_url("https://a/mcp/"))
-    ('https://a.example', 'https://a/mcp/')
-    """
-    return f"{server.scheme}://{server.authority.lower()}{server.target[server.target == '/' :]}"
-
-
 class ProtectedResource(Row):
     """The server that wants a token, as its metadata describe it. RFC 9728 §2"""
 
@@ -19590,8 +19579,10 @@ class Login(Authorizer):
         elif named:
             raise AuthError(f"{named}: the metadata that {self.url} names are not there")
         else:  # the first revision with authorization: the server is its own
-            resource = ProtectedResource(canonical_uri(self.url), [], [], False)
-            issuer = origin_of(self.url)
+            issuer, target = origin_of(self.url), self.url.target
+            # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
+            name = issuer if target == "/" else issuer + target
+            resource = ProtectedResource(name, [], [], False)
         where, doc = await self.fetcher.first_of(server_metadata_urls(issuer), "server metadata")
         if where:
             server = read_server_metadata(doc, issuer, where)
