@@ -42,12 +42,13 @@ THE NOUNS OF MCP
     task        a call that goes on after its first answer; the client comes back for the result
     principal   the person or program that was authenticated, where somebody was
     capability  what one end declares that the other may use
-    session     one conversation from its handshake to its end, in the legacy era
+    session     a conversation of the legacy era, from its handshake to its end
     revision    the protocol as it stood on a date; there are five
     era         legacy: a handshake opens a session, and both ends send requests. Modern: only the
                 client sends requests, and each one says everything that it takes to answer it
-    round       in the modern era, a question ends a call, and the client makes the same call again
-                with the answer: each time is a round
+    round       one request of a call. In the modern era a question ends the request, and the
+                client sends it again with the answer: that call takes two rounds, or more
+    conversation    all that a client and a server say to each other
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
 
 
@@ -206,8 +207,9 @@ NOTATION
     params, result, meta    the dicts of those names in a message; their keys stay camelCase
     req_id      a request id, int or str, never changed
     rev         a Revision: one row of the table of history
-    send        where everything goes that a message causes before its answer
-    peer        the other end; ours and theirs, outgoing and incoming are seen from here
+    send        the way back to the peer, for all that a message causes: its answer goes last
+    peer        the other end; the class Peer is our end of a conversation with it
+    ours, outgoing; theirs, incoming    as seen from here
     handler     the function of a server's author that answers: a tool, a prompt, a resource
     legacy      revisions that begin with a handshake; modern: every request says it all
     head, body, data, line are bytes; text is str
@@ -348,8 +350,8 @@ JSON = Any
 Msg = dict[str, Any]
 #: A request id: int or str, never bool, float or None.
 ReqId = Union[int, str]
-#: Where everything goes that a message causes before its answer. Awaited, it gives the number of
-#: bytes that were taken: 0 if nobody is there to take them, None where nobody counts.
+#: The way back to the peer, for all that a message causes: its answer goes last. Awaited, it gives
+#: the number of bytes that were taken: 0 if nobody is there to take them, None where nobody counts.
 Send = Callable[[Msg], Awaitable[Optional[int]]]
 
 
@@ -428,13 +430,16 @@ class Row(metaclass=RowType):
 #
 # Problem.  When a call fails, the first question is whose fault it was: our caller's, our own,
 #           the peer's program, the peer's protocol, or the line between us.
-# Rules.    1. Everything raised on purpose is an MCPError; misuse of the Python API is a TypeError,
-#              ValueError or RuntimeError, as everywhere in Python.
+# Rules.    1. The class says whose fault it was. Our caller's: TypeError, ValueError, RuntimeError,
+#              as everywhere in Python. The peer's program: RemoteError, or ToolError from a call.
+#              The peer's protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our
+#              own: whatever else a handler raises. All that is raised on purpose, but for the
+#              first three, is an MCPError.
 #           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
 #              that an error from one server never leaves our own server as if it were ours.
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. An error on the wire has no traceback, and no text of an exception that was not
-#              raised for the peer. What a failed tool tells the model is no error: section 24.
+#              raised for the peer. A tool that fails is a result, and no error: section 24.
 # Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
 # Not here. HTTP status codes of errors: section 37 has the table.
 
@@ -631,8 +636,8 @@ def wire_error(exc: BaseException) -> Msg:
 # Rules.    1. A message is the JSON object itself, as a dict. Every field survives, known or not.
 #           2. classify() alone decides what a message is; after it nobody asks `"id" in msg`.
 #           3. An id is an int or a str, echoed with its type; never bool, float or null.
-#           4. Decoding is strict: UTF-8 without BOM, no NaN, no duplicate keys, no lone surrogates,
-#              bounded size, depth, element count and digits, all checked before the parser runs.
+#           4. Decoding is strict: UTF-8 without BOM, no NaN, no duplicate keys, no lone surrogates.
+#              Size, depth, elements and digits are bounded, and counted before the parser runs.
 #           5. Encoding never emits a newline, NaN or invalid UTF-8, and leaves absent keys out.
 # Plan.     Four constructors, classify(), decode(), encode(); then JSON values and their types.
 # Not here. Which methods exist and when: section 4. Who awaits an answer: sections 5 and 9.
@@ -849,7 +854,7 @@ def _parse(text: str) -> tuple[JSON, int]:
     """Return the value at the start of a text, and where it ends; ValueError for a key twice.
 
     To look for equal keys pair by pair takes a fifth of the work of a short request. So the keys of
-    the objects that were built are counted first: if the text has no more colons, none is lost.
+    the objects that were built are counted first: if the text has as many colons, none stood twice.
     """
     if "\\" not in text:
         parser = _idle.pop("", None) or _CountingParser()  # each thread takes one of its own
@@ -903,10 +908,6 @@ class _CountingParser:
 
 
 _idle: dict[str, _CountingParser] = {}  # the parser that nobody uses now, under ""
-_ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
-# Looked for from the start of a number only: from each of its digits would be quadratic.
-_DIGITS = rb"(?<![0-9])[0-9]{%d}" % (MAX_INT_DIGITS + 1)
-
 
 # An answer, as every known implementation writes one: its id stands at the start, or at the end.
 _ID = rb'"id"\s*:\s*(-?[0-9]{1,19}|"[^"\\]{0,200}")\s*'
@@ -936,6 +937,11 @@ def find_answer(data: bytes) -> tuple[bool, ReqId | None]:
         return True, json.loads(found[1].decode("utf-8", "replace"))
     an_object = data.lstrip()[:1] == b"{" and b'"method"' not in data
     return an_object and (b'"result"' in data or b'"error"' in data), None
+
+
+_ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+# Looked for from the start of a number only: from each of its digits would be quadratic.
+_DIGITS = rb"(?<![0-9])[0-9]{%d}" % (MAX_INT_DIGITS + 1)
 
 
 def _check_bounds(data: bytes) -> None:
@@ -1557,8 +1563,8 @@ def is_modern(params: JSON) -> bool:
 #           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
 #              the answer.
 #           4. Time is an argument, `now`, in seconds of any steady clock.
-# Plan.     Exchange, a request that we serve; Pending and Outgoing, requests that we sent; Budget;
-#           ProgressMeter; Counts; Loads and Weight, the bytes of requests.
+# Plan.     Caller; Exchange, a request that we serve; Pending and Outgoing, requests that we sent;
+#           Budget; ProgressMeter; Counts; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
@@ -1601,7 +1607,7 @@ class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
     #: why it is not answered by its handler: the peer's reason to cancel it; or our reason to
-    #: cut it off, which stands here once the peer was sent an error that says so
+    #: cut it off, once the peer has been sent an error that says so
     reason: str | None = None
     #: the W3C trace context of what it causes, where somebody makes spans (section 21)
     trace = ""
@@ -1615,7 +1621,7 @@ class Exchange:
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
-        #: where everything goes that this request causes before its answer
+        #: the way back to the peer, for all that this request causes
         self.send = send
         #: who sent it
         self.caller = caller
@@ -1692,12 +1698,9 @@ class Outgoing:
         self.last_id = 0
 
     def open(
-        self,
-        method: str,
-        now: float,
-        patience: float = REQUEST_SECONDS,
+        self, method: str, now: float, patience: float = REQUEST_SECONDS,
         longest: float = LONGEST_REQUEST_SECONDS,
-    ) -> Pending:
+    ) -> Pending:  # fmt: skip
         """Number a new request and remember it; the number is its progress token as well.
 
         >>> out = Outgoing()
@@ -1748,7 +1751,7 @@ class Budget:
     def __init__(self, calls: float, seconds: float) -> None:
         self.calls, self.seconds = calls, seconds
         self.left, self.since = float(calls), 0.0
-        self.refused = 0  # calls so far: whoever reports the first need not report them all
+        self.refused = 0  # calls for which none was left: a report of the first may be enough
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
@@ -1880,8 +1883,8 @@ class Loads(Counts):
 class Weight:
     """The bytes of a large request, which count until nobody keeps it any more.
 
-    Then it is forgotten: a timer of asyncio that was cancelled may keep the context of the request
-    for as long as it was to run.
+    Then its parameters are dropped, because the Exchange may live on: asyncio keeps a timer that
+    was cancelled, and with it the context of the request, until the timer would have been due.
     """
 
     __slots__ = ("loads", "exchange", "size", "keepers")
@@ -1925,7 +1928,7 @@ class Weight:
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
 # Plan.     Facts; Session; admit(): may a method be called? The metadata of a modern request.
 # Not here. HTTP's headers and session ids: sections 36 and 41. How a client finds out which era a
-#           server speaks: section 30.
+#           server speaks: section 29.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -2118,8 +2121,9 @@ def check_modern_request(msg: Msg) -> Facts:
 #              threads of concurrent.futures are joined at exit.
 #           4. A thread that waits for the loop gives its place in the pool to another thread, since
 #              the loop may be waiting for one.
-#           5. Nobody gets more than half of the threads that the others have left over. So there is
-#              a thread for the next one who comes, however many calls of one principal sleep.
+#           5. No principal gets more than half of the threads that the others have left over. So
+#              there is one for whoever comes next, however many calls of one principal sleep. Where
+#              nobody was authenticated, all share all threads.
 # Plan.     Tasks; Threads; Budgets, a rate for each client; Watchdog.
 # Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
 #
@@ -2127,7 +2131,7 @@ def check_modern_request(msg: Msg) -> Facts:
 #
 #     Asker (9) and Peer (10)    requests of the peer, messages on their way, callbacks
 #     Life (20)                  tools that have become tasks of the protocol; the bus
-#     ServerStdio (27)           two looks whether the client is gone
+#     ServerStdio (27)           two watches, which notice that the client is gone
 #     Client (31)                the reader of its channel, its subscriptions, a renewed session
 #     StdioTransport (32)        the wait for the child's end, the reader of its stderr
 #     Listener (40)              connections
@@ -2460,9 +2464,10 @@ class Watchdog:
 ###############################################################################
 # Uses sections 1 to 3, 5 and 7.
 #
-# Problem.  A conversation needs a channel. The channel should know nothing of what it carries.
-#           Much may be said at once to a reader who is slow.
-# Rules.    1. A Transport carries messages and knows nothing of what they mean.
+# Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
+#           reader who is slow.
+# Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
+#              to know, it is told: agreed(), abandon(), learn_tool().
 #           2. Announcements that wait for a reader are bounded, in number and in bytes. One that
 #              says the same as another that waits takes its place. A reader who is too slow is let
 #              go.
@@ -2476,7 +2481,6 @@ MAX_WAITING = 2500  # announcements for one reader: everything that it may watch
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
 EARLY_SHARE = 0.01  # of both: what log lines and the like get before the reader is there
 MAX_INBOX = 1000  # messages that have come and wait for their reader; a writer waits beyond that
-
 
 #: Announcements that only say that something has changed.
 CHANGES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
@@ -2683,7 +2687,7 @@ class Transport:
         return ""
 
 
-#: On whose behalf a message is written into memory. The reader believes it: both ends are ours.
+#: On whose behalf a MemoryTransport writes. The other end believes it: both are in our process.
 SPEAKER: contextvars.ContextVar[Caller] = contextvars.ContextVar("mcp_lite.speaker")
 #: The names of the programs that have passed on what we send over HTTP, as in the header Via.
 PASSED_ON: contextvars.ContextVar[str] = contextvars.ContextVar("mcp_lite.passed_on", default="")
@@ -2789,8 +2793,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 #
 # Problem.  Both ends of a conversation send requests, client and server alike. Whoever sends one
 #           waits for its answer, and may be cancelled, lose patience, or lose the channel.
-# Rules.    1. One class asks, for client and server. It knows no channel: every request comes with
-#              `send`, the way to the peer.
+# Rules.    1. One class asks, for client and server. Over HTTP a server's requests leave by many
+#              streams: so every request comes with `send`, the way to the peer.
 #           2. Whoever gives a request up tells the peer so, and drops the answer if it still comes.
 #           3. An answer that cannot be taken fails its request at once: there will be no other.
 #           4. A user's callback harms nothing: what it raises goes to the log.
@@ -2798,9 +2802,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Not here. The requests of the peer, and the channel: section 10.
 
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
-WARN_RATE = (10, 60.0)  # warnings about what one peer sends, seconds: it may send nothing else
+WARN_RATE = (10, 60.0)  # warnings in so many seconds: each message of a peer may deserve one
 TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no longer wanted
-
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
@@ -2837,15 +2840,9 @@ class Asker:
         """
 
     async def ask(
-        self,
-        method: str,
-        params: Msg | None,
-        send: Send,
-        *,
-        patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_REQUEST_SECONDS,
-        on_progress: Callable[..., Any] | None = None,
-    ) -> Msg:
+        self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
+        longest: float = LONGEST_REQUEST_SECONDS, on_progress: Callable[..., Any] | None = None,
+    ) -> Msg:  # fmt: skip
         """Send a request and return its result.
 
         Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
@@ -3021,7 +3018,6 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
     except asyncio.TimeoutError:
         raise problem from None
 
-
 ###############################################################################
 # 10. Peer
 ###############################################################################
@@ -3029,8 +3025,8 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
 #
 # Problem.  The other half of a conversation: the peer sends requests and cancels them, and it may
 #           send them faster than they can be served.
-# Rules.    1. A Peer knows one conversation and no channel: the way back, `send`, comes with each
-#              message. On a pipe it is the same for all; on HTTP it is that POST's answer.
+# Rules.    1. A Peer belongs to a conversation, and to no channel: the way back, `send`, comes with
+#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
 #           2. One task per incoming request. Everything else is done on the spot.
 #           3. A full server still hears: cancellations, pings and answers are read at once. New
 #              requests wait, up to a bound in bytes, and are refused beyond it. Only a peer that
@@ -3041,7 +3037,8 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
 #           6. A message that cannot be taken is answered with an error: -32700 without an id for
 #              bytes that are no JSON, or have a key twice; -32600 for a batch, where the revision
 #              has none. If it is an answer, the request that waits for it fails instead.
-# Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel.
+# Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel. Then
+#           BatchAnswers.
 # Not here. What requests mean: Conversation (section 22) and Client (31) give a Peer its `serve`.
 
 MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
@@ -3058,11 +3055,11 @@ NOTHING_HELD: OrderedDict[Any, Held] = OrderedDict()
 
 
 class Peer(Asker):
-    """One conversation: the requests in flight both ways, over any channel.
+    """Our end of a conversation: the requests in flight both ways, over any channel.
 
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
-    With `many_clients` the Peer serves requests of many clients, whose ids may be the same: none
-    can be cancelled by its id. The modern era over HTTP is served by one such Peer.
+    With `many_clients` it is our end of many conversations, whose ids may be the same: no request
+    can be cancelled by its id. One such Peer serves the modern era over HTTP.
     """
 
     def __init__(
@@ -3089,7 +3086,7 @@ class Peer(Asker):
         self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
         #: messages that wait until there is room for them, oldest first; by the id of the request,
-        #: a batch by a key of its own. Decoded, they could take many times as much
+        #: a batch by a key of its own. Encoded, for decoded they could take many times as much
         self.held = NOTHING_HELD
         self.loads = Loads()  # of requests that wait, and of large ones that run
         self.taking = False  # whether _take_held() is running
@@ -3404,8 +3401,8 @@ class Peer(Asker):
 
     def _crowded(self) -> bool:
         """Return whether too many answers wait for the peer to read them."""
-        # Counted are the tasks that send and call back. Requests that are served have a bound of
-        # their own. Each request of ours has a task at most, and needs its answer to be read.
+        # The tasks that send and call back are counted. Requests that are served have a bound of
+        # their own. Each request of ours has one task at most, and its answer must be read.
         serving, asking = len(self.incoming), len(self.outgoing.pending)
         return len(self.tasks.running) - serving - asking >= self.max_in_flight
 
@@ -3623,8 +3620,8 @@ class Undecided(Exception):
 class CheckRun:
     """The budget of one validation, and the scopes that it is in.
 
-    A step is half a microsecond of work, on a machine of 2024. All work is paid for that schema and
-    value can multiply: with references, a small schema can take a value apart for ever.
+    A step is half a microsecond of work, on a machine of 2024. Where schema and value multiply the
+    work, all of it is paid for: with references, a small schema can take a value apart for ever.
     """
 
     __slots__ = ("depth", "scopes", "steps")
@@ -4811,7 +4808,7 @@ class AnnotationReader:
     def members(self, members: list[Member], what: str = "") -> tuple[Schema, Readers]:
         """Return the schema of an object with these members, and their readers.
 
-        `what` stands before the name of a member that is a TypeError, such as "parameter ".
+        A TypeError names the member without a schema; `what` stands before it: "parameter ", say.
         """
         properties, readers = {}, []
         for name, hint, default in members:
@@ -4918,7 +4915,6 @@ def _json_of_mapping(value: Mapping[Any, Any]) -> JSON:
 
 def _json_inside(step: str | int, value: Any) -> JSON:
     return value if type(value) in PLAIN else _read_inside(step, _json_of, value)
-
 
 ###############################################################################
 # 14. Python signatures
@@ -5276,7 +5272,7 @@ SECRET_KINDS = {"Mapping": "a mapping", "Callable": "a function", "Callback": "a
 def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -> None:
     """Raise TypeError for an option of a wrong kind.
 
-    No number of ours may be below 0, and a `positive` one not be 0: that is a ValueError.
+    A number below 0 is a ValueError, and so is 0 where it is to be `positive`.
 
     >>> check_kind("port", "8000", "int")
     Traceback (most recent call last):
@@ -5968,9 +5964,10 @@ class InputRequired(Row):
 # Uses sections 1 to 5 and 13.
 #
 # Problem.  In the modern era a server sends no requests. A handler that must ask the client in the
-#           middle of a call cannot wait for the answer: the call has to end with the question. The
-#           client then makes the same call again with the answer, and the handler runs again.
-# Rules.    1. One call is made of rounds. Each round runs the handler once, from the top.
+#           middle of a call cannot wait for the answer: the request has to end with the question.
+#           The client then sends it again, with the answer, and the handler runs again.
+# Rules.    1. One call is made of rounds: of requests, each with its answer. Each round runs the
+#              handler once, from the top.
 #           2. An answer counts only for the question that it was given to. A digest of the method
 #              and the parameters of the question is kept with each answer. A run that asks
 #              something else under the same key asks the client again.
@@ -6320,7 +6317,7 @@ class AskByRequest(Asking):
         self.conversation, self.send = conversation, send
 
     async def ask(self, question: Question) -> Any:
-        """Send the question, and wait."""
+        """Send the question when the handshake is over (section 22), and wait."""
         method, params, _, timeout, read = question
         await self.conversation.until_greeted()
         ask = self.conversation.peer.ask
@@ -6371,8 +6368,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 #
 # Problem.  A handler wants to know of its request, to report while it runs, and to ask the client
 #           for something. It should not see the era, the transport, or which thread it runs in.
-# Rules.    1. The eras meet in two places: where a Context is made, and where it is decided how
-#              questions reach the client (ways_to_ask).
+# Rules.    1. A handler serves both eras: ways_to_ask() decides how its questions reach the client.
 #           2. Nothing is said for a request after its answer, or once it is cancelled. Its thread
 #              goes on, because Python cannot end one: a question of it raises CancelledError, and
 #              a handler without questions looks at ctx.cancelled.
@@ -6755,10 +6751,7 @@ class Context:
             check_capability("client", declared, capability, rev)
 
     def ways_to_ask(self) -> Asking:
-        """Return how questions reach the client: by request, or in rounds of this call.
-
-        Here, and where a Context is made, the eras differ.
-        """
+        """Return how questions reach the client: by request, or in rounds of this call."""
         if self.asking is None:
             row = METHODS.get(self.method)
             if not self.facts.rev.modern:
@@ -7283,7 +7276,7 @@ class Registry(dict[str, Any]):
 
 
 def check_path(what: str, path: str) -> None:
-    """Raise ValueError for a path that no request could have, or that would match no other.
+    """Raise ValueError for a path that no request has, or that looks like a pattern for paths.
 
     >>> check_path("path='mcp'", "mcp")
     Traceback (most recent call last):
@@ -7488,7 +7481,6 @@ def _enter(table: dict[Any, Any], key: Any, form: str, fn: Any) -> Any:
     """Note a function, and give it back; `form` is that of check_function()."""
     table[key] = check_function(fn, form)
     return fn
-
 
 ###############################################################################
 # 20. Lifespans
@@ -7769,9 +7761,7 @@ MAX_NAME_CHARS = 200  # of a name in a record: of a tool, a URI, a client, a pri
 MAX_BAGGAGE_CHARS = 8192  # of `tracestate` and `baggage`: as much as W3C Baggage §3.3.2 asks for
 
 access_logger = logging.getLogger("mcp_lite.access")
-
 KNOWN_TRACE_FLAGS = 0b11  # sampled, random trace id
-
 TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}"
 
 
@@ -8034,7 +8024,8 @@ class Observers:
 #
 # Four names sound alike. A Peer (10) knows which requests are in flight. A Session (6) knows what a
 # legacy handshake agreed on. A Conversation has both, and all else that the server keeps for one
-# client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP.
+# client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP. Modern
+# clients of an endpoint share one Conversation: it has nothing to keep for any of them.
 
 LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
@@ -8331,7 +8322,7 @@ class Conversation:
 #           2. An option that nobody knows, or of a wrong kind, is an error where it is given.
 #           3. A server that is told to end answers what it does not finish, and ends in time.
 # Plan.     The names of options; the options of serving; Server, for the author; ServerThread.
-# Not here. How bytes come and go: sections 27 and 44 register themselves in RUNNERS and ENGINES.
+# Not here. How bytes come and go: sections 27, 44 and 57 put themselves into RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
@@ -8551,7 +8542,7 @@ class Server(Registrations):
         mask_errors: whether the text of exceptions that are not ToolError is hidden
         page_size: items of one page of a list
         call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
-            job() gives. It may be cancelled before: a client gives up, a modern one is asked
+            job() gives. It may be cancelled first, when the client gives up or must be asked
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
         max_in_flight: requests of one session at once; modern: of one principal, or far address
         threads: for plain functions, unless call_sync is given
@@ -8603,8 +8594,8 @@ class Server(Registrations):
             size = len(self.state_key)
             raise ValueError(f"state_key has {size} bytes, and can be guessed: {least}")
         self.conversations: set[Conversation] = set()
-        self.feeds: set[Feed] = set()
-        self.jobs: dict[str, Job] = {}
+        self.feeds: set[Feed] = set()  # subscriptions of modern clients: section 24
+        self.jobs: dict[str, Job] = {}  # tasks of the protocol, by id: section 25
         #: what each client may still ask, and may still be told of the log
         self.request_budgets = None if rate_limit is None else Budgets(check_rate(rate_limit))
         self.log_budgets = Budgets(LOG_RATE)
@@ -9994,13 +9985,14 @@ class LineTransport(Transport):
 #              it reads no more, gives running requests a period of grace, sends their answers, and
 #              gives the streams back.
 # Plan.     claimed_streams(); ServerStdio; the signals; serve_stdio(), which runs it all.
-# Not here. What grace running requests get: Transport.grace, and Peer.run() obeys it.
+# Not here. The period of grace: Transport has it (section 8), Peer.run() grants it (section 10).
 #
 # What one client can make a server on stdio keep, at most:
 #
 #     a line, whole or not                        MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
-#     requests that run, each such a line         MAX_IN_FLIGHT, or Server(max_in_flight=)
-#     ... and requests that wait for their turn   MAX_PEER_BYTES, but for SMALL_BYTES of each
+#     requests that run                           MAX_IN_FLIGHT, or Server(max_in_flight=)
+#     ... in bytes, with those that wait for      MAX_PEER_BYTES; of those that run, only requests
+#         their turn                              over SMALL_BYTES are counted
 #     answers that it does not read               MAX_UNSENT_BYTES; then MAX_UNTAKEN_BYTES, but for
 #                                                 answers up to SMALL_BYTES, as many as may run
 #     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
@@ -11290,7 +11282,6 @@ async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
         return await answer
     except RemoteError as exc:
         return exc
-
 
 ###############################################################################
 # 31. Client
@@ -12656,7 +12647,6 @@ def accepts(accept: str, *media_types: str) -> bool:
 
     return all(map(admits, media_types))
 
-
 ###############################################################################
 # 34. HTTP/1.1, messages
 ###############################################################################
@@ -13617,7 +13607,6 @@ def parse_event_id(text: str) -> tuple[str, int]:
         raise ProtocolError("last-event-id is not an id that this server gave")
     return found[1], int(found[2])
 
-
 ###############################################################################
 # 37. Mirrored headers
 ###############################################################################
@@ -13627,8 +13616,9 @@ def parse_event_id(text: str) -> tuple[str, int]:
 #           body in headers, and a server must not be fooled by headers that say something else.
 # Rules.    1. Header and body must agree. The order of the checks decides which fault is told.
 #           2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
-# Plan.     Values in headers; the checks of a request; mirrored arguments of tools.
-# Not here. Who checks: the endpoint. Who sends: the client's end.
+# Plan.     Statuses of errors; values in headers; the checks of a request; mirrored arguments of
+#           tools.
+# Not here. Who checks: the endpoint (section 43). Who sends: the client's end (section 46).
 
 PLAIN_VALUE = r"[\t\x20-\x7e]*"  # RFC 9110 §5.5, without what is obsolete
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
@@ -14517,7 +14507,6 @@ class Connection:
             self._await_reader(now)
         else:
             self.transport.abort()
-
 
 ###############################################################################
 # 40. Listeners
@@ -19236,7 +19225,7 @@ def _veiled(value: JSON) -> JSON:
 ###############################################################################
 # 50. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 34, 45 to 49 and 51.
+# Uses sections 1, 2, 7, 34 and 45 to 49.
 #
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
