@@ -1922,7 +1922,7 @@ class Weight:
 # Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
 #              and READY when the client has said so. Both ends see it alike.
 #           2. A server answers `initialize` with the revision that was asked for, or with its
-#              newest legacy one. It never refuses. The client decides whether to go on.
+#              newest legacy one. It refuses no revision: the client decides whether to go on.
 #           3. We ask a peer only for what it has declared. Otherwise CapabilityMissing is raised,
 #              and nothing is sent.
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
@@ -3560,7 +3560,8 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. `$ref` stays inside the document. Nothing is ever fetched.
 #           4. Schema and value may both be hostile. Depth, size and work are bounded, and nothing
-#              but SchemaError comes out, whatever goes in.
+#              but SchemaError comes out, whatever goes in. Only Python's regular expressions have
+#              no bound: section 28 does not apply those of a stranger.
 # Plan.     Failures; the budget of one validation; patterns; the keywords. Each is compiled for a
 #           `doc`, the SchemaDocument of section 12: it compiles the schemas inside a keyword, and
 #           doc.need() refuses what makes no sense.
@@ -6679,7 +6680,8 @@ class Context:
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
         or None for a confirmation, whose data is True. In the modern era, `key` names the question.
 
-        Raises CapabilityMissing, or SchemaError if the client's answer does not fit the form.
+        Raises CapabilityMissing. An answer that does not fit the form is a SchemaError; in the
+        modern era the client is asked again.
         """
         form, mode = Form(wanted), "form" if self.facts.rev.rich_elicitation else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
@@ -9652,7 +9654,7 @@ async def serve_task(ctx: Context) -> Msg:
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
 # Rules.    1. Limits are checked on what has arrived, before more is kept.
-#           2. Lines written in one turn of the loop leave in one piece. A slow reader makes writers
+#           2. Lines written in one turn of the loop leave together. A slow reader makes writers
 #              wait, never memory grow.
 #           3. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
 #              sockets for them. It cannot watch a regular file, which always seems ready; nor a
@@ -9804,7 +9806,7 @@ class LineWriter:
             self._held -= size
 
     def _flush(self) -> None:
-        """Write all lines of this turn of the loop in one piece."""
+        """Write the lines of this turn of the loop in one piece."""
         if self._batch:
             self.stream.write(b"".join(self._batch))
             if not self.pipe.is_closing():  # as it is when nobody reads
@@ -12655,7 +12657,7 @@ def accepts(accept: str, *media_types: str) -> bool:
 # Problem.  Messages come in pieces, and two readers must find the same end of each.
 # Rules.    1. Every decoder has the same two verbs: feed(data) returns the items that are complete,
 #              eof() says that nothing more will come and returns what the end completes.
-#           2. "Need more", "the end" and "broken" are three channels: a bare yield, eof(), and
+#           2. A grammar needs more: a bare yield. The input ends: eof(). It is broken:
 #              ProtocolError. Items decoded before an error are returned first; the error is
 #              raised by the next call, and by every call after it.
 #           3. What we write must read back as exactly the fields that were meant.
@@ -14841,11 +14843,11 @@ def server_ssl(ssl: Any) -> Any:
 # Problem.  The same conversations over HTTP: every message of the client is a POST, every answer a
 #           JSON body or a stream of events, and connections may be cut at any byte.
 # Rules.    1. An answer is JSON, unless something must be said before it: then the response becomes
-#              a stream. Where a handler takes long, that is a comment, to keep the connection.
+#              a stream. If a handler takes long, a comment is sent, to keep the connection.
 #           2. In a session a lost connection cancels nothing. Events are numbered per stream and
 #              kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
 #              closing the response is the cancellation.
-#           3. Kept events have a bound per stream, per session and per server.
+#           3. Kept events have a bound per stream, per session and per endpoint.
 #           4. Sessions have ids that cannot be guessed, and are bounded in number: in all, and for
 #              each owner.
 # Plan.     EventStream, and KeptStream, which can be taken up again; Reply, where the answer to one
@@ -16622,8 +16624,8 @@ show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Acces
 #
 # Problem.  A client wants its request answered, over connections that are kept alive, through
 #           proxies and TLS, by servers that may close at any moment.
-# Rules.    1. A client sends a request once. If it gets no answer, nobody knows whether the request
-#              was served.
+# Rules.    1. A request is sent once. Without an answer, nobody knows whether it was served: only
+#              section 46, which knows what a message means, sends one again.
 #           2. Redirects stay within the origin; so do credentials.
 # Plan.     HTTPAnswer, one answer being read; from a name to a connection; HTTPClient, the pool;
 #           Authorizer; proxies.
@@ -17707,7 +17709,8 @@ show_options((Client,), "for a URL", HTTPTransport)
 # Rules.    1. A document counts only if it names its own subject: the metadata of a resource
 #              name the resource, the metadata of an authorization server name the issuer.
 #           2. Every URL is https, or http to this machine: all of them pass oauth_url().
-#           3. Names are compared as they are, without any folding; the one exception says why.
+#           3. Names are compared as they are. Only the case of a host does not count, and one
+#              slash at the end of an issuer: same_issuer() says why.
 #           4. An answer that anybody could have sent to us is no answer: `state` and `iss` decide
 #              before anything else in it is looked at.
 #           5. Every refusal names the field, the value and what was expected.
