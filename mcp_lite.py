@@ -3063,13 +3063,10 @@ class Peer(Asker):
     """
 
     def __init__(
-        self,
-        name: str,
-        serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Callable[[Msg, Send, Caller], None],
-        max_in_flight: int = MAX_IN_FLIGHT,
+        self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
+        on_notification: Callable[[Msg, Send, Caller], None], max_in_flight: int = MAX_IN_FLIGHT,
         many_clients: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(name)
         self.serve = serve
         self.on_notification = on_notification
@@ -3189,9 +3186,7 @@ class Peer(Asker):
                     answers.append(answer)
         return answers.send(running, send)
 
-    def refuse(
-        self, exc: MCPError, send: Send, msg: JSON = None, caller: Caller = NOBODY
-    ) -> None:
+    def refuse(self, exc: MCPError, send: Send, msg: JSON = None, caller: Caller = NOBODY) -> None:
         """Send the error for a message that cannot be taken, if it may be answered."""
         answer = self.refusal(exc, msg)
         if answer is not None:
@@ -3284,9 +3279,7 @@ class Peer(Asker):
         self.incoming[exchange.key] = exchange
         return exchange
 
-    def reply(
-        self, exchange: Exchange, put: Send | None = None
-    ) -> Coroutine[Any, Any, None]:
+    def reply(self, exchange: Exchange, put: Send | None = None) -> Coroutine[Any, Any, None]:
         """Serve a request, in a coroutine; give the answer to `put`, or send it."""
         watch = self.watch and self.watch(exchange)
         put = put or exchange.send
@@ -5194,9 +5187,7 @@ def signature_of(
     )  # fmt: skip
 
 
-def output_schema_of(
-    annotation: Any, opaque: tuple[type, ...] = ()
-) -> tuple[Schema | None, bool]:
+def output_schema_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | None, bool]:
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
@@ -8735,9 +8726,7 @@ class Server(Registrations):
         else:
             raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
 
-    def run(
-        self, transport: str | Transport = "stdio", **options: Unpack[RunOptions]
-    ) -> None:
+    def run(self, transport: str | Transport = "stdio", **options: Unpack[RunOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
         The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
@@ -12098,9 +12087,7 @@ class StdioTransport(LineTransport):
             argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.cwd, env=self.env, **apart
         )
 
-    async def _hear_from(
-        self, limit: int, theirs: contextlib.ExitStack
-    ) -> tuple[int, LineReader]:
+    async def _hear_from(self, limit: int, theirs: contextlib.ExitStack) -> tuple[int, LineReader]:
         """Return the child's end of a pipe, and the lines that come out of ours."""
         ours, end = os.pipe()
         theirs.callback(os.close, end)
@@ -13825,9 +13812,7 @@ def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def check_mirrors(
-    mirrors: Iterable[Mirror], headers: Mapping[str, str], arguments: JSON
-) -> None:
+def check_mirrors(mirrors: Iterable[Mirror], headers: Mapping[str, str], arguments: JSON) -> None:
     """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
 
     spec: basic/transports/streamable-http#server-behavior-for-custom-headers
@@ -15703,9 +15688,7 @@ class Site:
         """Answer with an error, and the status that belongs to it."""
         await response.send(exc.http_status, refusal_headers(exc), refusal_body(exc))
 
-    async def page(
-        self, fn: Callable[..., Any], request: HTTPRequest, response: Response
-    ) -> None:
+    async def page(self, fn: Callable[..., Any], request: HTTPRequest, response: Response) -> None:
         """Serve a page: str, bytes, a JSON value, or (status, content type, body).
 
         Headers, as a dict, may stand in the place of the content type.
@@ -15844,9 +15827,7 @@ class Endpoint(Site):
             return self._attend(session, answering, opening)
         return answering
 
-    async def _attend(
-        self, session: HTTPSession, answering: Awaitable[Any], opening: bool
-    ) -> None:
+    async def _attend(self, session: HTTPSession, answering: Awaitable[Any], opening: bool) -> None:
         """Await an answer, and end a session whose handshake failed."""
         if not self.stateful:
             self.passing.add(session)
@@ -17047,9 +17028,7 @@ class Authorizer:
         token = sendable_token(await value_from(self.token))
         return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
 
-    async def settle(
-        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
-    ) -> bool:
+    async def settle(self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]) -> bool:
         """Look at the answer to a request that had the headers `sent`; True to send it once more.
 
         `steps` notes what was done about this request so far. Raises AuthError.
@@ -19341,9 +19320,7 @@ class Login(Authorizer):
             fields["dpop"] = self.proof(method, str(self.url.replace(target=target)), token)
         return fields
 
-    async def settle(
-        self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]
-    ) -> bool:
+    async def settle(self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]) -> bool:
         """Do what a refusal demands, as far as that may help."""
         head, used = answer.head, sent.get("authorization", "").partition(" ")[2]
         nonce = head.headers.get("dpop-nonce", "")
@@ -20782,9 +20759,7 @@ class FarNews(Announcements):
         if subscription is not None:
             await subscription.close()
 
-    async def serve(
-        self, feed: Feed, asked: Msg, begun: asyncio.Future[MCPError | None]
-    ) -> None:
+    async def serve(self, feed: Feed, asked: Msg, begun: asyncio.Future[MCPError | None]) -> None:
         """Let a modern client hear of what a filter names, until the connection is lost.
 
         Settles `begun` when the far server has agreed. If that has been done before, over another
@@ -22859,9 +22834,7 @@ def json_argument(text: str) -> Msg:
     return value
 
 
-def read_arguments(
-    words: Sequence[str], schema: Msg, usage: str, given: Msg | None = None
-) -> Msg:
+def read_arguments(words: Sequence[str], schema: Msg, usage: str, given: Msg | None = None) -> Msg:
     """Return the arguments that are given as JSON, and those that KEY=VALUE words mean.
 
     Raises UsageError for an argument that is given twice, and for what breaks the schema.
