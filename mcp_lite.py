@@ -1629,7 +1629,7 @@ class Exchange:
         self.modern = is_modern(self.params) if modern is None else modern
         #: its Facts (section 6), if the transport has checked them already
         self.facts: Any = None
-        #: its place among the requests that its Peer serves
+        #: its place among the requests that its Peer (section 10) serves
         self.key: Any = self.req_id
         self.state = RUNNING
         #: the task that serves it, for whoever must cancel it
@@ -2836,7 +2836,7 @@ class Asker:
     def make_room(self) -> None:
         """Read on where reading had stopped: a task has ended, or an answer is waited for.
 
-        A Peer does so; an Asker by itself reads nothing.
+        A Peer (section 10) does so; an Asker by itself reads nothing.
         """
 
     async def ask(
@@ -3867,7 +3867,7 @@ def _kw_not(doc: SchemaDocument, schema: Schema, word: str) -> Check:
 
 
 def _kw_if(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile if. In KEYWORDS, then and else come before it: they are compiled already."""
+    """Compile if. In KEYWORDS (section 12), then and else come before it: they are compiled."""
     test = doc.compile_one(schema, word)
     yes, no = (doc.checks.get((*doc.place, word), TRIVIAL[True]) for word in ("then", "else"))
     return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
@@ -8434,14 +8434,14 @@ def show_options(fns: Iterable[Any], where: str, *makers: Callable[..., Any]) ->
 
 
 class StdioOptions(typing.TypedDict, total=False):
-    """Options of serving on the standard streams; ServerStdio explains them."""
+    """Options of serving on the standard streams; ServerStdio (section 27) explains them."""
 
     watch_parent: bool
     max_message_bytes: int
 
 
 class EndpointOptions(typing.TypedDict, total=False):
-    """Options of serving over HTTP, whoever listens; Access, Endpoint and Engine explain them."""
+    """Options of serving over HTTP, whoever listens; sections 42 to 44 explain them."""
 
     path: str
     token: Any
@@ -8462,13 +8462,13 @@ class EndpointOptions(typing.TypedDict, total=False):
 
 
 class ASGIOptions(EndpointOptions, total=False):
-    """Options of serving under an ASGI server; ASGIApp explains its own."""
+    """Options of serving under an ASGI server; ASGIApp (section 44) explains its own."""
 
     signals: bool
 
 
 class HTTPOptions(EndpointOptions, total=False):
-    """Options of serving over HTTP on a port of ours; HTTPServer explains its own."""
+    """Options of serving over HTTP on a port of ours; HTTPServer (section 44) explains its own."""
 
     host: str
     port: int
