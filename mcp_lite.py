@@ -11189,7 +11189,7 @@ class Call:
             # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
             self.client.cache.changes += 1
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
-            params = {key: params[key] for key in params if key != "requestState"}
+            params = without(params, "requestState")
             answers = await self.client.answers.answer_all(asked, self.client.peer.session)
             params.update(state, inputResponses=answers)
             answer = await self.ask(params)
@@ -11827,7 +11827,7 @@ class Client:
 #              whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
 #              This works from any loop in any thread, and leaves no zombie.
 #           2. An error tells what has ended the conversation: exit status, signal, last words.
-# Plan.     Its environment; its command line; StdioTransport, and its connector.
+# Plan.     A child's environment and command line; StdioTransport; ChildProcess; the connector.
 # Not here. Starting it again: that is up to the user.
 
 __all__ += ["StdioTransport"]
@@ -14047,7 +14047,8 @@ class Response:
 #           2. Every wait has a deadline. One sweep a second looks at all of them, so that a
 #              request costs no timer.
 #           3. After a protocol error there is one answer, and the connection closes.
-# Plan.     SocketResponse; ClientReader and Connection, on asyncio's streams.
+# Plan.     Bodies, the bytes of those on their way; SocketResponse; ClientReader and Connection, on
+#           asyncio's streams.
 # Not here. Who listens: section 40. What is served: section 43. HTTP/2, compression, cookies and
 #           Upgrade.
 
@@ -15619,7 +15620,7 @@ class Site:
             if self.entrance.locked and page is not self.no_page and not page.public:
                 # spec: basic/authorization/index#token-handling -- it is for us, and for nobody
                 # whom a handler may call
-                bare = {name: headers[name] for name in headers if name != "authorization"}
+                bare = without(headers, "authorization")
                 found = Door(page.fn, cors, True, types.MappingProxyType(bare))
             else:
                 found = Door(page.fn, cors, False, headers)
@@ -16178,8 +16179,9 @@ def wants_answer(msg: JSON) -> bool:
 # Uses sections 1 to 3, 7, 9, 14, 19, 23, 27, 36, 38 to 40, 42 and 43.
 #
 # Problem.  The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
-# Rules.    1. Lifespan, endpoint and listener begin and end in this order, whatever fails.
-# Plan.     HTTPServer and its runner; ASGIApp.
+# Rules.    1. Lifespan, endpoint and listener begin in this order, and end in reverse, whatever
+#              fails.
+# Plan.     Engine, what they have in common; HTTPServer and its runner; ASGIApp.
 # Not here. What is served: section 43.
 
 
