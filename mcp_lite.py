@@ -10971,7 +10971,7 @@ class Agreement:
 ###############################################################################
 # 30. One request
 ###############################################################################
-# Uses sections 1 to 3, 6, 16, 17, 25 and 28.
+# Uses sections 1 to 4, 6, 16, 17, 25 and 28.
 #
 # Problem.  One request of the program may take many messages: rounds of questions, looks at a task.
 # Rules.    1. max_timeout is the longest that one request takes: with all its progress, its rounds
@@ -15367,7 +15367,7 @@ class SessionTable(OrderedDict[str, KeptSession]):
 ###############################################################################
 # 42. Entrances and pages
 ###############################################################################
-# Uses sections 1 to 3, 5, 7, 9, 13, 14, 18, 19, 21, 23, 34, 36 and 38.
+# Uses sections 1 to 5, 7, 9, 13, 14, 18, 19, 21, 23, 34, 36 and 38.
 #
 # Problem.  Somebody sends a request: where does it lead, who is it, and may they come in?
 # Rules.    1. Host, Origin and token are checked in this order, before anything else is looked at;
