@@ -211,6 +211,8 @@ NOTATION
     peer        the other end; the class Peer is our end of a conversation with it
     ours, outgoing; theirs, incoming    as seen from here
     handler     the function of a server's author that answers: a tool, a prompt, a resource
+    exchange    one request of the peer, from its arrival to our answer
+    run         one pass through a handler, from its top; a call runs it once in each round
     legacy      revisions that begin with a handshake; modern: every request says it all
     head, body, data, line are bytes; text is str
 
@@ -440,7 +442,7 @@ class Row(metaclass=RowType):
 #           3. A class exists only where someone will `except` it; codes are numbers.
 #           4. An error on the wire has no traceback, and no text of an exception that was not
 #              raised for the peer. A tool that fails is a result, and no error: section 24.
-# Plan.     The classes, the codes, and wire_error(): the one function from exception to wire error.
+# Plan.     The codes, the classes, and wire_error(): the one function from exception to wire error.
 # Not here. HTTP status codes of errors: section 37 has the table.
 
 __all__ += [
