@@ -1559,7 +1559,7 @@ def is_modern(params: JSON) -> bool:
 #           lose patience; a peer may flood us with progress.
 # Rules.    1. Our requests (Outgoing) and those that we serve are two tables, never one: both ends
 #              number their requests from 1.
-#           2. A request is running until it is done or cancelled, and so it stays. A cancelled one
+#           2. A request is running until it is done or cancelled; both are final. A cancelled one
 #              is never answered: whoever cancelled it has forgotten its id, and an answer would
 #              belong to nothing. For the same reason an answer that comes too late changes nothing.
 #           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
@@ -1905,7 +1905,7 @@ class Weight:
         return self.drop
 
     def drop(self, _: Any = None) -> None:
-        """Note that one of those who keep it does so no longer."""
+        """Note that somebody who kept it needs it no longer."""
         self.keepers -= 1
         if not self.keepers:
             exchange = self.exchange
@@ -2624,7 +2624,7 @@ class Transport:
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
     waits_for_person = False
-    #: whether the other end has ended before it read anything: then no message of ours ended it
+    #: whether the other end has ended before it read anything: it was no message that ended it
     deaf = False
     _closing: asyncio.Future[None] | None = None
 
@@ -3786,7 +3786,7 @@ def _inside(select: Select, weight: int = 1) -> Check:
 
 
 def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
-    """Say why no alternative fits, in the words of the one of the right type that nearly does."""
+    """Say why no alternative fits: in the words of the nearest one, where a type is right."""
     near = [failures for failures in missed if failures[0].path or not failures[0].kinds]
     if not near:
         expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
@@ -4071,7 +4071,7 @@ def _kw_unevaluated(doc: SchemaDocument, schema: Schema, word: str) -> Check:
 
 MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
 MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
-MAX_SCHEMA_URI_CHARS = 8192  # of an $id, with the one that it is relative to; joined 10,000 times
+MAX_SCHEMA_URI_CHARS = 8192  # of an $id and its base, together; 10,000 may be joined
 MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_07 = "http://json-schema.org/draft-07/schema"
@@ -4337,7 +4337,7 @@ KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] =
 
 
 def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
-    """Return the types of those members of which a schema asks nothing else.
+    """Return the members whose schemas ask for a type, and for nothing else; and these types.
 
     There are none if the schema asks of the object itself what a type does not tell.
     """
@@ -6515,7 +6515,7 @@ class Context:
             raise RPCError(FORBIDDEN, problem, {"scope": " ".join(scopes)})
 
     def lacks(self, scopes: Iterable[str]) -> set[str]:
-        """Return which of these scopes whoever asks has not; see require()."""
+        """Return those of these scopes that the caller does not have; see require()."""
         caller = self.exchange.caller
         if not caller.address and caller.principal is None:
             return set()
@@ -6867,7 +6867,7 @@ class Context:
         sends one round twice runs `fn` twice; give it `call_id` to find that out. The client can
         read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
         """
-        # In another once(), the result of that one is kept, and is enough.
+        # Inside another once(), nothing is recorded: the result of the outer one is enough.
         rounds = None if IN_ONCE.get() else self.ways_to_ask().rounds
         row = [""] if rounds is None else rounds.once(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
@@ -7593,7 +7593,7 @@ class Life:
                 settle_future(self.entered, value, None)
                 await self.end.wait()
         except (Exception, SystemExit) as exc:
-            if isinstance(exc, SystemExit):  # by it asyncio would stop the loop before any clean-up
+            if isinstance(exc, SystemExit):  # asyncio would stop the loop before any clean-up
                 said = f"its lifespan ended the program: {exc}"
                 exc = CannotServe(errno.ECANCELED, said)
             if self.entered.done():
@@ -7601,7 +7601,7 @@ class Life:
             settle_future(self.entered, None, exc)
 
     async def close(self) -> None:
-        """Leave the lifespan; an exception of it is raised here."""
+        """Leave the lifespan; raise the exception with which it ends, if there is one."""
         self.end.set()
         if not self.entered.done():
             self.task.cancel()
@@ -7626,7 +7626,7 @@ class Lives:
         self.hearer: Life | None = None
 
     def here(self) -> Life:
-        """Return the one that is open on the running loop; RuntimeError if there is none."""
+        """Return the lifespan that is open on the running loop; RuntimeError if there is none."""
         life = self.open.get(asyncio.get_running_loop())
         if life is None:
             problem = "the lifespan of the server is not open on this event loop: "
@@ -8031,7 +8031,7 @@ HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
 
 
 def handles(*methods: str) -> Callable[[Any], Any]:
-    """Make a function the one that answers these methods."""
+    """Let a function answer these methods."""
 
     def enter(fn: Any) -> Any:
         HANDLERS.update(dict.fromkeys(methods, fn))
@@ -8484,7 +8484,7 @@ class RunOptions(HTTPOptions, StdioOptions, total=False):
     """Options of run(): those of the transport."""
 
 
-#: While a file is loaded in order to serve what is in it: hears of a server that the file runs.
+#: While a file is loaded in order to be served: the function to which run() gives its server.
 LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
     "loader", default=None
 )
@@ -8872,7 +8872,7 @@ class ServerThread:
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- "Maximum 100"
 MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
-MAX_CURSOR_CHARS = 16 * 1024  # of a place in a list: where names stand in it, or URIs
+MAX_CURSOR_CHARS = 16 * 1024  # of a cursor, in which the name or the URI of an entry may stand
 MAX_CLIENT_BYTES = 64 * 1024  # what a session keeps of its client: its name and capabilities
 
 
@@ -9381,7 +9381,7 @@ class Job(Asking):
         self.created = self.updated = timestamp()
         self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
         self.outcome: Msg = {}  # "result" or "error", once there is one
-        #: by name: a question that has no answer yet, and the future of that
+        #: by name: a question that has no answer yet, and the future of the answer
         self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
         self.named: set[str] = set()  # the names of all questions that it has asked
         self.server.jobs[self.id] = self
