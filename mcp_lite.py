@@ -88,8 +88,9 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe e
     --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
 
-THE MAP      A section uses only what stands above it. Whoever stops before the name of a Part, as a
-             reader or with a pair of scissors, has a complete product.
+THE MAP      A section uses only what stands above it. Annotations may name a class from below, of
+             which an object is passed in. Whoever stops before the name of a Part, as a reader or
+             with a pair of scissors, has a complete product.
 
      1  Names
     Part I    Messages
@@ -1858,7 +1859,7 @@ class Counts(dict[str, int]):
 
 
 class Loads(Counts):
-    """The bytes of requests that run or wait, for each client that has any.
+    """The bytes of requests that wait, and of large ones that run, for each client.
 
     >>> loads = Loads()
     >>> [loads.add(NOBODY, size) for size in (MAX_PEER_BYTES - 1, 1, 1)], loads
@@ -11830,7 +11831,7 @@ class Client:
 #              This works from any loop in any thread, and leaves no zombie.
 #           2. An error tells what has ended the conversation: exit status, signal, last words.
 # Plan.     A child's environment and command line; StdioTransport; ChildProcess; the connector.
-# Not here. Starting it again: that is up to the user.
+# Not here. Starting it again: section 31, once, if `server/discover` has ended it; else the user.
 
 __all__ += ["StdioTransport"]
 
