@@ -8023,7 +8023,7 @@ class Observers:
 # client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP. Modern
 # clients of an endpoint share one Conversation: it has nothing to keep for any of them.
 
-LOG_RATE = (500, 1.0)  # log messages for one client, seconds: the rest is dropped
+LOG_RATE = (500, 1.0)  # log messages for one client in so many seconds; the rest is dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 GREETING_SECONDS = 5.0  # for a client that calls already to end its handshake, before it is asked
 
