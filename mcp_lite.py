@@ -9839,6 +9839,7 @@ class Pump:
         self.ours, self.theirs = socket.socketpair()
         for end in (self.ours, self.theirs):  # little is on its way: readers are heard of soon
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, READ_BYTES)
+        self.theirs.settimeout(None)  # socket.setdefaulttimeout() is not for it
         #: settled when the thread has copied all, or cannot go on
         self.done: asyncio.Future[None] = self.loop.create_future()
         try:
@@ -9849,7 +9850,7 @@ class Pump:
             raise
 
     def _run(self, work: Callable[[Pump], None]) -> None:
-        with self.file, self.theirs, contextlib.suppress(OSError):  # EIO, EPIPE, ENOSPC
+        with contextlib.suppress(OSError), self.file, self.theirs:  # EIO, EPIPE, ENOSPC
             work(self)
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.loop.call_soon_threadsafe(settle_future, self.done, None, None)

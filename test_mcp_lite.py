@@ -6494,6 +6494,31 @@ class TestPipes:
                 await asyncio.sleep(0)
         await writer.close()
 
+    async def test_a_timeout_of_all_sockets_is_not_for_files(self, tmp_path):
+        """A library may have called socket.setdefaulttimeout(); 0 is the shortest."""
+        socket.setdefaulttimeout(0)
+        try:
+            writer = await m.write_lines(os.open(tmp_path / "lines", os.O_CREAT | os.O_WRONLY))
+        finally:
+            socket.setdefaulttimeout(None)
+        for _ in range(100):
+            await writer.write(b"x" * m.READ_BYTES)
+            await asyncio.sleep(0)
+        await writer.close()
+        assert (tmp_path / "lines").stat().st_size == 100 * m.READ_BYTES
+
+    async def test_a_file_that_fails_when_it_is_closed_ends_its_thread(self):
+        """Over a network, close() tells of a full disk."""
+
+        class Full(io.FileIO):
+            def close(self):
+                super().close()
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        pump = m.Pump(Full(os.devnull, "w"), m.Pump.write_file)
+        pump.ours.close()
+        await pump.done
+
     async def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
         def refuse(self):
             raise RuntimeError("can't start new thread")
