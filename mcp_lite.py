@@ -10134,11 +10134,14 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 async def until_signalled(
-    work: Awaitable[Any], stop: Callable[[], Any], grace: float = GRACE_SECONDS
-) -> int:
+    work: Awaitable[Any], stop: Callable[[], Any], grace: float = GRACE_SECONDS,
+    *, always: Sequence[int] = (signal.SIGINT,),
+) -> int:  # fmt: skip
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
-    One of ENDING calls `stop`, and a second one ends the process at once.
+    One of ENDING calls `stop`, and a second one ends the process at once. What is ignored stays so,
+    as SIGHUP after nohup, but for those in `always`: shells ignore SIGINT for all that they run in
+    the background, and some programs end a server with it.
 
     For the main thread; elsewhere there are no signals. Work that goes on longer than the
     period of grace allows is cancelled.
@@ -10163,11 +10166,9 @@ async def until_signalled(
     former: dict[int, Any] = {}
     try:
         with contextlib.suppress(ValueError):  # not in the main thread
-            # What is ignored stays so, as SIGHUP after nohup. But shells ignore SIGINT for all that
-            # they run in the background, and some programs still send it.
-            deaf = {n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN} - {signal.SIGINT}
-            for each in {*ENDING} - deaf:
-                former[each] = signal.signal(each, on_signal)
+            for each in ENDING:
+                if each in always or signal.getsignal(each) != signal.SIG_IGN:
+                    former[each] = signal.signal(each, on_signal)
         await task
     except asyncio.CancelledError:
         if not caught:
@@ -13294,7 +13295,7 @@ class Gate:
             return True
         if self.hosts is None:
             return locked or parse_address(name) is not None
-        return "*" in self.hosts or host in self.hosts or name in self.hosts
+        return not self.hosts.isdisjoint(("*", host, found[1]))
 
     def allows(self, origin: str) -> bool:
         """Return whether pages of this origin may talk to us."""
@@ -13304,8 +13305,8 @@ class Gate:
         found = re.fullmatch(rf"https?://({AUTHORITY})", origin)
         if found is None:
             return False
-        host, name = found[1], found[2].strip("[]")
-        return is_loopback(name) or not (self.hosts or set()).isdisjoint((host, name))
+        host, name = found[1], found[2]
+        return is_loopback(name.strip("[]")) or not (self.hosts or set()).isdisjoint((host, name))
 
 
 class Origin(Row):
@@ -18764,6 +18765,28 @@ SECRETS = frozenset(  # form fields and members that no trace shows
     ("access_token", "refresh_token", "id_token", "code", "code_verifier", "state", "assertion",
      "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
 )  # fmt: skip
+TEXT_FIELD, TIME_FIELD = {"type": "string"}, {"type": "number"}
+#: The members of entries that we rely on, by the first word of their key: somebody may have changed
+#: a file by hand.
+ENTRIES: dict[str, Msg] = {
+    "login": {"required": ["tokens", "asked", "client", "server", "resource"], "properties": {
+        "tokens": {
+            "type": "object", "required": ["access_token", "token_type", "scope"],
+            "properties": {
+                **dict.fromkeys(("access_token", "token_type", "scope", "refresh_token"), TEXT_FIELD),
+                "expires_at": TIME_FIELD, "refresh_at": TIME_FIELD,
+            },
+        },
+        "client": {"type": "object", "properties": {"client_id": TEXT_FIELD}},
+        "server": {"type": "object", "required": ["issuer"], "properties": {"issuer": TEXT_FIELD}},
+        "asked": TEXT_FIELD, "resource": TEXT_FIELD,
+        "dpop": {"type": ["string", "null"], "pattern": "^0x[1-9a-f][0-9a-f]{0,63}$"},
+    }},
+    "client": {"required": ["client_id", "redirect_uri"], "properties": {
+        "client_id": TEXT_FIELD, "redirect_uri": TEXT_FIELD,
+        "client_secret_expires_at": TIME_FIELD,
+    }},
+}  # fmt: skip
 AUTHORIZATION = "authorization"  # the name under which a trace shows the steps of OAuth
 PAGE_HEADERS = {
     "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
@@ -18857,7 +18880,9 @@ class FileStore(TokenStore):
             raise AuthError(f"the login in {path} cannot be read: {exc}") from exc
         value = doc.get("value") if isinstance(doc, dict) and doc.get("key") == list(key) else None
         if mine and isinstance(value, dict):
-            return value
+            with contextlib.suppress(SchemaError):
+                compile_schema(ENTRIES.get(key[0], {})).check(value)
+                return value
         logger.warning("%s is not a login of ours: it is put aside, as .bad", path)
         with contextlib.suppress(OSError):
             os.replace(path, path + ".bad")
@@ -19403,7 +19428,7 @@ class Login(Authorizer):
         """Return an entry if it is for the client that we are."""
         if entry is None or not self.settings.client_id:
             return entry
-        if entry["client"]["client_id"] != self.settings.client_id:
+        if entry["client"].get("client_id") != self.settings.client_id:
             return None
         self.settings.issuer = self.settings.issuer or entry["server"]["issuer"]
         return entry
@@ -23532,15 +23557,16 @@ class CommandLine:
         return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
 
 
-async def interruptible(work: Awaitable[int]) -> int:
+async def interruptible(work: Awaitable[int], always: Sequence[int] = ()) -> int:
     """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
 
     Cancelled, the client ends the server that it started. Left to itself, a server that ignores
-    the end of its input would live on.
+    the end of its input would live on. In the background of a script, the Ctrl-C of its terminal
+    is not for us: signals that are ignored stay so, but for those in `always`.
     """
     task = asyncio.ensure_future(work)
     grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
-    number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
+    number = await until_signalled(asyncio.wait([task]), task.cancel, grace, always=always)
     stopped = task.cancelled() or not task.done()
     return 128 + number if stopped else task.result()  # the shells' convention
 
@@ -25979,7 +26005,7 @@ def serve(args: Any) -> None:
     elif listening_options(args) is None:
         ReloadServer(args.target).run()
     else:
-        asyncio.run(interruptible(reload_http(args)))
+        asyncio.run(interruptible(reload_http(args), [signal.SIGINT]))  # like its children
 
 
 APP_COMMANDS.append(lambda target: [*own_command(True), "serve", target])

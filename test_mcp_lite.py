@@ -6964,6 +6964,23 @@ m.Server("t17", lifespan=lifespan).run()
         assert seen[0] == signal.SIG_IGN and callable(seen[1])
 
     @posix
+    def test_ctrl_c_that_a_shell_ignores_for_the_background_ends_servers_alone(self):
+        async def work():
+            seen.append(signal.getsignal(signal.SIGINT))
+            return 0
+
+        async def main():
+            await m.until_signalled(work(), lambda: None)
+            assert await m.interruptible(work()) == 0
+
+        seen, former = [], signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            run(main())
+        finally:
+            signal.signal(signal.SIGINT, former)
+        assert callable(seen[0]) and seen[1] == signal.SIG_IGN
+
+    @posix
     def test_work_that_ignores_the_first_signal_is_cancelled(self):
         async def main():
             # To wait would need the watchdog to wait longer, which ends the process: this one.
@@ -10071,6 +10088,12 @@ class TestGate:
         gate = m.Gate(["mcp.example.com"], ["https://app.example.com/"], closed)
         headers = {"host": host, **({"origin": origin} if origin is not None else {})}
         assert refusal(gate.check, headers)[0] == status
+
+    def test_an_address_of_ipv6_is_let_in_with_any_port_as_names_are(self):
+        gate = m.Gate(["[2001:DB8::1]"])
+        for host in ("[2001:db8::1]", "[2001:db8::1]:8000", "[2001:DB8::1]:1"):
+            assert refusal(gate.check, {"host": host, "origin": f"http://{host}"})[0] == 200
+        assert refusal(gate.check, {"host": "[2001:db8::2]:8000"})[0] == 403
 
     def test_where_a_token_is_needed_any_host_is_let_in_but_no_page(self):
         gate = m.Gate(locked=True)
@@ -17426,6 +17449,31 @@ class TestStores:
 
         run(main())
         assert "put aside" in caplog.text
+
+    @pytest.mark.parametrize(
+        "member, value",
+        [
+            ("tokens", None), ("tokens", {}), ("tokens", {"access_token": 7}), ("client", "c"),
+            ("client", {"client_id": 7}), ("server", {}), ("server", []), ("asked", ["a"]),
+            ("resource", None), ("dpop", 7), ("dpop", "zz"),
+            ("tokens", {"access_token": "t", "token_type": "Bearer", "scope": "", "expires_at": ""}),
+        ],
+    )  # fmt: skip
+    async def test_a_login_with_members_of_wrong_types_is_put_aside(
+        self, folder, member, value, caplog
+    ):
+        entry = {
+            "tokens": {"access_token": "t", "token_type": "Bearer", "scope": "a"}, "asked": "a",
+            "client": {}, "server": {"issuer": "https://a.example"}, "dpop": None,
+            "resource": "https://a.example/mcp",
+        }  # fmt: skip
+        key, store = ("login", "https://a.example/mcp"), m.FileStore(folder)
+        await store.save(key, entry)
+        assert await store.load(key) == entry
+        await store.save(key, {**entry, member: value})
+        assert await store.load(key) is None and "put aside" in caplog.text
+        await store.save(("client", "x"), {"client_id": "c"})
+        assert await store.load(("client", "x")) is None, "where is the browser to come back?"
 
     @pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
     def test_the_file_of_somebody_else_is_put_aside(self, folder, monkeypatch, caplog):
