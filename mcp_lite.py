@@ -18765,7 +18765,7 @@ SECRETS = frozenset(  # form fields and members that no trace shows
     ("access_token", "refresh_token", "id_token", "code", "code_verifier", "state", "assertion",
      "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
 )  # fmt: skip
-TEXT_FIELD, TIME_FIELD = {"type": "string"}, {"type": "number"}
+A_TEXT, A_TIME = {"type": "string"}, {"type": "number"}
 #: The members of entries that we rely on, by the first word of their key: somebody may have changed
 #: a file by hand.
 ENTRIES: dict[str, Msg] = {
@@ -18773,18 +18773,18 @@ ENTRIES: dict[str, Msg] = {
         "tokens": {
             "type": "object", "required": ["access_token", "token_type", "scope"],
             "properties": {
-                **dict.fromkeys(("access_token", "token_type", "scope", "refresh_token"), TEXT_FIELD),
-                "expires_at": TIME_FIELD, "refresh_at": TIME_FIELD,
+                **dict.fromkeys(("access_token", "token_type", "scope", "refresh_token"), A_TEXT),
+                "expires_at": A_TIME, "refresh_at": A_TIME,
             },
         },
-        "client": {"type": "object", "properties": {"client_id": TEXT_FIELD}},
-        "server": {"type": "object", "required": ["issuer"], "properties": {"issuer": TEXT_FIELD}},
-        "asked": TEXT_FIELD, "resource": TEXT_FIELD,
+        "client": {"type": "object", "properties": {"client_id": A_TEXT}},
+        "server": {"type": "object", "required": ["issuer"], "properties": {"issuer": A_TEXT}},
+        "asked": A_TEXT, "resource": A_TEXT,
         "dpop": {"type": ["string", "null"], "pattern": "^0x[1-9a-f][0-9a-f]{0,63}$"},
     }},
     "client": {"required": ["client_id", "redirect_uri"], "properties": {
-        "client_id": TEXT_FIELD, "redirect_uri": TEXT_FIELD,
-        "client_secret_expires_at": TIME_FIELD,
+        "client_id": A_TEXT, "redirect_uri": A_TEXT,
+        "client_secret_expires_at": A_TIME,
     }},
 }  # fmt: skip
 AUTHORIZATION = "authorization"  # the name under which a trace shows the steps of OAuth
