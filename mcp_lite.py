@@ -21694,7 +21694,11 @@ class Mount(Forwarder):
             return []
         self.missed.pop(key, None)
         asking = self.tasks[loop].spawn(self._items(ctx, key))
-        await asyncio.wait([asking], timeout=MOUNT_SECONDS)
+        try:
+            await asyncio.wait([asking], timeout=MOUNT_SECONDS)
+        except asyncio.CancelledError:  # nobody is to hear of it any more
+            asking.cancel()
+            raise
         if asking.done():
             found: list[Msg] = asking.result()
             return found

@@ -6964,14 +6964,14 @@ m.Server("t17", lifespan=lifespan).run()
         assert seen[0] == signal.SIG_IGN and callable(seen[1])
 
     @posix
-    def test_ctrl_c_that_a_shell_ignores_for_the_background_ends_servers_alone(self):
+    def test_ctrl_c_that_a_shell_ignores_for_the_background_ends_only_whom_it_is_to(self):
         async def work():
             seen.append(signal.getsignal(signal.SIGINT))
             return 0
 
         async def main():
             await m.until_signalled(work(), lambda: None)
-            assert await m.interruptible(work()) == 0
+            await m.until_signalled(work(), lambda: None, always=())
 
         seen, former = [], signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -21842,6 +21842,26 @@ class TestMergedLists:
             "no answer within 10 seconds"
         ]
 
+    async def test_a_list_is_asked_of_nobody_for_a_client_that_has_given_up(self):
+        """Else whoever lists and leaves piles up work, for as long as a server is slow."""
+        theirs, seen = far_server(), []
+
+        @theirs.middleware
+        async def slow(ctx, call_next):
+            if ctx.method == "tools/list":
+                seen.append("asked")
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    seen.append("ended")
+            return await call_next(ctx)
+
+        async with m.Client(mounting((theirs, "slow"))) as c:
+            listing = asyncio.ensure_future(c.list_tools())
+            await eventually(lambda: seen == ["asked"])
+            listing.cancel()
+            await eventually(lambda: seen == ["asked", "ended"])
+
     def test_a_server_that_lists_nonsense_is_left_out(self, caplog):
         async def main():
             liar = [sys.executable, "-c", LIAR, '{"tools": [{}]}']
@@ -24315,6 +24335,22 @@ class TestEnds:
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (130, b"", b"")
+
+    @posix
+    def test_ctrl_c_of_a_terminal_does_not_end_a_verb_in_the_background_of_a_script(self):
+        """A shell ignores SIGINT for it, and the group gets the signal nevertheless."""
+
+        async def work():
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return 7
+
+        former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            assert asyncio.run(m.interruptible(work())) == 7
+        finally:
+            signal.signal(signal.SIGINT, former)
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows has neither signals nor groups")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
