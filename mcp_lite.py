@@ -18733,7 +18733,7 @@ def dpop_proof(
 ###############################################################################
 # 49. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 4, 9, 26, 34, 36, 39, 40, 45 and 47.
+# Uses sections 1 to 4, 9, 12, 26, 34, 36, 39, 40, 45 and 47.
 #
 # Problem.  A login needs three things of this machine: a place for what must not be lost or read by
 #           others, a door through which a browser comes back, and a way to documents that a server
