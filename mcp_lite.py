@@ -10166,9 +10166,9 @@ async def until_signalled(
     former: dict[int, Any] = {}
     try:
         with contextlib.suppress(ValueError):  # not in the main thread
-            for each in ENDING:
-                if each in always or signal.getsignal(each) != signal.SIG_IGN:
-                    former[each] = signal.signal(each, on_signal)
+            deaf = {n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN}
+            for each in {*ENDING} - (deaf - {*always}):
+                former[each] = signal.signal(each, on_signal)
         await task
     except asyncio.CancelledError:
         if not caught:
@@ -16769,6 +16769,12 @@ async def connect_to(address: tuple[Any, ...]) -> Any:
     return sock
 
 
+def close_connected(task: asyncio.Task[Any]) -> None:
+    """Close what connect_to() has returned: it was second by a hair, or nobody waits for it."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
 async def first_connected(addresses: Sequence[Any]) -> Any:
     """Return a socket that is connected to the first address which answers; OSError if none does.
 
@@ -16790,10 +16796,10 @@ async def first_connected(addresses: Sequence[Any]) -> Any:
             problems += [str(task.exception()) for task in done]
     finally:
         for task in tries:
+            task.add_done_callback(close_connected)
             task.cancel()
-        for task in tries and (await asyncio.wait(tries))[0]:
-            if not task.cancelled() and task.exception() is None:  # it was second by a hair
-                task.result().close()
+        if tries:
+            await asyncio.wait(tries)
     raise OSError("; ".join(problems))
 
 
