@@ -3434,6 +3434,8 @@ class Peer(Asker):
         """End the conversation: fail what we asked for, cancel what we serve, with an error that
         says `farewell` if that is given."""
         self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
+        # A task that is cancelled before it begins, as it can be before Python 3.12, ends nothing.
+        await asyncio.sleep(0)
         if farewell:
             await self._cut_off(farewell)
         for key in list(self.held):
@@ -12282,20 +12284,26 @@ class ChildProcess:
         from subprocess import Popen
 
         _start_thread(int)  # if there can be no threads, it is better to know before
-        self._popen, self._loop = Popen(argv, **options), asyncio.get_running_loop()
+        self._popen, loop = Popen(argv, **options), asyncio.get_running_loop()
         self.pid = self._popen.pid
-        self.exited = self._loop.create_future()
-        _start_thread(self._wait)
+        self.exited = loop.create_future()
+        # The thread keeps nothing else of us: who forgets us closes the child's input by that.
+        told = weakref.ref(self.exited)
+        _start_thread(functools.partial(_wait_for, self._popen, loop, told))
 
     @property
     def returncode(self) -> int | None:
         """Its exit status; the negative number of the signal that ended it; None while it runs."""
         return self._popen.returncode
 
-    def _wait(self) -> None:
-        self._popen.wait()
+
+def _wait_for(process: Any, loop: asyncio.AbstractEventLoop, told: Callable[[], Any]) -> None:
+    """Wait for the end of a process, in a thread; then settle the future, if there still is one."""
+    process.wait()
+    exited = told()
+    if exited is not None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(settle_future, self.exited, None, None)
+            loop.call_soon_threadsafe(settle_future, exited, None, None)
 
 
 def is_command(target: Any) -> bool:

@@ -3135,6 +3135,20 @@ class TestCancelling:
             # The id may be refused as long as the cancelled request winds up.
             assert not any('"id":1,"result"' in line for line in answers)
 
+    async def test_request_that_has_just_come_is_told_of_the_end_too(self):
+        """Before Python 3.12, its task has not begun yet."""
+        sent = []
+
+        async def send(msg):
+            sent.append(msg)
+
+        peer = m.Peer("it", Gate(), m.nothing)
+        peer.receive(request_line(1).encode(), send)
+        await peer.close("we end")
+        farewell = {"code": m.TOO_BUSY, "message": "we end"}
+        assert sent == [{"jsonrpc": "2.0", "id": 1, "error": farewell}]
+        assert (peer.incoming, peer.tasks.running) == ({}, {})
+
     async def test_answer_and_cancellation_may_cross(self):
         """basic/patterns/cancellation#timing-considerations"""
         async with Talk() as talk:
@@ -8315,6 +8329,30 @@ asyncio.run(main())
             wait_until(lambda: not is_alive(server))
             if how == "pass":
                 assert client.stderr.read() == b""
+
+    @posix
+    def test_a_loop_that_is_closed_and_forgotten_leaves_no_process(self):
+        code = (
+            PRELUDE
+            + f"""
+import gc
+async def main():
+    transport = m.StdioTransport([sys.executable, "-c", {RUN!r}])
+    await transport.open()
+    print(transport.process.pid, flush=True)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+loop.close()
+del loop
+while gc.collect():
+    pass
+sys.stdin.read()
+"""
+        )
+        with python(code) as client:
+            server = int(client.stdout.readline())
+            wait_until(lambda: not is_alive(server))
+            assert client.poll() is None
 
 
 @pytest.mark.usefixtures("forks")
