@@ -12283,13 +12283,13 @@ class ChildProcess:
     def __init__(self, argv: list[str], **options: Any) -> None:
         from subprocess import Popen
 
+        # spec: basic/transports/stdio -- "The client launches the MCP server as a subprocess."
         _start_thread(int)  # if there can be no threads, it is better to know before
         self._popen, loop = Popen(argv, **options), asyncio.get_running_loop()
         self.pid = self._popen.pid
         self.exited = loop.create_future()
         # The thread keeps nothing else of us: who forgets us closes the child's input by that.
-        told = weakref.ref(self.exited)
-        _start_thread(functools.partial(_wait_for, self._popen, loop, told))
+        _start_thread(functools.partial(_wait_for, self._popen, loop, weakref.ref(self.exited)))
 
     @property
     def returncode(self) -> int | None:
