@@ -12283,7 +12283,7 @@ class ChildProcess:
     def __init__(self, argv: list[str], **options: Any) -> None:
         from subprocess import Popen
 
-        # spec: basic/transports/stdio -- "The client launches the MCP server as a subprocess."
+        # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
         _start_thread(int)  # if there can be no threads, it is better to know before
         self._popen, loop = Popen(argv, **options), asyncio.get_running_loop()
         self.pid = self._popen.pid
