@@ -20884,6 +20884,7 @@ class FarEnd(Client):
         self.held = HeldCalls(forwarder.waiting)
         self.turn = asyncio.Lock()  # of the call that may ask, where nobody knows which one asks
         self.used = self.loop.time()
+        self.listing = asyncio.Lock()  # lists are asked for once, by whoever comes first
         #: by tool, as it was listed: the arguments that near clients repeat in headers
         self.mirrors: dict[str, list[Mirror]] = {}
 
@@ -21001,8 +21002,11 @@ class FarEnd(Client):
         """Raise RPCError unless the headers of a near call repeat what its arguments say."""
         name = str(params.get("name"))
         if name not in self.mirrors:
-            with contextlib.suppress(RemoteError, CapabilityMissing):  # the call itself will tell
-                await self.list_tools()
+            async with self.listing:
+                # If that fails, the call itself will tell.
+                with contextlib.suppress(RemoteError, CapabilityMissing):
+                    if name not in self.mirrors:
+                        await self.list_tools()
         check_mirrors(self.mirrors.get(name, ()), headers, params.get("arguments", {}))
 
     async def want_log(self, level: str | None) -> None:
@@ -21604,7 +21608,6 @@ class MountedEnd(FarEnd):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.lists: dict[str, list[Msg]] = {}
-        self.listing = asyncio.Lock()  # each list is asked for once, by whoever comes first
         for method, _ in LIST_CHANGES.values():
             self.on(method)(lambda params: self.forget_lists())
 

@@ -11759,6 +11759,25 @@ class TestClientConnections:
                     with pytest.raises(m.ConnectionClosed, match="Connect call failed"):
                         await fetch(client)
 
+    async def test_a_connection_that_is_given_up_twice_is_closed(self, recwarn):
+        """By its deadline and by its owner, say, just when it is made."""
+        async with listening() as listener:
+            where = "127.0.0.1", m.parse_url(listener.root).port
+            found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", where)]
+            for steps in range(12):
+                connecting = asyncio.ensure_future(m.first_connected(found))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                connecting.cancel()
+                await asyncio.sleep(0)
+                connecting.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    (await connecting).close()
+                del connecting
+                await idle()
+                gc.collect()
+        assert [str(each.message) for each in recwarn] == []
+
     def test_a_name_server_that_is_silent_keeps_no_program_from_its_end(self, monkeypatch):
         monkeypatch.setattr(m, "CONNECT_SECONDS", 0.05)
         answer = threading.Event()
@@ -32163,6 +32182,32 @@ class TestMirroring:
         refused = -32020, 400
         fine = "eu 0", 200
         assert run(go()) == [refused, refused, fine, refused, fine, refused]
+
+    def test_calls_that_come_together_let_a_proxy_ask_for_the_list_once(self):
+        far, lists = small_app(), []
+
+        async def go():
+            gate = asyncio.Event()
+
+            @far.middleware
+            async def slow(ctx, call_next):
+                if ctx.method == "tools/list":
+                    lists.append(ctx.method)
+                    await gate.wait()
+                return await call_next(ctx)
+
+            async with contextlib.AsyncExitStack() as stack:
+                way = await stack.enter_async_context(Web(m.ProxyServer(far, revision=STATELESS)))
+                client = await stack.enter_async_context(m.Client(way.url, revision=STATELESS))
+                calls = [asyncio.ensure_future(client.call("add", {"a": n})) for n in range(5)]
+                await until(lambda: lists)
+                for _ in range(5):
+                    await idle()
+                gate.set()
+                await asyncio.gather(*calls)
+
+        run(go())
+        assert lists == ["tools/list"]
 
     def test_legacy_requests_need_no_mirrors(self):
         async def go():
