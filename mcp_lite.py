@@ -21002,12 +21002,15 @@ class FarEnd(Client):
         """Raise RPCError unless the headers of a near call repeat what its arguments say."""
         name = str(params.get("name"))
         if name not in self.mirrors:
-            async with self.listing:
-                # If that fails, the call itself will tell.
-                with contextlib.suppress(RemoteError, CapabilityMissing):
-                    if name not in self.mirrors:
-                        await self.list_tools()
+            with contextlib.suppress(RemoteError, CapabilityMissing):  # the call itself will tell
+                await self._look_up(name)
         check_mirrors(self.mirrors.get(name, ()), headers, params.get("arguments", {}))
+
+    async def _look_up(self, name: str) -> None:
+        """Ask for the list of tools, unless somebody else has found a tool in it meanwhile."""
+        async with self.listing:
+            if name not in self.mirrors:
+                await self.list_tools()
 
     async def want_log(self, level: str | None) -> None:
         """Ask a legacy server for the log, down to the mildest level that was wanted so far."""
