@@ -9852,8 +9852,12 @@ class Pump:
             raise
 
     def _run(self, work: Callable[[Pump], None]) -> None:
-        with contextlib.suppress(OSError), self.file, self.theirs:  # EIO, EPIPE, ENOSPC
-            work(self)
+        try:
+            with self.file, self.theirs:
+                work(self)
+        except OSError as exc:  # EIO, EPIPE: an end is closed, which the loop sees
+            if exc.errno in (errno.ENOSPC, errno.EFBIG):
+                logger.error("what was written is lost: %s", exc)
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.loop.call_soon_threadsafe(settle_future, self.done, None, None)
 

@@ -6500,13 +6500,15 @@ class TestPipes:
         reader.close()
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-    async def test_a_full_disk_is_a_broken_pipe(self):
+    async def test_a_full_disk_is_a_broken_pipe_and_is_told(self, caplog):
         writer = await m.write_lines(os.open("/dev/full", os.O_WRONLY))
         with pytest.raises(BrokenPipeError):
             while True:
                 await writer.write(b"x")
                 await asyncio.sleep(0)
         await writer.close()
+        problem = "[Errno 28] No space left on device"
+        assert caplog.messages == [f"what was written is lost: {problem}"]
 
     async def test_a_timeout_of_all_sockets_is_not_for_files(self, tmp_path):
         """A library may have called socket.setdefaulttimeout(); 0 is the shortest."""
