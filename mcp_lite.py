@@ -7565,7 +7565,7 @@ class LoopWatch:
     def _outlast(self) -> None:
         """Wait until the loop goes on; end the process if nobody waits for it any more."""
         watchdog = Watchdog()
-        while not self.alive.wait(BLOCKED_SECONDS):
+        while not (self.stopped.is_set() or self.alive.wait(BLOCKED_SECONDS)):
             if self.deserted is not None and self.deserted():
                 watchdog.begin(GRACE_SECONDS)
         watchdog.stop()

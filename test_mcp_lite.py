@@ -37316,6 +37316,27 @@ asyncio.run(main())""",
             logging.getLogger("mcp_lite").removeHandler(handler)
         assert "stands still" in texts[0] and "tools/call of 'sleepy'" in texts[0] and "sleepy() in" in texts[0]
 
+    def test_a_watch_that_is_stopped_while_it_looks_leaves_no_thread(self, monkeypatch):
+        monkeypatch.setattr(m, "BLOCKED_SECONDS", 0.01)
+        looking, watches = threading.Event(), []
+
+        def busy():
+            looking.wait(20)
+            watches[0].stop()
+            return True
+
+        async def begin():
+            watches.append(m.LoopWatch(busy))
+
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(begin())
+        watch = [each for each in threading.enumerate() if each.name == "mcp_lite watch"][-1]
+        looking.set()
+        watch.join(10)
+        ended = not watch.is_alive()
+        loop.close()
+        assert ended
+
     def test_run_in_a_running_loop_says_what_to_write_instead(self):
         async def go():
             for transport, remedy in (("http", r"app\.http\("), ("stdio", r"serve_stdio\(")):
