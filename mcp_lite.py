@@ -23710,7 +23710,10 @@ SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
 
 def header_file(path: str) -> list[str]:
     """Return the lines `Name: value` of a file; UsageError if it cannot be read."""
-    lines = bytes_in(path).decode().splitlines()
+    try:
+        lines = bytes_in(path).decode().splitlines()
+    except UnicodeError as exc:
+        raise UsageError(f"{path}: {exc}") from None
     return [line for line in map(str.strip, lines) if line and line[0] != "#"]
 
 

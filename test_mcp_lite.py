@@ -23792,6 +23792,12 @@ class TestTargets:
         args = m.parse_command_line(argv.split())
         assert m.advice(error, args) == step.replace("PROGRAM", m.program())
 
+    def test_a_file_of_headers_that_is_no_text_says_so(self, tmp_path):
+        path = tmp_path / "headers"
+        path.write_bytes(b"X-One: \xff\n")
+        with pytest.raises(m.UsageError, match="headers: 'utf-8' codec can't decode byte 0xff"):
+            m.parse_command_line(["tools", "--header-file", str(path), "http://a/b"])
+
     def test_an_error_is_one_line_of_a_length_that_can_be_read(self, capsys):
         for length, shown in ((1000, "x" * 1000), (1001, "x" * 997 + "...")):
             assert m.tell(m.LimitExceeded("x" * length), None, False) == 3
