@@ -10145,9 +10145,9 @@ async def until_signalled(
 ) -> int:  # fmt: skip
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
-    One of ENDING calls `stop`, and a second one ends the process at once. What is ignored stays so,
-    as SIGHUP after nohup, but for those in `always`: shells ignore SIGINT for all that they run in
-    the background, and some programs end a server with it.
+    One of ENDING calls `stop`, and a second one ends the process at once. A signal that is ignored,
+    as SIGHUP after nohup, stays ignored, unless it is one of `always`: shells ignore SIGINT for all
+    that they run in the background, and some programs end a server with it.
 
     For the main thread; elsewhere there are no signals. Work that goes on longer than the
     period of grace allows is cancelled.
@@ -12960,7 +12960,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 @functools.lru_cache(maxsize=256)  # most answers have the same few headers
 def header_lines(fields: tuple[tuple[str, str], ...], framed: bool = False) -> str:
-    r"""Return header lines; ValueError for what cannot be sent.
+    r"""Return header lines; ValueError for headers that cannot be sent.
 
     Headers that frame the body belong to whoever knows the body, who says `framed`.
 
@@ -13220,7 +13220,7 @@ class Refused(ProtocolError):
 
 
 def refusal_body(exc: ProtocolError) -> bytes:
-    """Return the body of the answer to what is refused: an error, without an id in most cases.
+    """Return the body of the answer to a refused request: an error, mostly without an id.
 
     >>> refusal_body(ProtocolError("no"))
     b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}'
@@ -14098,7 +14098,7 @@ Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 
 
 def encode_refusal(exc: ProtocolError, date: bytes) -> bytes:
-    """Return the whole answer to what is refused, with the line of its date; then we close."""
+    """Return the whole answer to a refused request, with the line of its date; then we close."""
     body, fields = refusal_body(exc), (*refusal_headers(exc).items(), ("connection", "close"))
     head, length = response_head(exc.http_status, fields), b"content-length: %d" % len(body)
     return b"%b%b%b\r\n\r\n%b" % (head, date, length, body)
@@ -14275,7 +14275,7 @@ PATIENCE = {"body": BODY_SECONDS, "head": HEAD_SECONDS, "request": IDLE_SECONDS}
 #     the next request             IDLE_SECONDS                         it is closed
 #     the rest of a head           HEAD_SECONDS from its first byte     408, then as refused
 #     the rest of a body           BODY_SECONDS from the head's end     408, then as refused
-#     a handler                    for ever: its request has a deadline, or none
+#     a handler                    no deadline of the connection's own
 #     a reader, also at the end    STALL_SECONDS                        so long again if it has
 #                                  taken anything, else it is cut off
 #     input after a refusal        LINGER_SECONDS                       it is cut off
@@ -14462,7 +14462,7 @@ class Connection:
             self.close()
 
     def refuse(self, exc: ProtocolError) -> None:
-        """Answer what is not to be served, and serve nothing more. RFC 9112 §6.3"""
+        """Answer a request that is not to be served, and serve no other one. RFC 9112 §6.3"""
         logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
         self.listener.on_refused(self._request(self.decoder.head or NO_HEAD, b""), exc)
         self.writer.write(encode_refusal(exc, self.listener.date))
@@ -15602,7 +15602,7 @@ class Site:
             self.add_page(method, where, route.replace(fn=page))
 
     def page_for(self, request: HTTPRequest) -> Route:
-        """Return what serves a request; ProtocolError 403 if its Host or Origin is not let in."""
+        """Return the page of a request; ProtocolError 403 if its Host or Origin is not let in."""
         page = self.routes.get(request.path.rstrip("/"), {}).get(request.method, self.no_page)
         if not page.any_host:
             self.gate.check(request.headers, not page.public)
@@ -15911,7 +15911,7 @@ class Endpoint(Site):
                 settle_future(self.on_quiet, None, None)
 
     def _begin(self, msg: Msg, reply: Reply, size: int) -> Awaitable[Any]:
-        """Take on a request of a session; what is returned serves it."""
+        """Take on a request of a session; the awaitable that is returned serves it."""
         try:
             peer = reply.session.conversation.peer
             exchange = peer.accept(msg, reply, reply.caller, False, size)
@@ -15920,7 +15920,7 @@ class Endpoint(Site):
         return self._serve(exchange, reply)
 
     def _begin_modern(self, msg: Msg, reply: Reply, size: int, notes: Notes) -> Awaitable[Any]:
-        """Take on a request that needs no session; what is returned serves it."""
+        """Take on a request that needs no session; the awaitable that is returned serves it."""
         peer, caller, response = self.modern.conversation.peer, reply.caller, reply.response
         # Whoever is refused server/discover takes us for a server of the other era.
         share = counted_as(caller) if msg["method"] != "server/discover" else ""
@@ -16782,7 +16782,7 @@ async def connect_to(address: tuple[Any, ...]) -> Any:
 
 
 def close_connected(task: asyncio.Task[Any]) -> None:
-    """Close what connect_to() has returned: it was second by a hair, or nobody waits for it."""
+    """Close the socket of connect_to(): it was second by a hair, or nobody waits for it."""
     if not task.cancelled() and task.exception() is None:
         task.result().close()
 
@@ -21482,7 +21482,7 @@ class Names:
         return start + word[len(start + before) :] if word.startswith(start + before) else None
 
     def _starts(self, key: str, word: str) -> tuple[str, str]:
-        """Return what stays in front of a word, and the prefix that follows it."""
+        """Return the start that a word keeps in front, and the prefix that follows it."""
         if key in NAME_KEYS:
             return "", self.before_name
         return "ui://" * word.startswith("ui://"), self.before_uri
@@ -22703,7 +22703,7 @@ class TraceView:
         return f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}", style
 
     def beside(self, text: str, room: int) -> str:
-        """Return what stands on the line of the head, if there is room for it."""
+        """Return a text for the line of the head, if there is room for it."""
         return f"  {cut(one_line(text), room)}" if text and room > 3 else ""
 
     def body(self, name: str, msg: JSON) -> str:
@@ -22872,7 +22872,7 @@ def convert(text: str, schema: JSON) -> JSON:
 
 
 def bytes_in(path: str) -> bytes:
-    """Return what is in a file; UsageError if it cannot be read."""
+    """Return the content of a file; UsageError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -23271,7 +23271,7 @@ class Person:
 #           while it works; a script wants the same as JSON, with an exit status.
 # Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
 #              go to stderr.
-# Plan.     What is typed; CommandLine, with a method for each verb; logging in; VERBS.
+# Plan.     What is typed; CommandLine, with a method for each verb; signals; logging in; VERBS.
 # Not here. The options, and how a command line is read: section 63. How it ends: section 70.
 
 

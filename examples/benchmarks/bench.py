@@ -326,7 +326,7 @@ def peers():
     return found
 
 
-def measure(name, command, size, what):
+def measure_server(name, command, size, what):
     """Return the figures of one server. A peer that fails has none: that is not our failure."""
     figures = {}
     try:
@@ -382,7 +382,7 @@ def main():
             imports.append(measure_import("import mcp_lite") + measure_import("")[2:])
         for name, command in servers.items():
             print(f"round {number + 1} of {size.rounds}: {name}", file=sys.stderr)
-            runs[name].append(measure(name, command, size, options.what))
+            runs[name].append(measure_server(name, command, size, options.what))
     medians = {name: median(figures) for name, figures in runs.items()}
 
     by = "wrk" if load.WRK else "load.py, for want of wrk"
