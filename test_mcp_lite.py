@@ -817,6 +817,826 @@ class TestTools:
 
 
 ###############################################################################
+# T0b. Conversations
+###############################################################################
+#
+# A conversation is a text: a promise in plain words, the revisions that make it with the page of
+# the specification it stands on, and what goes over the wire.
+#
+#     --> ID METHOD {params}    the client asks; without ID it announces
+#     --> ID {result}           it answers; also  ID error CODE "message"
+#     --> {...}, [...], 'text'  a message, a batch, or a line that is no message, as it stands
+#     <-- ...                   the server says, in the same forms; its own ids are written ?name
+#     open, cut, again          the gate of the tool `wait` opens; the connection ends; a new one
+#     later 5 s, quiet          the loop's clock moves; nothing is under way
+#
+# What the server says is a pattern: `...` is anything, or what else an object or a list holds; ?name
+# is bound where it first occurs. A text after an error's code is a part of its message. In the modern
+# era requests get their _meta, and results lose what all have, unless the pattern names it. At the
+# end nothing may have been said that is not written.
+
+LEGACY_DATES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+MODERN_DATES = ["2026-07-28"]
+DATES = [*LEGACY_DATES, *MODERN_DATES]
+META = "io.modelcontextprotocol/"
+OF_EVERY_RESULT = ("resultType", "ttlMs", "cacheScope", "_meta")
+NAMED_IN = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
+
+
+def demo():
+    """Return a server with one of everything. Its text also runs in a process of its own."""
+    import asyncio
+    import typing
+
+    import mcp_lite as m
+
+    app = m.Server("demo", "1.0", instructions="Try everything.")
+    gates = []
+
+    def gate():  # before Python 3.10 it belongs to the loop in which it is made
+        if not gates:
+            gates.append(asyncio.Event())
+        return gates[0]
+
+    app.gate = gate
+
+    @app.on("notifications/open")
+    async def open_gate(params):
+        gate().set()
+
+    @app.tool
+    def add(a: int, b: int = 0) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @app.tool
+    async def echo(text: str) -> str:
+        return text
+
+    @app.tool(structured=False)
+    async def wait() -> str:
+        await gate().wait()
+        return "opened"
+
+    @app.tool(structured=False)
+    async def crash(text: str) -> str:
+        raise ValueError(text)
+
+    @app.tool(structured=False)
+    async def fail(text: str) -> str:
+        raise m.ToolError(text)
+
+    @app.tool(structured=False)
+    async def refuse(code: int) -> str:
+        raise m.RPCError(code, "refused", {"code": code})
+
+    @app.tool(structured=False)
+    async def progress(n: int, ctx: m.Context) -> str:
+        for step in range(n):
+            await ctx.report_progress(step + 1, n, f"step {step + 1}")
+        return "done"
+
+    @app.tool(structured=False)
+    async def say(level: str, text: str, ctx: m.Context) -> str:
+        await ctx.log(level, text)
+        return "said"
+
+    @app.tool(structured=False)
+    async def ask(text: str, ctx: m.Context) -> str:
+        answer = await ctx.elicit(text, bool)
+        return f"{answer.action} {answer.data}"
+
+    @app.tool(structured=False)
+    async def choose(text: str, ctx: m.Context) -> str:
+        answer = await ctx.elicit(text, typing.Literal["red", "blue"])
+        return f"{answer.action} {answer.data}"
+
+    @app.tool(structured=False)
+    async def model(text: str, ctx: m.Context) -> str:
+        answer = await ctx.sample(text, max_tokens=10)
+        return answer["content"]["text"]
+
+    @app.tool(structured=False)
+    async def folders(ctx: m.Context) -> str:
+        return " ".join(root["uri"] for root in await ctx.roots())
+
+    @app.tool(structured=False)
+    async def image():
+        return m.Image(b"PNG", format="png")
+
+    @app.tool
+    async def record() -> typing.Dict[str, int]:
+        return {"x": 1}
+
+    @app.tool(structured=False)
+    async def change() -> str:
+        app.add_tool(lambda: "new", name="new")
+        return "changed"
+
+    @app.tool(structured=False)
+    async def touch(uri: str) -> str:
+        app.resource_updated(uri)
+        return "touched"
+
+    app.add_resource("note://static", "a note", name="static")
+
+    @app.resource("note://{name}", name="note")
+    def note(name: str) -> str:
+        return f"note of {name}"
+
+    @app.prompt
+    def greet(name: str) -> str:
+        """Greet somebody."""
+        return f"Greet {name}."
+
+    @app.complete("greet", "name")
+    def names(value: str, arguments: dict) -> list:
+        return [name for name in ("Ann", "Anton", "Bob") if name.startswith(value)]
+
+    return app
+
+
+def pattern(text):
+    """Return the JSON of `text`, where `...` may stand for anything and ?name for a value."""
+
+    def plain(found):
+        word, after = found[0], text[found.end() :].lstrip()
+        if word.startswith('"'):
+            return word
+        before = text[: found.start()].rstrip()
+        last = word == "..." and after.startswith("}") and before[-1:] in "{,"
+        return '"...": 0' if last else json.dumps(word)
+
+    return json.loads(re.sub(r'"(?:[^"\\]|\\.)*"|\.\.\.|\?\w+', plain, text))
+
+
+def matches(wanted, value, names):
+    """Tell whether a value is as the pattern says; bind its names."""
+    if wanted == "...":
+        return True
+    if isinstance(wanted, str) and re.fullmatch(r"\?\w+", wanted):
+        return names.setdefault(wanted, value) == value
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        rest = dict(value)  # of a key ?name is known what it holds; it may have been bound
+        for key in sorted(wanted.keys() - {"..."}, key=lambda key: key.startswith("?")):
+            ours = [names[key]] if key in names else [key] if key[:1] != "?" else list(rest)
+            found = [k for k in ours if k in rest and matches(wanted[key], rest[k], names)]
+            if not found:
+                return False
+            del rest[found[0]]
+            if key.startswith("?"):
+                names[key] = found[0]
+        return not rest or "..." in wanted
+    if isinstance(wanted, list) and isinstance(value, list):
+        if wanted and wanted[-1] == "...":
+            wanted, value = wanted[:-1], value[: len(wanted) - 1]
+        return len(wanted) == len(value) and all(map(matches, wanted, value, [names] * len(value)))
+    return json.dumps(wanted, sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+def filled(value, names):
+    """Return a value with its ?names replaced by what they stand for."""
+    if isinstance(value, dict):
+        return {names.get(key, key): filled(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+def spelled(text):
+    """Return the message, the batch, or the line (a str) that stands in a conversation."""
+    if text[0] in "{[":
+        return pattern(text)
+    if text[0] == "'":
+        return ast.literal_eval(text)
+    word, _, rest = text.partition(" ")
+    msg = {"jsonrpc": "2.0"}
+    if "/" not in word and word not in ("ping", "initialize"):
+        msg["id"] = pattern(word)
+        word, _, rest = rest.partition(" ")
+    if word == "error":
+        code, _, rest = rest.partition(" ")
+        message, end = json.JSONDecoder().raw_decode(rest or '""')
+        msg["error"] = {"code": int(code), "message": message}
+        if rest[end:].strip():
+            msg["error"]["data"] = pattern(rest[end:])
+    elif word[:1] == "{":
+        msg["result"] = pattern(f"{word} {rest}")
+    else:
+        msg["method"] = word
+        if rest.strip():
+            msg["params"] = pattern(rest)
+    return msg
+
+
+def said_as(wanted, msg, names, modern=False):
+    """Tell whether a message is the one that a line of a conversation describes."""
+    names_then = dict(names)
+    if isinstance(wanted, dict) and isinstance(msg, dict):
+        wanted, msg = dict(wanted), dict(msg)
+        for kind in ("result", "params"):
+            if isinstance(msg.get(kind), dict) and isinstance(wanted.get(kind, {}), dict):
+                of_all = OF_EVERY_RESULT if modern and kind == "result" else ("_meta",)
+                spared = {*of_all} - wanted.get(kind, {}).keys()
+                if msg[kind].get("resultType", "complete") != "complete":
+                    spared.discard("resultType")
+                msg[kind] = {k: v for k, v in msg[kind].items() if k not in spared}
+                if kind not in wanted and not msg[kind]:
+                    del msg[kind]
+        if "error" in wanted and "error" in msg:
+            error, got = dict(wanted["error"]), dict(msg["error"])
+            if error["message"] in got["message"]:
+                error["message"] = got["message"]
+            error.setdefault("data", got.get("data"))
+            msg["error"] = {"data": None, **got}
+            wanted["error"] = error
+    if matches(wanted, msg, names_then):
+        names.update(names_then)
+        return True
+    return False
+
+
+class Conversation(typing.NamedTuple):
+    promise: str
+    revisions: list
+    options: dict  # capabilities, doors, bare
+    lines: list
+
+
+def read_conversation(block):
+    """Return the Conversation of a block of text."""
+    rows = [line for line in block.splitlines() if line.strip()]
+    at = next(i for i, row in enumerate(rows) if row.startswith("["))
+    which, rest = re.match(r"\[(.*?)\](.*)", rows[at]).groups()
+    chosen = {"legacy": LEGACY_DATES, "modern": MODERN_DATES}.get(which.split()[0], DATES)
+    for sign, date in re.findall(r"([<>]?=?)\s*(\d{4}-\d\d-\d\d)", which):
+        keeps = {">=": operator.ge, "<=": operator.le}.get(sign, operator.eq)
+        chosen = [rev for rev in chosen if keeps(rev, date)]
+    options = {"bare": " bare" in rest}
+    if "doors" in rest:
+        options["doors"] = re.findall(r"memory|stdio|http|asgi", rest.partition("doors")[2])
+    if "capabilities" in rest:
+        text = rest.partition("capabilities")[2].strip()
+        options["capabilities"] = json.JSONDecoder().raw_decode(text)[0]
+    lines = []  # a line that is indented further goes on with the one before
+    for row in rows[at + 1 :]:
+        if row.startswith(" " * 6) and lines:
+            lines[-1] += " " + row.strip()
+        else:
+            lines.append(row.strip())
+    return Conversation(" ".join(rows[:at]), chosen, options, lines)
+
+
+class Door:
+    """A way into a server for the messages of a conversation; what the server says is in `inbox`."""
+
+    ordered = True  # what the server says comes on one way
+
+    def __init__(self, make_server, revision, options):
+        self.make_server, self.revision, self.options = make_server, revision, options
+        self.modern = revision in MODERN_DATES
+        self.inbox, self.transcript = asyncio.Queue(), []
+        self.backlog = []
+
+    async def open(self):
+        """Connect, and shake hands where the revision has that."""
+        await self.connect()
+        if not self.modern and not self.options["bare"]:
+            hello = {"protocolVersion": self.revision, "clientInfo": {"name": "t", "version": "1"},
+                     "capabilities": self.options.get("capabilities", {})}  # fmt: skip
+            await self.say({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})
+            answer = await self.next()
+            assert answer["result"]["protocolVersion"] == self.revision, answer
+            await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            await self.greeted()
+        self.transcript.clear()
+
+    async def greeted(self):
+        pass
+
+    async def open_gate(self):
+        await self.send({"jsonrpc": "2.0", "method": "notifications/open"})
+
+    async def say(self, msg):
+        """Send what the client says, in the words of the revision."""
+        if self.modern and not self.options["bare"] and isinstance(msg, dict) and "method" in msg:
+            own = {
+                META + "protocolVersion": self.revision,
+                META + "clientInfo": {"name": "t", "version": "1"},
+                META + "clientCapabilities": self.options.get("capabilities", {}),
+            }
+            params = msg.get("params", {})
+            if "id" in msg:
+                params = {**params, "_meta": {**own, **params.get("_meta", {})}}
+                msg = {**msg, "params": params}
+        self.transcript.append(f"--> {msg if isinstance(msg, str) else json.dumps(msg)}")
+        await self.send(msg)
+
+    def put(self, msg):
+        """Take what the server says."""
+        self.transcript.append(f"<-- {json.dumps(msg)}")
+        self.inbox.put_nowait(msg)
+
+    async def next(self):
+        try:
+            return await asyncio.wait_for(self.inbox.get(), 15)
+        except asyncio.TimeoutError:
+            pytest.fail("nothing more is said\n" + self.wire())
+
+    async def expect(self, wanted, line, names):
+        """Take the message that a line describes: over one way the next, else any."""
+        while True:
+            for i, msg in enumerate(self.backlog):
+                if said_as(wanted, msg, names, self.modern):
+                    del self.backlog[i]
+                    return
+                if self.ordered:
+                    pytest.fail(f"it says something else\n{self.wire()}\n! <-- {line}")
+            try:
+                self.backlog.append(await asyncio.wait_for(self.inbox.get(), 15))
+            except asyncio.TimeoutError:
+                pytest.fail(f"it does not say this\n{self.wire()}\n! <-- {line}")
+
+    async def finish(self):
+        """Check that nothing was said that is not written."""
+        if self.ordered and not self.options["bare"]:
+            method = "server/discover" if self.modern else "ping"
+            await self.say({"jsonrpc": "2.0", "id": "the end", "method": method})
+            while not self.backlog or self.backlog[-1].get("id") != "the end":
+                self.backlog.append(await self.next())
+            self.backlog.pop()
+        await idle()
+        while not self.inbox.empty():
+            self.backlog.append(self.inbox.get_nowait())
+        assert not self.backlog, "it says more than is written\n" + self.wire()
+
+    def wire(self):
+        return "\n".join(self.transcript)
+
+
+class MemoryDoor(Door):
+    """The two ends of a channel in memory."""
+
+    async def connect(self):
+        if not hasattr(self, "app"):
+            self.app = self.make_server()
+        self.end, self.theirs = m.memory_transports()
+        self.theirs.grace = 0
+        self.serving = asyncio.ensure_future(self.app.serve(self.theirs))
+        self.reading = asyncio.ensure_future(self.read())
+
+    async def read(self):
+        while items := await self.end.read():
+            for item in items:
+                said = json.loads(item)
+                for msg in said if isinstance(said, list) and self.options.get("split") else [said]:
+                    self.put(msg)
+
+    async def send(self, msg):
+        await self.end.write(msg)
+
+    async def close(self):
+        await self.end.close()
+        await self.serving
+        await self.reading
+
+
+class StdioDoor(Door):
+    """A process of the server's own: its standard streams."""
+
+    async def connect(self):
+        source = textwrap.dedent(inspect.getsource(self.make_server))
+        code = "from __future__ import annotations\nimport asyncio, typing, sys\nimport mcp_lite as m\n"
+        code += f"{source}\n{self.make_server.__name__}().run()"
+        self.child = Forked([sys.executable, "-c", code], stdin=-1, stdout=-1, cwd=HERE)
+        loop = asyncio.get_running_loop()
+        self.reader = asyncio.StreamReader(limit=1 << 24)
+        protocol = asyncio.StreamReaderProtocol(self.reader)
+        await loop.connect_read_pipe(lambda: protocol, self.child.stdout)
+        self.reading = asyncio.ensure_future(self.read())
+
+    async def read(self):
+        while line := await self.reader.readline():
+            self.put(json.loads(line))
+
+    async def send(self, msg):
+        data = (msg if isinstance(msg, str) else json.dumps(msg)).encode() + b"\n"
+        self.child.stdin.write(data)
+        self.child.stdin.flush()
+
+    async def close(self):
+        self.child.stdin.close()
+        await self.reading
+        await asyncio.get_running_loop().run_in_executor(None, self.child.wait)
+
+
+class WebDoor(Door):
+    """Streamable HTTP: a POST for each message, and the stream of a session."""
+
+    ordered = False
+    session = None
+
+    def headers(self, msg):
+        head = {"host": "localhost", "content-type": "application/json",
+                "accept": "application/json, text/event-stream"}  # fmt: skip
+        if self.session:
+            head.update({"mcp-session-id": self.session, "mcp-protocol-version": self.revision})
+        if self.modern and isinstance(msg, dict):
+            params = msg.get("params") or {}
+            name = params.get(NAMED_IN.get(msg.get("method")))
+            head.update({"mcp-protocol-version": self.revision, "mcp-method": msg.get("method", "")})
+            head.update({"mcp-name": name} if name else {})
+        return head
+
+    async def connect(self):
+        if not hasattr(self, "app"):
+            self.app = self.make_server()
+            await self.listen()
+        self.running = {}  # the requests whose answers are being read: {task: id}
+
+    async def open_gate(self):
+        self.app.gate().set()
+
+    async def greeted(self):
+        if self.session:
+            begun = asyncio.Event()
+            self.start(self.exchange("GET", self.headers({}), b"", begun), None)
+            await begun.wait()
+
+    def start(self, work, req_id):
+        task = asyncio.ensure_future(work)
+        self.running[task] = req_id
+        task.add_done_callback(lambda task: self.running.pop(task))
+        return task
+
+    async def send(self, msg):
+        if self.modern and isinstance(msg, dict) and msg.get("method") == "notifications/cancelled":
+            # spec: basic/transports/streamable-http: there the end of the response says it
+            for task, req_id in list(self.running.items()):
+                if req_id == msg["params"]["requestId"]:
+                    task.cancel()
+                    await asyncio.wait([task])
+            return
+        begun = asyncio.Event()
+        data = (msg if isinstance(msg, str) else json.dumps(msg)).encode()
+        req_id = msg.get("id") if isinstance(msg, dict) else None
+        work = self.exchange("POST", self.headers(msg), data, begun)
+        task = self.start(work, req_id)
+        if not isinstance(msg, dict) or "id" not in msg or "method" not in msg:
+            await asyncio.wait([task])  # it has been taken
+
+    def take(self, head, data):
+        """Take a piece of a response: JSON as a whole, or events."""
+        if head.get("content-type") == "application/json":
+            said = json.loads(data)
+            self.session = self.session or head.get("mcp-session-id")
+            for msg in said if isinstance(said, list) and self.options.get("split") else [said]:
+                self.put(msg)
+            return b""
+        *blocks, rest = data.split(b"\n\n")
+        for block in blocks:
+            text = b"\n".join(x[6:] for x in block.split(b"\n") if x.startswith(b"data: "))
+            if text:
+                self.put(json.loads(text))
+        return rest
+
+    async def close(self):
+        while self.running:
+            for task in list(self.running):
+                task.cancel()
+            await asyncio.wait(list(self.running))
+        await self.stop()
+
+
+class HTTPDoor(WebDoor):
+    """Our own listener, by way of a socket."""
+
+    async def listen(self):
+        self.server = self.app.http(port=0)
+        self.url = urllib.parse.urlsplit((await self.server.__aenter__()).url)
+
+    async def stop(self):
+        await self.server.__aexit__(None, None, None)
+
+    async def exchange(self, method, headers, body, begun):
+        reader, writer = await asyncio.open_connection(self.url.hostname, self.url.port)
+        try:
+            fields = {**headers, "content-length": len(body), "connection": "close"}
+            lines = [f"{method} {self.url.path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields.items())]
+            writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+            block = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
+            head = dict(line.lower().split(": ", 1) for line in block)
+            session = [line[16:] for line in block if line.lower().startswith("mcp-session-id: ")]
+            head.update({"mcp-session-id": session[0]} if session else {})
+            begun.set()
+            if "transfer-encoding" not in head:
+                data = await reader.readexactly(int(head.get("content-length", 0)))
+                if data:
+                    self.take(head, data)
+                return
+            rest = b""
+            while size := int(await reader.readline(), 16):
+                rest = self.take(head, rest + (await reader.readexactly(size + 2))[:-2])
+        finally:
+            begun.set()
+            writer.close()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+
+class ASGIDoor(WebDoor):
+    """An ASGI server, which is this test."""
+
+    async def listen(self):
+        self.asgi = self.app.asgi
+
+    async def stop(self):
+        await self.asgi.close()
+
+    async def exchange(self, method, headers, body, begun):
+        left, head, rest = asyncio.Event(), {}, b""
+        asked = [{"type": "http.request", "body": body}]
+
+        async def receive():
+            if not asked:
+                await left.wait()
+            return asked.pop() if asked else {"type": "http.disconnect"}
+
+        async def send(event):
+            nonlocal rest
+            if event["type"] == "http.response.start":
+                head.update({k.decode(): v.decode() for k, v in event["headers"]})
+                begun.set()
+            elif event.get("body"):
+                rest = self.take(head, rest + event["body"])
+
+        fields = [(k.encode(), v.encode("latin-1")) for k, v in headers.items()]
+        scope = {"type": "http", "method": method, "path": "/mcp", "headers": fields,
+                 "query_string": b"", "client": ("127.0.0.1", 1)}  # fmt: skip
+        work = asyncio.ensure_future(self.asgi(scope, receive, send))
+        try:
+            await asyncio.shield(work)
+        finally:
+            begun.set()
+            left.set()
+            if not work.done():
+                await asyncio.wait([work])
+
+
+DOORS = {"memory": MemoryDoor, "stdio": StdioDoor, "http": HTTPDoor, "asgi": ASGIDoor}
+
+
+async def hold(conversation, door):
+    """Hold a conversation at a door."""
+    names = {}
+    leap = time_machine() if any(x.startswith("later") for x in conversation.lines) else None
+    await door.open()
+    try:
+        for line in conversation.lines:
+            word, _, rest = line.partition(" ")
+            if word == "-->":
+                await door.say(filled(spelled(rest), names))
+            elif word == "<--":
+                await door.expect(spelled(rest), rest, names)
+            elif word == "open":
+                await door.open_gate()
+            elif word == "quiet":
+                await idle()
+            elif word == "later":
+                await idle()
+                leap(float(rest.split()[0]))
+                await idle()
+            elif word in ("cut", "again"):
+                await door.close() if word == "cut" else await door.open()
+            else:
+                pytest.fail(f"no line of a conversation: {line}")
+        if conversation.lines[-1] != "cut":
+            await door.finish()
+    finally:
+        if conversation.lines[-1] != "cut":
+            await door.close()
+
+
+def cases_of(text, doors):
+    """Return (conversation, revision, door) of a text: each revision in memory, the newest elsewhere."""
+    found = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        conversation = read_conversation(block)
+        timed = any(line.startswith("later") for line in conversation.lines)
+        for name in conversation.options.get("doors", doors):
+            if timed and name == "stdio":
+                continue
+            eras = {rev in MODERN_DATES: rev for rev in conversation.revisions}
+            for rev in conversation.revisions if name == "memory" else eras.values():
+                found.append(pytest.param(conversation, rev, name, id=f"{name}-{rev}-{conversation.promise[:60]}"))
+    return found
+
+
+def conversations(text, make_server=demo, doors=tuple(DOORS)):
+    """Return a test of conversations with a server; assign it to a name test_... of a class."""
+
+    @pytest.mark.parametrize("conversation, revision, door", cases_of(text, doors))
+    def test(self, conversation, revision, door):
+        async def main():
+            await hold(conversation, DOORS[door](make_server, revision, conversation.options))
+
+        run(main())
+
+    return test
+
+
+class ScriptedServer(m.Transport):
+    """The other end of a Client: says what a conversation tells it to say."""
+
+    name = "the scripted server"
+
+    def __init__(self, revision, options):
+        self.revision, self.options, self.transcript = revision, options, []
+        self.sent, self.inbox = asyncio.Queue(), asyncio.Queue()
+
+    def put(self, msg):
+        self.transcript.append(f"<-- {msg if isinstance(msg, str) else json.dumps(msg)}")
+        text = msg if isinstance(msg, str) else json.dumps(msg)
+        self.inbox.put_nowait([text.encode()])
+
+    async def read(self):
+        return await self.inbox.get()
+
+    async def write(self, msg):
+        self.transcript.append(f"--> {json.dumps(msg)}")
+        method = msg.get("method") if isinstance(msg, dict) else None
+        every = {"tools": {"listChanged": True}, "prompts": {}, "logging": {}, "completions": {},
+                 "resources": {"subscribe": True, "listChanged": True}}  # fmt: skip
+        every = self.options.get("capabilities", every)
+        info = {"name": "scripted", "version": "1"}
+        if self.options["bare"] or method not in ("initialize", "server/discover", "notifications/initialized"):
+            self.sent.put_nowait(json.loads(json.dumps(msg)))
+        elif method == "initialize":
+            result = {"protocolVersion": self.revision, "capabilities": every, "serverInfo": info}
+            self.put({"jsonrpc": "2.0", "id": msg["id"], "result": result})
+        elif method == "server/discover":
+            result = {"resultType": "complete", "supportedVersions": [self.revision],
+                      "capabilities": every, "_meta": {META + "serverInfo": info}}  # fmt: skip
+            self.put({"jsonrpc": "2.0", "id": msg["id"], "result": result})
+
+    async def close(self):
+        self.inbox.put_nowait([])
+
+
+async def with_client(conversation, revision, options):
+    """Have a Client hold a conversation with a server that says what is written."""
+    names, asked = {}, None
+    end = ScriptedServer(revision, conversation.options)
+    leap = time_machine() if any(x.startswith("later") for x in conversation.lines) else None
+    c = m.Client(end, revision=revision, **options)
+    scope = {"c": c, "m": m, "asyncio": asyncio, "test": conversation}
+    wire = lambda: "\n".join(end.transcript)  # noqa: E731
+    if not conversation.options["bare"]:
+        await c.connect()
+        await idle()
+    try:
+        for line in conversation.lines:
+            word, _, rest = line.partition(" ")
+            if word == ">>>":
+                asked = asyncio.ensure_future(eval(rest, scope))
+                await idle()
+            elif word == "-->":
+                wanted = spelled(rest)
+                try:
+                    msg = await asyncio.wait_for(end.sent.get(), 15)
+                except asyncio.TimeoutError:
+                    pytest.fail(f"the client does not say this\n{wire()}\n! --> {rest}")
+                if not said_as(wanted, msg, names):
+                    pytest.fail(f"the client says something else\n{wire()}\n! --> {rest}")
+            elif word == "<--":
+                msg = spelled(rest)
+                modern = revision in MODERN_DATES and isinstance(msg, dict) and "result" in msg
+                if modern and not conversation.options["bare"]:
+                    msg["result"] = {"resultType": "complete", **msg["result"]}
+                end.put(filled(msg, names))
+            elif word == "later":
+                await idle()
+                leap(float(rest.split()[0]))
+            elif word == "cut":
+                await end.close()
+            elif word == "quiet":
+                await idle()
+                assert end.sent.empty(), "the client says more than is written\n" + wire()
+            else:
+                await outcome(asked, line, wire)
+        await idle()
+        assert end.sent.empty(), "the client says more than is written\n" + wire()
+    finally:
+        if asked is not None and not asked.done():
+            asked.cancel()
+            await asyncio.wait([asked])
+        await c.close()
+
+
+async def outcome(asked, line, wire):
+    """Check what the client's call gave: JSON with `...`, a repr, or `Error: a part of its text`."""
+    done, _ = await asyncio.wait([asked], timeout=15)
+    assert done, f"the call has not ended\n{wire()}\n! {line}"
+    kind, _, gist = line.partition(": ")
+    if asked.exception() is not None:
+        exc = asked.exception()
+        assert kind == type(exc).__name__ and gist in str(exc), f"{exc!r}\n{wire()}\n! {line}"
+        return
+    value = asked.result()
+    try:
+        fits = matches(pattern(line), value, {})
+    except ValueError:
+        fits = repr(value) == line
+    assert fits, f"{value!r}\n{wire()}\n! {line}"
+
+
+def client_conversations(text, dates=None, **options):
+    """Return a test of conversations of a Client with a scripted server."""
+    cases = [
+        pytest.param(conversation, rev, id=f"{rev}-{conversation.promise[:60]}")
+        for conversation in map(read_conversation, re.split(r"\n\s*\n", text.strip()))
+        for rev in conversation.revisions
+    ]
+
+    @pytest.mark.parametrize("conversation, revision", cases)
+    def test(self, conversation, revision):
+        run(with_client(conversation, revision, options))
+
+    return test
+
+
+class TestThePlayer:
+    """The player itself, and the first promises."""
+
+    test_it_goes_as_written = conversations("""
+A tool is called, and its result is content, and structured where the revision knows that.
+[all] spec: server/tools#calling-tools
+    --> 1 tools/call {"name": "add", "arguments": {"a": 1, "b": 2}}
+    <-- 1 {"content": [{"type": "text", "text": "3"}], ...}
+
+A cancelled request is not answered, and its id is not that of the text "1".
+[all] spec: basic/utilities/cancellation#behavior-requirements
+    --> 1 tools/call {"name": "wait"}
+    --> "1" tools/call {"name": "wait"}
+    quiet
+    --> notifications/cancelled {"requestId": 1}
+    open
+    <-- "1" {"content": [{"type": "text", "text": "opened"}], ...}
+
+A person is asked in the middle of a call.
+[legacy >= 2025-06-18] spec: client/elicitation#protocol-messages capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "ask", "arguments": {"text": "Go on?"}}
+    <-- ?q elicitation/create {"message": "Go on?", "requestedSchema": {...}, ...}
+    --> ?q {"action": "decline"}
+    <-- 1 {"content": [{"type": "text", "text": "decline None"}], ...}
+
+A person is asked in the middle of a call, which ends, and is made again with the answer.
+[modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "ask", "arguments": {"text": "Go on?"}}
+    <-- 1 {"resultType": "input_required", "requestState": ?state,
+          "inputRequests": {?q: {"method": "elicitation/create", "params": {...}}}}
+    --> 2 tools/call {"name": "ask", "arguments": {"text": "Go on?"}, "requestState": ?state,
+          "inputResponses": {?q: {"action": "decline"}}}
+    <-- 2 {"content": [{"type": "text", "text": "decline None"}], ...}
+
+Progress comes before the result, under the token of the request.
+[all] spec: basic/utilities/progress
+    --> 1 tools/call {"name": "progress", "arguments": {"n": 2}, "_meta": {"progressToken": "t"}}
+    <-- notifications/progress {"progressToken": "t", "progress": 1, "total": 2, ...}
+    <-- notifications/progress {"progressToken": "t", "progress": 2, "total": 2, ...}
+    <-- 1 {"content": [{"type": "text", "text": "done"}], ...}
+""")
+
+    test_of_a_client = client_conversations("""
+A client's call gives the value of the result.
+[all] spec: server/tools#calling-tools
+    >>> c.call("echo", {"text": "hi"})
+    --> ?1 tools/call {"name": "echo", "arguments": {"text": "hi"}}
+    <-- ?1 {"content": [{"type": "text", "text": "hi"}]}
+    "hi"
+
+An error of the server is raised with its code and text.
+[all] spec: basic#responses
+    >>> c.call("echo", {"text": "hi"})
+    --> ?1 tools/call {...}
+    <-- ?1 error -32602 "no such tool"
+    RemoteError: no such tool
+""")
+
+    def test_what_is_not_said_is_noticed(self):
+        for wrong in ('<-- 1 {"content": []}', '<-- 2 {...}', "quiet"):
+            text = f'P.\n[2025-11-25]\n    --> 1 tools/call {{"name": "image"}}\n    {wrong}'
+            conversation = read_conversation(text)
+
+            async def main(conversation=conversation):
+                await hold(conversation, MemoryDoor(demo, "2025-11-25", conversation.options))
+
+            with pytest.raises((AssertionError, pytest.fail.Exception)):
+                run(main())
+
+
+###############################################################################
 # T1. Names
 ###############################################################################
 
@@ -12053,7 +12873,7 @@ JSON_BOTH = "application/json, text/event-stream"
 NEWEST_SESSION = "2025-11-25"
 
 
-def demo(**options):
+def sample_app(**options):
     """A server with a tool for everything that HTTP has to carry."""
     app = m.Server("demo", **options)
     app.waiting = {}
@@ -12138,7 +12958,7 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 def watched_demo():
     """The same with a family of resources."""
-    app = demo()
+    app = sample_app()
     app.add_resource("note://{name}", lambda name: name, name="note")
     return app
 
@@ -12250,7 +13070,7 @@ class Caller:
 @contextlib.asynccontextmanager
 async def http_calling(app=None, *, opened=True, revision=NEWEST_SESSION, headers=None, **options):
     """Serve an app and give (caller, server)."""
-    async with (app or demo()).http(port=0, **options) as server:
+    async with (app or sample_app()).http(port=0, **options) as server:
         async with Caller(server.url, revision) as caller:
             caller.headers.update(headers or {})
             if opened:
@@ -12364,7 +13184,7 @@ class TestRequestsOverHTTP:
     async def test_an_id_that_is_in_use_is_refused_and_leads_no_answer_astray(self):
         """CVE-2026-25536; basic/index#requests: an id "MUST NOT match" another's. And a session
         that reuses an id must not thereby escape its rate limit."""
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, _):
             slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
             await until(lambda: app.log)
@@ -12476,7 +13296,7 @@ class TestBatchesOverHTTP:
             assert sorted(answer["id"] for answer in answers) == [1, 2]
 
     async def test_a_batch_of_which_everything_is_cancelled_ends(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app, revision="2025-03-26") as (caller, _):
             slow = asyncio.ensure_future(caller.post([call_of(1, "wait", {"gate": "g"})]))
             await until(lambda: app.log)
@@ -12496,7 +13316,7 @@ class TestBatchesOverHTTP:
 
     @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
     async def test_listeners_of_its_notifications_know_the_principal(self, revision):
-        app, heard = demo(), []
+        app, heard = sample_app(), []
 
         @app.on("acme/said")
         async def said(params: dict, ctx: m.Context):
@@ -12545,7 +13365,7 @@ class TestSessions:
             assert len(server.server.conversations) == 0
 
     async def test_delete_ends_it_and_what_runs_in_it(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, server):
             stream = await caller.events("GET")
             slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
@@ -12582,7 +13402,7 @@ class TestSessions:
                 stream.drop()
 
     async def test_idle_ones_expire_and_used_ones_do_not(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app, session_seconds=100) as (idle, server):
             endpoint = server.endpoint
             async with Caller(server.url) as busy, Caller(server.url) as reader:
@@ -12644,7 +13464,7 @@ class TestSessions:
 
     async def test_abandoned_sessions_cost_nothing_in_the_end(self):
         """CVE-2026-59951: sessions kept for ever."""
-        app = demo()
+        app = sample_app()
         async with http_calling(app, opened=False, max_sessions=20) as (caller, server):
             for _ in range(300):
                 await caller.post(hello())
@@ -12654,7 +13474,7 @@ class TestSessions:
     async def test_an_idle_session_is_small(self):
         """DESIGN section 6: at most 4 KiB."""
         import tracemalloc
-        async with demo().http(port=0) as server:
+        async with sample_app().http(port=0) as server:
             endpoint = server.endpoint
 
             def open_one():
@@ -12675,7 +13495,7 @@ class TestSessions:
 
     async def test_without_sessions_every_request_stands_alone(self):
         """`sessions=False`"""
-        app = demo()
+        app = sample_app()
         async with http_calling(app, opened=False, sessions=False) as (caller, server):
             status, headers, answer = await caller.post(hello("2025-06-18"))
             assert status == 200 and "mcp-session-id" not in headers
@@ -12720,7 +13540,7 @@ class TestStreams:
     """spec 2025-11-25: basic/transports#listening-for-messages-from-the-server"""
 
     async def test_what_no_request_caused_comes_on_the_standalone_stream_only(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, _):
             stream = await caller.events("GET")
             post = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True}))
@@ -12756,7 +13576,7 @@ class TestStreams:
             stream.drop()
 
     async def test_few_log_records_wait_for_a_stream_that_may_never_be_opened(self):
-        app, log = demo(), logging.getLogger("t44.early")
+        app, log = sample_app(), logging.getLogger("t44.early")
         handler = app.log_handler()
         log.addHandler(handler)
         try:
@@ -12794,7 +13614,7 @@ class TestStreams:
 
     async def test_a_second_reader_is_refused_while_the_first_lives(self):
         """CVE-2026-33946: the session's id alone must not take a stream away."""
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, _):
             first = await caller.events("GET")
             assert await caller.status("GET") == 409
@@ -12811,7 +13631,7 @@ class TestStreams:
             second.drop()
 
     async def test_after_a_cut_a_reader_gets_what_it_missed_once(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, server):
             first = await caller.events("GET")
             for number in range(3):
@@ -12851,7 +13671,7 @@ class TestStreams:
             stream.drop()
 
     async def test_an_answer_that_takes_long_becomes_a_stream(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, server):
             answer = asyncio.ensure_future(
                 caller.events("POST", call_of(1, "wait", {"gate": "g"}))
@@ -12881,7 +13701,7 @@ class TestStreams:
 
     async def test_a_lost_connection_cancels_nothing(self):
         """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, server):
             for req_id, say in ((1, True), (2, False)):
                 gate = f"g{req_id}"
@@ -12907,7 +13727,7 @@ class TestStreams:
 
     @pytest.mark.parametrize("say", [False, True])
     async def test_a_cancelled_request_ends_its_post_without_an_answer(self, say):
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, server):
             msg = call_of(1, "wait", {"gate": "g", "say": say})
             post = asyncio.ensure_future(caller.events("POST", msg))
@@ -12922,7 +13742,7 @@ class TestStreams:
 
     async def test_a_stream_closed_on_purpose_is_polled(self):
         """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, _):
             standalone = await caller.events("GET")  # is no obstacle
             events = await caller.events("POST", call_of(1, "poll", {"gate": "g"}))
@@ -12938,7 +13758,7 @@ class TestStreams:
         "options", [{"revision": "2025-06-18"}, {"sessions": False, "opened": False}]
     )
     async def test_where_nobody_would_come_back_the_stream_stays_open(self, options):
-        app = demo()
+        app = sample_app()
         async with http_calling(app, **options) as (caller, _):
             app.gate_of("g").set_result(None)
             assert (await caller.post(call_of(1, "poll", {"gate": "g"})))[0] == 200
@@ -13094,7 +13914,7 @@ class TestSecurity:
               ("GET", "/nowhere")]  # fmt: skip
 
     def app(self):
-        app = demo()
+        app = sample_app()
 
         @app.route("GET", "/open", public=True)
         async def open_page(request):
@@ -13229,7 +14049,7 @@ class TestSecurity:
     def test_an_open_door_is_pointed_out(self, caplog):
         async def main(**options):
             caplog.clear()
-            async with demo().http(port=0, **options) as server:
+            async with sample_app().http(port=0, **options) as server:
                 assert server.url.endswith("/mcp")
             return [record.message for record in caplog.records if record.levelname == "WARNING"]
 
@@ -13250,7 +14070,7 @@ class TestSecurity:
         ("GET", "/mcp"), ("POST", "/mcp/"), ("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/sse"),
     ])  # fmt: skip
     async def test_a_page_that_would_replace_the_servers_own_is_an_error_at_the_start(self, method, path):
-        app = demo()
+        app = sample_app()
         app.route(method, path)(lambda request: "mine")
         with pytest.raises(ValueError, match="the server has a page there"):
             await app.http(port=0, healthz=True).__aenter__()
@@ -13403,13 +14223,13 @@ class TestOwnersOverHTTP:
     )  # fmt: skip
     async def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
         with pytest.raises((TypeError, ValueError), match=words):
-            await demo().http(port=0, **options).__aenter__()
+            await sample_app().http(port=0, **options).__aenter__()
 
     async def test_where_python_has_no_unix_sockets_that_is_said(self, monkeypatch):
         """Windows"""
         monkeypatch.delattr(asyncio, "open_unix_connection", raising=False)
         with pytest.raises(ValueError, match="uds='x': Python has no Unix sockets here"):
-            await demo().http(uds="x").__aenter__()
+            await sample_app().http(uds="x").__aenter__()
         with pytest.raises(ValueError, match="uds='x': Python has no Unix sockets here"):
             m.HTTPClient(m.parse_url("http://localhost/"), uds="x")
 
@@ -13419,16 +14239,16 @@ class TestOwnersOverHTTP:
     ])  # fmt: skip
     def test_an_error_about_an_option_repeats_no_secret(self, options):
         with pytest.raises((TypeError, ValueError)) as caught:
-            demo().asgi_with(**options)
+            sample_app().asgi_with(**options)
         assert "cret" not in str(caught.value)
 
     async def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
         with pytest.raises(TypeError, match="no stable key"):
-            await demo().http(port=0, token={"t": Named(name="x")}).__aenter__()
+            await sample_app().http(port=0, token={"t": Named(name="x")}).__aenter__()
 
     async def test_the_sessions_of_one_do_not_evict_anothers(self):
         tokens = {"a": "alice", "b": "bob"}
-        async with demo().http(port=0, token=tokens, max_sessions=4) as server:
+        async with sample_app().http(port=0, token=tokens, max_sessions=4) as server:
             async with Caller(server.url) as alice, Caller(server.url) as bob:
                 alice.headers["authorization"] = "Bearer a"
                 bob.headers["authorization"] = "Bearer b"
@@ -13443,7 +14263,7 @@ class TestOwnersOverHTTP:
     @pytest.mark.parametrize("share, kept", [(2, 2), (1, 1)])
     async def test_an_owner_has_a_share_of_sessions(self, monkeypatch, share, kept):
         monkeypatch.setattr(m, "MAX_OWNER_SESSIONS", share)
-        async with demo().http(port=0, token={"a": "alice"}) as server:
+        async with sample_app().http(port=0, token={"a": "alice"}) as server:
             async with Caller(server.url) as alice:
                 for _ in range(3):
                     alice.headers = {"authorization": "Bearer a"}
@@ -13458,7 +14278,7 @@ class TestBeforeTheBody:
     JUDGED = contextvars.ContextVar("judged", default="nobody")
 
     def app(self):
-        app = demo()
+        app = sample_app()
 
         @app.tool
         async def judged() -> str:
@@ -13490,11 +14310,11 @@ class TestBeforeTheBody:
         async def main():
             options = {how: "right" if how == "token" else self.verifier([])}
             if asgi:
-                async with asgi_app(demo(), **options) as app:
+                async with asgi_app(sample_app(), **options) as app:
                     call = ASGI(app, body=b"x" * 100, pieces=50, authorization="Bearer wrong")
                     assert (await call.answer())[0] == 401 and len(call.todo) == 50
                 return
-            async with demo().http(port=0, **options) as server:
+            async with sample_app().http(port=0, **options) as server:
                 async with await Wire.open(server.url) as wire:
                     wire.send(self.head("wrong", size=15_000_000))
                     status, fields, _ = await wire.answer()
@@ -13521,7 +14341,7 @@ class TestBeforeTheBody:
         assert seen == ["ann", "bob", "eve"]
 
     async def test_a_refused_body_is_not_waited_for_whatever_the_head_says_of_it(self):
-        async with demo().http(port=0, token="right") as server:
+        async with sample_app().http(port=0, token="right") as server:
             for more in (["Transfer-Encoding: chunked"],
                          ["Expect: 100-continue", "Content-Length: 5"],
                          ["Connection: close", "Content-Length: 5"]):  # fmt: skip
@@ -13533,7 +14353,7 @@ class TestBeforeTheBody:
 
     async def test_who_waits_for_100_hears_it_when_the_token_is_right(self):
         seen = []
-        async with demo().http(port=0, verify=self.verifier(seen)) as server:
+        async with sample_app().http(port=0, verify=self.verifier(seen)) as server:
             async with await Wire.open(server.url) as wire:
                 body = json.dumps(hello()).encode()
                 wire.send(self.head("ann", "Expect: 100-continue", size=len(body)))
@@ -13545,7 +14365,7 @@ class TestBeforeTheBody:
     async def test_a_refused_body_that_does_not_come_gets_no_second_answer(self, monkeypatch):
         monkeypatch.setattr(m, "LINGER_SECONDS", -1.0)
         monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-        async with demo().http(port=0, token="right") as server:
+        async with sample_app().http(port=0, token="right") as server:
             async with await Wire.open(server.url) as wire:
                 wire.send(self.head("wrong", size=9) + b"x")
                 assert (await wire.answer())[0] == 401
@@ -13561,7 +14381,7 @@ class TestBeforeTheBody:
                 asked.set()
                 await asyncio.get_running_loop().create_future()
 
-            async with demo().http(port=0, verify=verify, grace=0.01) as server:
+            async with sample_app().http(port=0, verify=verify, grace=0.01) as server:
                 async with await Wire.open(server.url) as wire:
                     wire.send(self.head("fail", size=15_000_000))
                     status, _, body = await wire.answer()
@@ -13578,13 +14398,13 @@ class TestBeforeTheBody:
     async def test_a_page_can_read_why_and_a_preflight_needs_no_token(self, asgi):
         origin = "http://localhost:3000"
         if asgi:
-            async with asgi_app(demo(), token="right") as app:
+            async with asgi_app(sample_app(), token="right") as app:
                 call = ASGI(app, body=b"x", origin=origin)
                 status, fields, _ = await call.answer()
                 asked = ASGI(app, "OPTIONS", origin=origin, access_control_request_method="POST")
                 assert (await asked.answer())[0] == 204
         else:
-            async with demo().http(port=0, token="right") as server:
+            async with sample_app().http(port=0, token="right") as server:
                 async with await Wire.open(server.url) as wire:
                     wire.send(self.head("wrong", f"Origin: {origin}", size=5))
                     status, fields, _ = await wire.answer()
@@ -13606,7 +14426,7 @@ class TestPages:
     )  # fmt: skip
     @pytest.mark.parametrize("asgi", [False, True])
     def test_a_page_that_gives_nonsense_is_an_error_and_never_hangs(self, value, asgi, caplog):
-        app = demo()
+        app = sample_app()
 
         @app.route("GET", "/bad", public=True)
         def bad(request):
@@ -13624,7 +14444,7 @@ class TestPages:
         assert "/bad failed" in caplog.text
 
     def test_a_function_that_does_not_take_the_request_is_refused_at_once(self):
-        app = demo()
+        app = sample_app()
         with pytest.raises(TypeError, match="healthz: a page's function takes the request"):
 
             @app.route("GET", "/healthz")
@@ -13632,7 +14452,7 @@ class TestPages:
                 return "ok"
 
     def test_a_page_without_a_token_is_for_known_hosts_even_where_others_need_a_token(self):
-        app = demo()
+        app = sample_app()
 
         @app.route("GET", "/open", public=True)
         def page(request):
@@ -13666,7 +14486,7 @@ class TestPages:
         m.Server("x").asgi_with(**options)
 
     async def test_a_page_for_any_host_answers_probes(self):
-        app = demo()
+        app = sample_app()
 
         @app.route("GET", "/healthz", public=True, any_host=True)
         def healthz(request):
@@ -13716,7 +14536,7 @@ class TestProbes:
 
     @pytest.mark.parametrize("asgi", [False, True])
     async def test_they_need_no_host_no_token_and_no_thread(self, asgi):
-        app = demo()
+        app = sample_app()
         options = {"healthz": True, "token": "t", "allowed_hosts": ["mcp.example.com"]}
         async with contextlib.AsyncExitStack() as stack:
             if asgi:
@@ -13753,7 +14573,7 @@ class TestBoundsOverHTTP:
     async def test_events_that_nobody_reads_are_bounded_for_a_session_and_a_server(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_SESSION_BYTES", 50_000)
         monkeypatch.setattr(m, "MAX_SERVER_BYTES", 80_000)
-        app = demo()
+        app = sample_app()
 
         @app.tool
         async def talk(ctx: m.Context) -> str:
@@ -13780,7 +14600,7 @@ class TestBoundsOverHTTP:
             assert (kept.total, kept.sizes) == (0, {})
 
     async def test_who_does_not_read_the_stream_of_the_first_revision_asks_nothing_more(self):
-        app = demo()
+        app = sample_app()
 
         @app.tool
         async def large() -> str:
@@ -13820,11 +14640,11 @@ class TestBoundsOverHTTP:
     @pytest.mark.parametrize("prefix", ["a\r\nb", "a b", "\u00e9", "\x7f"])
     async def test_a_prefix_that_no_header_can_carry_is_refused_at_the_start(self, prefix):
         with pytest.raises(ValueError, match="session_prefix"):
-            await demo().http(port=0, session_prefix=prefix).__aenter__()
+            await sample_app().http(port=0, session_prefix=prefix).__aenter__()
 
     @pytest.mark.parametrize("size, fits", [(16 * 1024 * 1024, True), (16 * 1024 * 1024 + 1, False)])
     def test_a_body_larger_than_a_message_can_be_is_refused_as_an_option(self, size, fits):
-        make = [lambda: demo().http(port=0, max_body=size), lambda: demo().asgi_with(max_body=size)]
+        make = [lambda: sample_app().http(port=0, max_body=size), lambda: sample_app().asgi_with(max_body=size)]
         for each in make:
             if fits:
                 each()
@@ -13833,7 +14653,7 @@ class TestBoundsOverHTTP:
                     each()
 
     def test_an_option_that_does_not_exist_is_an_error_at_the_call(self):
-        for make in (demo().http, demo().asgi_with):
+        for make in (sample_app().http, sample_app().asgi_with):
             with pytest.raises(TypeError, match="alowed_hosts"):
                 make(alowed_hosts=["x"])
 
@@ -13844,7 +14664,7 @@ class TestShutdown:
     @pytest.mark.parametrize("modern", [False, True])
     @pytest.mark.parametrize("say", [False, True])
     async def test_a_request_that_is_cut_short_by_the_end_gets_an_error(self, modern, say):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
         server = app.http(port=0, grace=0.05)
         await server.__aenter__()
@@ -13876,7 +14696,7 @@ class TestShutdown:
         assert task.cancelled() and not endpoint.tasks.running
 
     def test_the_end_of_a_session_waits_for_what_it_cancels(self):
-        app, ended = demo(), []
+        app, ended = sample_app(), []
 
         @app.tool
         async def slow() -> str:
@@ -13903,7 +14723,7 @@ class TestRecordsOverHTTP:
     """For what only HTTP has: sessions, owners, refusals."""
 
     def test_principal_and_session_are_told_the_latter_in_part(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -13922,7 +14742,7 @@ class TestRecordsOverHTTP:
         assert [r.principal for r in records] == ["alice"] * 3 + ["bob"] * 3
 
     def test_a_request_that_is_refused_at_the_door_has_a_record(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -13944,7 +14764,7 @@ class TestRecordsOverHTTP:
         assert "bad" not in repr(records) and all(r.bytes > 60 for r in records)
 
     def test_a_page_of_ones_own_has_a_record_and_a_probe_has_none(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         @app.route("GET", "/page")
@@ -13977,7 +14797,7 @@ class TestRecordsOverHTTP:
         assert all(0 < r.ms < 20_000 and time.time() - 60 < r.time <= time.time() for r in records)
 
     def test_a_request_is_refused_once_though_its_head_is_looked_at_before_its_body(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14000,7 +14820,7 @@ class TestRecordsOverHTTP:
     ):
         monkeypatch.setitem(m.PATIENCE, "head", 0.0 if code == 408 else 60.0)
         monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14018,7 +14838,7 @@ class TestRecordsOverHTTP:
         monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
         monkeypatch.setitem(m.PATIENCE, "body", 0.05)
         monkeypatch.setattr(m, "BODY_SECONDS", 0.05)
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14038,7 +14858,7 @@ class TestRecordsOverHTTP:
     @pytest.mark.parametrize("asgi", [False, True])
     def test_half_sent_bodies_of_one_principal_leave_room_to_another(self, monkeypatch, asgi):
         monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def begin(post):
@@ -14086,7 +14906,7 @@ class TestRecordsOverHTTP:
 
     @pytest.mark.parametrize("asgi", [False, True])
     def test_a_body_that_is_too_long_has_a_record(self, asgi):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14101,7 +14921,7 @@ class TestRecordsOverHTTP:
         assert [(r.target, r.outcome, r.code) for r in records] == [("POST /mcp", "refused", 413)]
 
     def test_an_answer_that_no_connection_takes_is_lost(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14120,7 +14940,7 @@ class TestRecordsOverHTTP:
         assert [(r.target, r.outcome) for r in records] == [("wait", "lost")]
 
     def test_a_header_that_contradicts_its_message_is_told_with_its_code(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
         headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list"}
 
@@ -14165,7 +14985,7 @@ class TestBehindAProxy:
         ]  # fmt: skip
 
     def test_a_request_that_is_refused_before_its_body_is_the_real_clients(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14194,7 +15014,7 @@ class TestBehindAProxy:
             assert await caller.status("GET", target="/none", **headers) == status
 
     def test_without_trust_nothing_that_a_client_says_of_itself_counts(self):
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14254,7 +15074,7 @@ class TestAwkwardMoments:
     @pytest.mark.parametrize("kind", ["listen", "call", "sse", "get"])
     async def test_who_leaves_while_its_token_is_verified_leaves_nothing_behind(self, kind):
         """spec: basic/transports/streamable-http#cancellation"""
-        app, asked, answer = demo(), asyncio.Event(), asyncio.Event()
+        app, asked, answer = sample_app(), asyncio.Event(), asyncio.Event()
         answer.set()
 
         async def verify(token):
@@ -14293,7 +15113,7 @@ class TestAwkwardMoments:
     @pytest.mark.parametrize("say", [False, True])
     async def test_keeping_alive_comes_too_late_for_what_has_been_said(self, say):
         """The task that is to open a stream may run when the answer has left, or begun."""
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (caller, server):
             msg = call_of(1, "wait", {"gate": "a", "say": say})
             asking = asyncio.ensure_future(caller.post(msg))
@@ -14325,7 +15145,7 @@ class TestAwkwardMoments:
     async def test_a_body_is_not_waited_for_where_the_head_is_reason_enough(
         self, options, fields, status, more
     ):
-        async with demo().http(port=0, **options) as server:
+        async with sample_app().http(port=0, **options) as server:
             url = m.parse_url(server.url)
             reader, writer = await asyncio.open_connection(url.host, url.port)
             writer.write(b"POST /mcp HTTP/1.1\r\nExpect: 100-continue\r\n" + fields)
@@ -14356,7 +15176,7 @@ class TestLargeRequestsOverHTTP:
 
     async def test_calls_whose_client_left_count_until_they_end(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 3 * m.SMALL_BYTES)
-        app = demo()
+        app = sample_app()
         async with http_calling(app) as (one, server), Caller(server.url) as two:
             await two.open()
             loads = server.endpoint.loads
@@ -14376,7 +15196,7 @@ class TestLargeRequestsOverHTTP:
 
     async def test_a_large_request_of_a_batch_counts_until_it_ends_and_for_itself(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
-        app = demo()
+        app = sample_app()
         async with http_calling(app, revision="2025-03-26") as (caller, server):
             loads = server.endpoint.loads
             large = call_of(1, "wait", {"gate": "a"}, _meta=self.MUCH)
@@ -14450,7 +15270,7 @@ class TestLargeRequestsOverHTTP:
 
     @pytest.mark.parametrize("proxied", [False, True])
     async def test_a_running_call_keeps_no_second_copy_of_its_request(self, proxied):
-        app = demo()
+        app = sample_app()
         options = {"trusted_proxies": ["127.0.0.1"]} if proxied else {}
         async with http_calling(app, **options) as (caller, server):
             msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
@@ -14468,7 +15288,7 @@ class TestLargeRequestsOverHTTP:
                 assert (await wire.answer())[0] == 200
 
     async def test_under_asgi_a_running_call_keeps_no_second_copy_either(self):
-        app = demo()
+        app = sample_app()
         msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
         body = m.encode(msg)
         async with asgi_app(app, sessions=False) as asgi:
@@ -14484,7 +15304,7 @@ class TestRunningOverHTTP:
     """Ways to begin, and to end in good order."""
 
     async def test_stopping_lets_running_requests_finish_and_ends_streams(self):
-        app = demo()
+        app = sample_app()
         async with app.http(port=0, grace=60) as server, Caller(server.url) as caller:
             await caller.open()
             stream = await caller.events("GET")
@@ -14504,7 +15324,7 @@ class TestRunningOverHTTP:
 
     def test_stopping_cancels_what_is_late_within_the_grace_period(self):
         async def main():
-            app = demo()
+            app = sample_app()
             for options in ({}, {"sessions": False, "opened": False}):
                 app.log.clear()
                 async with http_calling(app, grace=0.05, **options) as (caller, server):
@@ -14524,7 +15344,7 @@ class TestRunningOverHTTP:
             async with m.Client(url, **options) as client:
                 return await client.call("echo", {"text": "hi"})
 
-        app = demo()
+        app = sample_app()
         handle = app.start_in_thread("http", port=0)
         try:
             assert run(talk(handle.url)) == "hi"
@@ -14572,7 +15392,7 @@ class TestRunningOverHTTP:
                 raise OSError(errno.ENOSPC, text)
 
         async def main():
-            app, found = demo(), asyncio.get_running_loop().create_future()
+            app, found = sample_app(), asyncio.get_running_loop().create_future()
             work = app.serve_on("http", found.set_result, {"port": 0}, signals=True)
             serving = asyncio.ensure_future(work)
             url = await found
@@ -14632,11 +15452,11 @@ class TestRunningOverHTTP:
         with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
             for wrong in (3, datagrams):
                 with pytest.raises(TypeError, match="sock=.*: give a TCP or Unix socket: socket.socket"):
-                    demo().http(sock=wrong)
+                    sample_app().http(sock=wrong)
         with pytest.raises(ValueError, match="one of these"):
-            demo().http(sock=3, uds="x")
+            sample_app().http(sock=3, uds="x")
         with socket.create_server(("127.0.0.1", 0)) as held:
-            async with demo().http(sock=held, grace=60) as server:
+            async with sample_app().http(sock=held, grace=60) as server:
                 wire = await Wire.open(server.url)
                 wire.send(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert (await wire.answer())[0] == 404
@@ -14644,7 +15464,7 @@ class TestRunningOverHTTP:
             wire.drop()
 
     async def test_tls_from_end_to_end(self, certificate):
-        async with demo().http(port=0, ssl=certificate) as server:
+        async with sample_app().http(port=0, ssl=certificate) as server:
             assert server.url.startswith("https://127.0.0.1:")
             async with m.Client(server.url, ssl=certificate[0]) as client:
                 assert await client.call("count", {"to": 3}) == 3
@@ -14680,7 +15500,7 @@ class TestFirstRevision:
     """HTTP+SSE, spec 2024-11-05: basic/transports#http-with-sse"""
 
     async def test_everything_comes_on_the_one_stream(self):
-        app = demo()
+        app = sample_app()
         async with http_calling(app, opened=False) as (caller, server):
             events = await caller.events("GET", b"", "/sse")
             first = await events.next()
@@ -14718,7 +15538,7 @@ class TestFirstRevision:
             assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
 
     async def test_our_client_falls_back_to_it(self):
-        async with demo().http(port=0) as server:
+        async with sample_app().http(port=0) as server:
             url = server.url.replace("/mcp", "/sse")
             async with m.Client(url, revision="2024-11-05") as client:
                 assert client.revision == "2024-11-05"
@@ -14857,7 +15677,7 @@ class TestASGI:
 
 
     async def test_an_application_serves_again_after_its_end(self):
-        app = demo()
+        app = sample_app()
         asgi = app.asgi_with(sessions=False)
         endpoints = []
         for _ in range(2):
@@ -14879,7 +15699,7 @@ class TestASGI:
         self, host, options, warned, caplog
     ):
         async def main():
-            async with asgi_app(demo(), **options) as app:
+            async with asgi_app(sample_app(), **options) as app:
                 for _ in range(2):
                     call = ASGI(app, body=hello())
                     call.scope["server"] = (host, 8000)
@@ -14891,7 +15711,7 @@ class TestASGI:
     """The same endpoint under any ASGI server."""
 
     async def test_a_session_in_process(self):
-        app = demo()
+        app = sample_app()
         async with asgi_app(app) as asgi:
             status, headers, answer = await ASGI(asgi, body=hello(), pieces=7).answer()
             assert status == 200 and answer["result"]["serverInfo"]["name"] == "demo"
@@ -14916,7 +15736,7 @@ class TestASGI:
                 assert (await request.answer())[0] == wanted
 
     async def test_a_body_is_bounded(self):
-        async with asgi_app(demo(), max_body=1000) as asgi:
+        async with asgi_app(sample_app(), max_body=1000) as asgi:
             for size, wanted in ((1000, 400), (1001, 413)):
                 for pieces in (1, 10):
                     request = ASGI(asgi, body=b" " * size, pieces=pieces)
@@ -14925,7 +15745,7 @@ class TestASGI:
     async def test_a_client_that_goes_away_cancels_nothing(self):
         """Not even where the ASGI server cancels the application."""
         for way in ("disconnect", "cancel"):
-            app = demo()
+            app = sample_app()
             async with asgi_app(app) as asgi:
                 _, headers, _ = await ASGI(asgi, body=hello()).answer()
                 session = {"mcp_session_id": headers["mcp-session-id"]}
@@ -14948,7 +15768,7 @@ class TestASGI:
                 assert [msg.get("id") for msg in found] == [None, 1]
 
     async def test_the_standalone_stream_ends_with_its_reader_and_with_the_server(self):
-        app = demo()
+        app = sample_app()
         async with asgi_app(app) as asgi:
             _, headers, _ = await ASGI(asgi, body=hello()).answer()
             session = {"mcp_session_id": headers["mcp-session-id"]}
@@ -14965,7 +15785,7 @@ class TestASGI:
         assert (await second.answer())[0] == 200 and second.done
 
     async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
-        async with asgi_app(demo()) as asgi:
+        async with asgi_app(sample_app()) as asgi:
             request = ASGI(asgi, body=hello(), pieces=2)
             request.todo.pop()
             request.disconnect()
@@ -14981,7 +15801,7 @@ class TestASGI:
                 self.disconnect()
                 raise error("the client is gone")
 
-        app, records = demo(), []
+        app, records = sample_app(), []
         app.observe(records.append)
 
         async def main():
@@ -14995,7 +15815,7 @@ class TestASGI:
 
     async def test_mounted_somewhere(self):
         """Both ways in which frameworks tell the path; no lifespan is told of."""
-        app = demo()
+        app = sample_app()
         asgi = app.asgi_with()
         for root, path in (
             ("", "/mcp"),
@@ -15082,7 +15902,7 @@ class TestASGI:
                         await asyncio.sleep(0)
 
         async def main():
-            app = demo()
+            app = sample_app()
             app.observe(records.append)
             async with asgi_app(app) as asgi:
                 assert (await HangingUp(asgi, body=hello()).answer())[0] == 200
@@ -15092,7 +15912,7 @@ class TestASGI:
         assert [(record.outcome, record.bytes > 0) for record in records] == [("result", True)]
 
     async def test_a_mount_whose_application_forgets_the_lifespan_is_told_the_line_to_write(self, caplog):
-        asgi = demo().asgi_with(healthz=True)
+        asgi = sample_app().asgi_with(healthz=True)
         for _ in range(2):
             assert (await ASGI(asgi, "GET", "/ai/healthz", root="/ai").answer())[0] == 200
         await asgi.close()
@@ -15112,10 +15932,10 @@ class TestASGI:
         """To loopback names; to addresses and, with a token, to all, if no names are listed."""
         hosts = ["localhost", "127.0.0.1", "10.1.2.3", "a.example", "evil.example"]
         found = []
-        async with asgi_app(demo(), **options) as asgi:
+        async with asgi_app(sample_app(), **options) as asgi:
             for host in hosts:
                 found.append((await ASGI(asgi, body=hello(), host=host).answer())[0])
-        async with demo().http(host=listen, port=0, **options) as server:
+        async with sample_app().http(host=listen, port=0, **options) as server:
             async with Caller(server.url.replace("0.0.0.0", "127.0.0.1")) as caller:
                 for host, status in zip(hosts, found):
                     assert (await caller.post(hello(), host=host))[0] == status
@@ -15129,7 +15949,7 @@ class TestASGI:
         assert found == [(401 if closed else 200) if ok else 403 for ok in let_in]
 
     async def test_a_page_that_fails_is_a_500(self, caplog):
-        app = demo()
+        app = sample_app()
 
         @app.route("GET", "/bad")
         async def bad(request):
@@ -15141,7 +15961,7 @@ class TestASGI:
         assert "GET /bad failed" in caplog.text
 
     async def test_writes_keep_their_order_under_a_slow_server(self):
-        app = demo()
+        app = sample_app()
         async with asgi_app(app) as asgi:
             _, headers, _ = await ASGI(asgi, body=hello()).answer()
 
@@ -16283,7 +17103,7 @@ class TestClientOverHTTP:
             await transport.write(m.request(1, "a"))
 
     async def test_closing_ends_the_session_also_when_two_close(self):
-        app = demo()
+        app = sample_app()
         async with app.http(port=0) as server:
             client = m.Client(server.url)
             await client.connect()
@@ -16316,7 +17136,7 @@ class TestClientOverHTTP:
 
     async def test_a_client_and_a_server_that_is_restarted(self):
         """python-sdk#3556"""
-        app = demo()
+        app = sample_app()
         async with app.http(port=0) as server:
             port = m.parse_url(server.url).port
             client = m.Client(server.url, revision=NEWEST_SESSION)
@@ -16470,7 +17290,7 @@ class TestAfterARestart:
     async def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
         """`run()` fails if asyncio complains."""
         monkeypatch.setattr(m, "RETRY_MS", 1)
-        app = demo()
+        app = sample_app()
         server = await app.http(port=0, grace=0).__aenter__()
         async with m.Client(server.url, revision=revision) as c:
             call = asyncio.ensure_future(c.call("wait", {"gate": "a", "say": True}))
@@ -18410,7 +19230,7 @@ class TestLoggingIn:
     )
     def test_it_works_in_both_eras_and_over_the_pair_of_the_first_revision(self, revision, path):
         async def work(world):
-            async with m.HTTPServer(demo(), port=0, token="access-2") as server:
+            async with m.HTTPServer(sample_app(), port=0, token="access-2") as server:
                 url = server.url.replace("/mcp", path)
                 world.resource["resource"] = url
                 metadata = f"{world.root}{OAUTH_PAGES}"
@@ -19996,7 +20816,7 @@ class TestGuard:
 
 
 def guarded_app(**options):
-    app = demo(**options)
+    app = sample_app(**options)
 
     @app.tool(scopes=["write"])
     async def write(text: str, ctx: m.Context) -> str:
@@ -36844,7 +37664,7 @@ class TestDraining:
                 await asyncio.wait([call, ending])
 
     async def test_new_work_is_turned_away_until_what_runs_has_ended(self):
-        app = demo()
+        app = sample_app()
         async with self.ending(app, grace=10) as (caller, _, call, ending):
             assert (await caller.ask("GET", target="/readyz"))[0] == 503
             status, headers, body = await caller.post(hello(), mcp_session_id=None)
@@ -36865,7 +37685,7 @@ class TestDraining:
             await ending
 
     async def test_a_question_that_runs_is_still_answered(self):
-        app = demo()
+        app = sample_app()
         server = await app.http(port=0, grace=10).__aenter__()
         async with Caller(server.url) as caller, Caller(server.url) as other:
             other.headers = (await caller.open(elicitation={})).headers
@@ -36881,7 +37701,7 @@ class TestDraining:
 
     @pytest.mark.parametrize("modern", [False, True])
     async def test_who_only_listens_is_let_go_at_once(self, modern):
-        app = demo()
+        app = sample_app()
         async with app.http(port=0, grace=10) as server, Caller(server.url) as caller:
             if modern:
                 msg = stateless(1, "subscriptions/listen", notifications={"toolsListChanged": True})
@@ -36901,7 +37721,7 @@ class TestDraining:
         (0, "WARNING", "of 1 running requests 1 were cut off; 1 streams and 1 sessions have ended"),
     ])  # fmt: skip
     def test_one_line_of_the_log_has_the_counts(self, grace, level, counts, caplog):
-        app = demo()
+        app = sample_app()
 
         async def main():
             server = await app.http(port=0, grace=grace).__aenter__()
@@ -36921,7 +37741,7 @@ class TestDraining:
         assert found == [(level, f"demo is shut down: {counts}")]
 
     async def test_a_call_of_no_session_is_cut_off_with_an_answer_too(self):
-        app = demo()
+        app = sample_app()
         server = await app.http(port=0, grace=0, sessions=False).__aenter__()
         async with Caller(server.url) as caller:
             call = asyncio.ensure_future(caller.post(call_of(7, "wait", {"gate": "x"})))
@@ -36932,7 +37752,7 @@ class TestDraining:
 
     async def test_under_asgi_it_begins_with_the_signal_before_the_server_hears_of_it(self):
         """Uvicorn waits for all connections before it tells an application."""
-        app, heard = demo(), []
+        app, heard = sample_app(), []
         former = signal.signal(signal.SIGTERM, lambda *args: heard.append(len(endpoint.streams)))
         try:
             async with asgi_app(app, signals=True, grace=10) as served:
