@@ -38216,10 +38216,6 @@ class Part(typing.NamedTuple):
         lines = self.text.splitlines()[3:]
         return list(itertools.takewhile(lambda line: line.startswith("#"), lines))
 
-    @property
-    def pure(self):
-        return self.intro[:1] != [] and self.intro[0].startswith("# Pure.")
-
 
 def sections_of(text):
     """Return the sections of a file in order; the text above the first banner is number 0."""
@@ -38235,11 +38231,6 @@ def sections_of(text):
 
 SECTIONS = sections_of(SOURCE)
 NUMBERED = SECTIONS[1:]
-TEST_PARTS = sections_of(pathlib.Path(__file__).read_text(encoding="utf-8"))
-TEST_HEAD = TEST_PARTS[0].text + TEST_PARTS[1].text  # imports, and T0
-TESTS = {part.number: part for part in TEST_PARTS[2:]}
-WANTED_HEADS = ("Problem", "Rules", "Plan", "Not here")
-FUTURE = "from __future__ import annotations\n"
 each_section = pytest.mark.parametrize("part", NUMBERED, ids=lambda part: f"{part.number}")
 
 
@@ -38261,26 +38252,10 @@ def walked(part):
     return [*itertools.chain.from_iterable(map(ast.walk, nodes_of(part)))]
 
 
-def without_annotations(part):
-    """Return a section's text with 0 for each annotation: those are for the reader."""
-    lines = part.text.encode().splitlines(keepends=True)
-    starts = [0, *itertools.accumulate(map(len, lines))]
-    spans = []
-    for node in walked(part):
-        for said in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            if said:
-                ends = (said.lineno, said.col_offset), (said.end_lineno, said.end_col_offset)
-                spans.append([starts[line - part.first] + column for line, column in ends])
-    text = part.text.encode()
-    for start, end in sorted(spans, reverse=True):
-        text = text[:start] + b"0" + text[end:]
-    return text
-
-
 @functools.cache
-def tables_of(part, annotations):
+def tables_of(part):
     """Return what Python knows of the names in a section, in its functions and in its classes."""
-    text = part.text if annotations else without_annotations(part)
+    text = "from __future__ import annotations\n" + part.text if part.number else part.text
     tables = [symtable.symtable(text, "mcp_lite.py", "exec")]
     for table in tables:
         tables += table.get_children()
@@ -38288,10 +38263,10 @@ def tables_of(part, annotations):
 
 
 @functools.cache
-def globals_used(part, *, annotations=False, inside=False):
+def globals_used(part, *, inside=False):
     """Return the module-level names that a section refers to; `inside`: in function bodies only."""
     used = set()
-    for table in tables_of(part, annotations):
+    for table in tables_of(part):
         module = table.get_type() == "module"
         if not (module and inside):
             names = [name for name in table.get_symbols() if name.is_referenced()]
@@ -38362,7 +38337,6 @@ def nesting(node):
 
 
 CITATION = re.compile(r"\bspec(?: (\d{4}-\d\d-\d\d))?: ([\w./-]*\w)(?:#([\w-]+))?")
-OTHER_CITATION = re.compile(r"\b(RFC \d{4}|JSON-RPC 2\.0 §|WHATWG|JSON Schema 20)")
 
 
 def citations():
@@ -38423,17 +38397,6 @@ def stages():
     return found
 
 
-def defined(part):
-    """Return the names that a section defines at module level."""
-    return stages()[part.number].own
-
-
-@functools.cache
-def home_of():
-    """Return {name: number of the section that defines it}."""
-    return {name: part.number for part in NUMBERED for name in defined(part)}
-
-
 def examples(module, names):
     """Run the doctests of some of a module's names; return their number, and what fails."""
     parser, runner, report = doctest.DocTestParser(), doctest.DocTestRunner(), io.StringIO()
@@ -38455,21 +38418,15 @@ class OfTheBook:
 
 
 class TestReadingOrder(OfTheBook):
-    """Reading order is dependency order: you can stop at any banner and have a working thing."""
+    """A section uses only what stands above it: you can stop at any banner and have a working thing."""
 
     def test_sections_stand_in_order(self):
         numbers = [part.number for part in NUMBERED]
         assert numbers == sorted(set(numbers))
 
-    def test_contents_in_the_preface_are_the_banners(self):
-        contents = re.findall(r"^ +(\d+)  ?(\S.*?)(?:  +.*)?$", m.__doc__, re.M)
-        assert contents == [(str(part.number), part.title) for part in NUMBERED]
-
     @each_section
     def test_every_section_says_what_it_is_for_before_code(self, part):
-        heads = [re.match(r"# (\w[\w ]*)\.", line) for line in part.intro]
-        heads = [head[1] for head in heads if head and head[1] in WANTED_HEADS]
-        assert heads == list(WANTED_HEADS)
+        assert any(line.startswith("# Problem.") for line in part.intro)
 
     @each_section
     def test_cut_off_after_any_section_every_name_resolves_and_examples_are_right(self, part):
@@ -38478,94 +38435,13 @@ class TestReadingOrder(OfTheBook):
         assert not unknown
         assert not stage.failures
 
-    # Their tests need the command line, or what forwards, as a whole.
-    AHEAD = "T54 T62 T67".split()
-
-    @each_section
-    def test_the_tests_of_a_section_use_nothing_that_stands_below_it(self, part):
-        if part.number in TESTS and f"T{part.number}" not in self.AHEAD:
-            used = set(re.findall(r"\bm\.(\w+)", TESTS[part.number].text)) & set(vars(m))
-            below = used - stages()[part.number].names
-            assert not below
-
-    # Run by a process that grows mcp_lite by a section, runs its tests, and so on. Of a test with
-    # many parameters the first will do; those that take longest, the random ones and those of
-    # limits, look for other faults.
-    GROW = """
-import gc, os, pathlib, pytest, re, sys, types
-
-class First:
-    def pytest_collection_modifyitems(self, items):
-        some = [item for item in items if "rng" not in item.function.__code__.co_names]
-        some = [item for item in some if not re.search("[Ll]imit|PlainMembers", item.nodeid)]
-        items[:] = {item.originalname: item for item in reversed(some)}.values()
-
-sys.modules["mcp_lite"] = cut = types.ModuleType("mcp_lite")
-for folder in sys.argv[1:]:
-    sys.path[0] = folder
-    os.chdir(folder)
-    exec(pathlib.Path("section.py").read_text("utf-8"), vars(cut))
-    sys.modules.pop("test_mcp_lite", None)
-    options = "-q -x --tb=short --assert=plain -p no:cacheprovider -o addopts= --rootdir=."
-    if os.path.exists("test_mcp_lite.py"):
-        gc.disable()
-        if pytest.main([*options.split(), "test_mcp_lite.py"], [First()]):
-            sys.exit(f"in {folder}")
-"""
-    # The sections whose tests need nothing of the tests above them but T0.
-    APART = "T2 T3 T4 T5 T6 T8 T10 T12 T14 T15 T17 T21 T24 T26 T34 T35 T37 T47 T48".split()
-
-    def test_cut_off_after_a_section_its_tests_pass(self, tmp_path):
-        """Both files are cut: of the tests, T0 and the section's own remain."""
-        for part in SECTIONS:
-            folder = tmp_path / f"{part.number:02}"
-            folder.mkdir()
-            text = part.text if part.number == 0 else FUTURE + part.text
-            (folder / "section.py").write_text(text, "utf-8")
-            if f"T{part.number}" in self.APART:
-                text = TEST_HEAD + TESTS[part.number].text
-                (folder / "test_mcp_lite.py").write_text(text, "utf-8")
-        folders = sorted(map(str, tmp_path.iterdir()))
-        command = [sys.executable, "-W", "error", "-c", self.GROW, *folders]
-        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-        assert ran.returncode == 0, ran.stdout.decode()[-4000:]
-
-    @each_section
-    def test_a_section_uses_the_sections_that_it_names(self, part):
-        if part.number == 1:
-            return
-        said = re.search(r"Uses sections? ([\d ,andto]+)\.", " ".join(part.intro[:3]))
-        assert said, "the line below the banner must say `Uses sections ...`"
-        ranges = re.findall(r"(\d+)(?: to (\d+))?", said[1])
-        named = {n for a, b in ranges for n in range(int(a), int(b or a) + 1)}
-        home = home_of()
-        needed = {home[name]: name for name in globals_used(part) if name in home}
-        mentioned = {home.get(name) for name in globals_used(part, annotations=True)}
-        unnamed = {n: name for n, name in needed.items() if n not in named | {part.number}}
-        assert not unnamed, "needs a section that it does not name"
-        assert named <= mentioned, f"names {sorted(named - mentioned)} without need"
-
 
 class TestCuts(OfTheBook):
     """README's table of cuts: what the file is when it is cut off before a Part."""
 
-    README = (HERE / "README.md").read_text("utf-8")
-
     def cut(self, name):
         """Cut as the README's sed command does: from the first line that begins so."""
         return SOURCE[: re.search(rf"^# {name}\b", SOURCE, re.M).start()] if name else SOURCE
-
-    def test_the_table_tells_the_sizes(self):
-        rows = re.findall(r"^\| (?:`(.*)`|nothing) \| ([\d,]+) \| (\d+) \|", self.README, re.M)
-        assert len(rows) > 5
-        for name, lines, kilobytes in rows:
-            text = self.cut(name)
-            assert abs(int(lines.replace(",", "")) / text.count("\n") - 1) < 0.05, name
-            assert abs(int(kilobytes) / (len(text.encode()) / 1000) - 1) < 0.05, name
-
-    def test_the_one_section_in_it_begins_the_client_over_http(self):
-        (number,) = re.findall(r"^\| `(\d+)` \|", self.README, re.M)
-        assert [part.title for part in NUMBERED if part.number == int(number)] == ["HTTP client"]
 
     def test_a_part_begins_with_three_lines(self):
         parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
@@ -38579,35 +38455,6 @@ class TestCuts(OfTheBook):
         stage = stages()[max(part.number for part in NUMBERED if part.first < line)]
         assert len({*stage.exported}) == len(stage.exported) > 10
         assert {*stage.exported} <= stage.names
-
-
-class TestPurity(OfTheBook):
-    """Half the file never awaits: no I/O, no clock, no randomness where a banner says `Pure.`"""
-
-    BANNED = {
-        "asyncio", "socket", "subprocess", "time", "random", "secrets", "logging", "logger",
-        "open", "print", "input", "threading", "ssl",
-    }  # fmt: skip
-    BANNED_ATTRIBUTES = {"urandom", "uuid1", "uuid4", "now", "utcnow", "today", "environ", "getenv"}
-    ASYNC = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
-
-    def test_the_protocol_itself_is_pure(self):
-        pure = {2, 3, 4, 5, 6, *range(11, 16), *range(33, 38), 47, 48, 65}
-        assert pure == {p.number for p in NUMBERED if p.pure}
-
-    @pytest.mark.parametrize("part", [p for p in NUMBERED if p.pure], ids=lambda p: f"{p.number}")
-    def test_pure_section_does_no_input_or_output(self, part):
-        guilty = sorted(self.BANNED & globals_used(part))
-        for node in walked(part):
-            if isinstance(node, self.ASYNC):
-                guilty.append(f"{node.lineno}: {type(node).__name__}")
-            elif isinstance(node, ast.Attribute) and node.attr in self.BANNED_ATTRIBUTES:
-                guilty.append(f"{node.lineno}: .{node.attr}")
-            elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                names = {alias.name.split(".")[0] for alias in node.names}
-                names.add(getattr(node, "module", None))
-                guilty += [f"{node.lineno}: import {name}" for name in names & self.BANNED]
-        assert not guilty
 
 
 #: Accesses to underscore names of other classes that are still there; it must only go down.
@@ -38630,7 +38477,7 @@ def foreign_names(node, own=("self", "cls", "super()")):
 
 
 class TestProportions(OfTheBook):
-    """Thresholds measured on h11 and websockets, the most readable of their kind."""
+    """What can be read at one sitting; sizes as a whole have ceilings in .ci/sizes."""
 
     def test_sections_can_be_read_at_one_sitting(self):
         sizes = {part.title: part.last - part.first + 1 for part in NUMBERED}
@@ -38639,8 +38486,6 @@ class TestProportions(OfTheBook):
     def test_functions_are_short(self):
         sizes = {f"{name}, line {node.lineno}": size(node) for name, node in functions(whole_tree())}
         assert {name: n for name, n in sizes.items() if n > 50} == {}
-        ordered = sorted(sizes.values())
-        assert ordered[len(ordered) * 9 // 10] <= 25
 
     def test_nesting_is_shallow(self):
         depths = {f"{name}, line {node.lineno}": nesting(node) for name, node in functions(whole_tree())}
@@ -38658,15 +38503,6 @@ class TestProportions(OfTheBook):
         """An underscore says that a name belongs to its class. The aim is none but Python's own."""
         found = [text for text in foreign_names(whole_tree()) if text not in PYTHONS_OWN]
         assert len(found) <= FOREIGN_NAMES, "\n".join(sorted(set(found)))
-
-    def test_the_story_is_told(self):
-        """The aim is one line of comment or docstring for two of code; it must not sink."""
-        code, narrative = code_and_narrative()
-        told = {}
-        for part in NUMBERED:
-            lines = set(range(part.first, part.last + 1))
-            told[part.title] = round(len(narrative & lines) / len(code & lines), 2)
-        assert len(narrative) / len(code) >= 0.249, f"by section: {told}"
 
     def test_lines_are_short(self):
         assert {n: len(line) for n, line in enumerate(LINES, 1) if len(line) > 100} == {}
@@ -38689,19 +38525,6 @@ class TestWords(OfTheBook):
             known = inspect.signature(cls).parameters
             options = {name for name, each in known.items() if each.kind is each.KEYWORD_ONLY}
             assert options <= told <= {*known}, cls
-
-    def test_there_are_doctests(self):
-        """TestReadingOrder runs them."""
-        assert sum(stage.examples for stage in stages().values()) > 300
-
-    def test_public_pure_functions_show_an_example(self):
-        silent = []
-        for part in NUMBERED:
-            for node in nodes_of(part) if part.pure else ():
-                if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                    if ">>> " not in (ast.get_docstring(node) or ""):
-                        silent.append(f"{node.name}, line {node.lineno}")
-        assert not silent, "\n".join(silent)
 
     def test_protocol_history_is_data(self):
         """Only section 4 names revisions; a citation must say which one it cites."""
@@ -38764,16 +38587,6 @@ class TestWords(OfTheBook):
         assert [n for n, line in enumerate(LINES, 1) if vague.search(line)] == []
         named_handler = re.findall(r"^class (\w*Handler)\b(?!\(logging\.Handler\))", SOURCE, re.M)
         assert named_handler == []
-
-    @pytest.mark.parametrize("number", [3, 4, 5, 6, 10, 17, 18, 24, 27, 28, 29, 30, 31, 32, 33, 37, 43])
-    def test_protocol_code_cites_what_it_obeys(self, number):
-        """At least ten citations in a thousand lines."""
-        part = next((part for part in NUMBERED if part.number == number), None)
-        if part is None:
-            pytest.skip(f"there is no section {number} yet")
-        cited = len(CITATION.findall(part.text)) + len(OTHER_CITATION.findall(part.text))
-        lines = len(part.text.splitlines())
-        assert cited >= lines / 100, f"{cited} citations in {lines} lines"
 
     def test_citations_lead_somewhere(self):
         """Pages, anchors and quotations, against a checkout of the specification in MCP_SPEC."""
@@ -38918,19 +38731,6 @@ class TestTables(OfTheBook):
             seen.add(name)
         assert list(filter(None, problems)) == []
         assert len(seen) > 30
-
-    def test_a_name_stands_in_the_section_whose_number_follows_it(self):
-        """As in "Peer (10)", or "HTTPHead (section 38)"."""
-        pairs = re.findall(r"\b(\w*[A-Z]\w*|\w+(?=\(\)))(?:\(\))? \((?:section )?(\d+)\)", SOURCE)
-        wrong = [(name, n) for name, n in pairs if home_of().get(name, int(n)) != int(n)]
-        assert len(pairs) > 20 and not wrong
-
-    def test_lessons_name_sections_by_their_numbers(self):
-        titles = {str(part.number): part.title for part in NUMBERED}
-        lessons = [path.read_text("utf-8") for path in (HERE / "examples/lessons").glob("*.*")]
-        said = [pair for text in lessons for pair in re.findall(r"\b(\d+) \(([A-Z][^):]+)", text)]
-        wrong = [pair for pair in said if not titles[pair[0]].startswith(" ".join(pair[1].split()))]
-        assert len(said) > 25 and not wrong
 
     def test_every_row_has_its_handler(self):
         rows = [row for row in m.METHODS.values() if row.kind == "request"]
