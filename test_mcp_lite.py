@@ -26,7 +26,7 @@ import enum
 import errno
 import functools
 import gc
-import gzip
+import hashlib
 import importlib.util
 import inspect
 import io
@@ -14325,7 +14325,8 @@ class TestBeforeTheBody:
 
     async def test_each_token_is_judged_once_and_a_refusal_ends_the_connection(self):
         seen = []
-        msg, _ = modern_call("judged")
+        msg = call_of(1, "judged", _meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                                          "io.modelcontextprotocol/clientCapabilities": {}})  # fmt: skip
         body = json.dumps(msg).encode()
         async with self.app().http(port=0, verify=self.verifier(seen)) as server:
             async with await Wire.open(server.url) as wire:
@@ -17303,1648 +17304,171 @@ class TestAfterARestart:
 
 
 ###############################################################################
-# T47. OAuth rules
+# T52. Authorization
 ###############################################################################
+# Sections 47 to 52. A real Client logs in at an authorization server that tells the truth, or one
+# lie; a real Server is guarded. Documents, challenges and tokens stand as text in tables.
 
+RESOURCE_PAGE = "/.well-known/oauth-protected-resource/mcp"
+SERVER_PAGE = "/.well-known/oauth-authorization-server"
+NOW = 1_500_000_000.0
 
-def url_of(text):
-    return m.parse_url(text)
 
+@pytest.fixture
+def later(monkeypatch):
+    """Stop the clock on the wall at NOW; give a function that sets it and the steady one forward."""
+    leaps, steady = [], time.monotonic
+    monkeypatch.setattr(time, "time", lambda: NOW + sum(leaps))
+    monkeypatch.setattr(time, "monotonic", lambda: steady() + sum(leaps))
 
-class TestChallenges:
-    """RFC 9110 §11: a list of schemes, each with its parameters."""
+    def leap(seconds):
+        asyncio.get_running_loop().time = steady  # nothing that is under way takes longer by that
+        leaps.append(seconds)
 
-    @pytest.mark.parametrize(
-        "text, wanted",
-        [
-            ("", []),
-            ("Bearer", [("bearer", {})]),
-            (" , ,Bearer ,", [("bearer", {})]),
-            ("BEARER Realm=x", [("bearer", {"realm": "x"})]),
-            ('Bearer realm = "a" ,\terror= b', [("bearer", {"realm": "a", "error": "b"})]),
-            (r'Bearer realm="a \"b\" \\c"', [("bearer", {"realm": r'a "b" \c'})]),
-            ('Bearer realm=""', [("bearer", {"realm": ""})]),
-            ("Negotiate YWJj=, Basic", [("negotiate", {"token68": "YWJj="}), ("basic", {})]),
-            ('Basic realm="x", Bearer a=b, c=d, DPoP algs="ES256"',
-             [("basic", {"realm": "x"}), ("bearer", {"a": "b", "c": "d"}),
-              ("dpop", {"algs": "ES256"})]),
-            ("Bearer a=b, a=c", [("bearer", {"a": "b"})]),
-            ("Newauth Basic, Bearer a=b", [("newauth", {"token68": "Basic"}),
-                                           ("bearer", {"a": "b"})]),
-            ('Bearer realm="resource_metadata=\\"https://evil.example\\""',
-             [("bearer", {"realm": 'resource_metadata="https://evil.example"'})]),
-            ("a=b", []),
-            ("Bearer a=b c=d", [("bearer", {})]),
-            ('Bearer a="b', [("bearer", {})]),
-            ("Bearer, é", [("bearer", {})]),
-        ],
-    )  # fmt: skip
-    def test_the_grammar(self, text, wanted):
-        assert [tuple(each) for each in m.parse_challenges(text)] == wanted
+    return leap
 
-    def test_any_text_is_read_to_an_end(self):
-        dice = rng("challenges")
-        for _ in range(2000):
-            m.parse_challenges("".join(dice.choices('Bb=, "\\\té', k=dice.randint(0, 20))))
 
-    def test_we_act_on_bearer_else_on_dpop(self):
-        assert m.our_challenge("Basic x").scheme == "bearer"
-        assert m.our_challenge("DPoP a=1, Basic").params == {"a": "1"}
-        assert m.our_challenge("DPoP a=1, Bearer b=2").params == {"b": "2"}
+class Asked(typing.NamedTuple):
+    """A request over HTTP; names of headers are lowercase."""
 
+    method: str
+    path: str
+    query: str
+    headers: dict
+    body: bytes
 
-class TestAddresses:
-    """Rules 1 and 2 of security: https, or this machine; and no private networks."""
+    @property
+    def form(self):
+        return dict(urllib.parse.parse_qsl(self.body.decode(), keep_blank_values=True))
 
-    @pytest.mark.parametrize(
-        "text", ["https://a.example/x?y", "http://localhost:1/", "http://127.0.0.1", "http://[::1]"]
-    )
-    def test_what_may_be_used(self, text):
-        assert m.oauth_url(text, "x").scheme in text
 
-    @pytest.mark.parametrize(
-        "value, why",
-        [
-            ("http://a.example/", "must begin with https"), ("http://0.0.0.0/", "https"),
-            ("http://127.0.0.1.evil.example/", "https"), ("ftp://a.example/", "http"),
-            ("javascript:alert(1)", "http"), ("https://a.example/#x", "fragment"),
-            ("https://u:p@a.example/", "user"), ("https://a.example/ x", "blanks"),
-            ("https://a.example/\n", "blanks"), ("file:///etc/passwd", "http"), ("", "http"),
-            (None, "http"), (7, "http"), (["https://a.example"], "http"), ("https://", "http|host"),
-        ],
-    )  # fmt: skip
-    def test_what_may_not_and_the_error_says_which_and_why(self, value, why):
-        with pytest.raises(m.AuthError, match=why) as caught:
-            m.oauth_url(value, "token_endpoint")
-        assert str(caught.value).startswith("token_endpoint is ")
+@contextlib.asynccontextmanager
+async def web(answer, ssl=None):
+    """Serve on loopback, one request for each connection: answer(Asked) gives status, headers, body."""
+    tasks = set()
 
-
-class TestResourceMetadata:
-    """RFC 9728, and what MCP makes of it."""
-
-    @pytest.mark.parametrize(
-        "server, wanted",
-        [
-            ("https://a.example", [""]),
-            ("https://a.example/", [""]),
-            ("https://a.example/mcp", ["/mcp", ""]),
-            ("https://a.example/a/mcp?x=1", ["/a/mcp?x=1", ""]),
-            ("https://a.example/mcp/", ["/mcp/", ""]),
-            ("https://a.example?x", ["?x", ""]),
-        ],
-    )
-    def test_the_path_form_then_the_root_form(self, server, wanted):
-        root = "https://a.example/.well-known/oauth-protected-resource"
-        assert m.resource_metadata_urls(url_of(server)) == [root + rest for rest in wanted]
-
-    @pytest.mark.parametrize(
-        "resource, server, covered",
-        [
-            ("https://a.example/mcp", "https://a.example/mcp", True),
-            ("https://a.example/mcp/", "https://a.example/mcp", True),
-            ("https://a.example", "https://a.example/mcp", True),
-            ("HTTPS://A.example:443/mcp", "https://a.example/mcp", True),
-            ("https://a.example/a", "https://a.example/a/mcp", True),
-            ("https://a.example/mcp", "https://a.example/mcp?x=1", True),
-            ("https://a.example/mcp", "https://a.example/mcp2", False),
-            ("https://a.example/mcp", "https://a.example/", False),
-            ("https://a.example/MCP", "https://a.example/mcp", False),
-            ("https://a.example/mcp?x", "https://a.example/mcp", False),
-            ("https://a.example/mcp?x", "https://a.example/mcp?x", True),
-            ("http://a.example/mcp", "https://a.example/mcp", False),
-            ("https://a.example:444/mcp", "https://a.example/mcp", False),
-            ("https://b.a.example/mcp", "https://a.example/mcp", False),
-        ],
-    )
-    def test_a_resource_is_the_url_or_a_parent_of_it(self, resource, server, covered):
-        assert m.covers(url_of(resource), url_of(server)) is covered
-
-    def test_it_is_sent_exactly_as_published(self):
-        doc = {"resource": "http://localhost:1", "authorization_servers": ["https://as.example", 7],
-               "scopes_supported": ["a", "b", "a"], "x": 1}  # fmt: skip
-        found = m.read_protected(doc, url_of("http://localhost:1/mcp"), "x")
-        assert [*found] == ["http://localhost:1", ["https://as.example"], ["a", "b"], False]
-        doc["dpop_bound_access_tokens_required"] = True
-        assert m.read_protected(doc, url_of("http://localhost:1/mcp"), "x").dpop
-
-    @pytest.mark.parametrize(
-        "change, why",
-        [
-            ({"resource": "https://evil.example/mcp"}, "not https://a.example/mcp"),
-            ({"resource": "http://a.example/mcp"}, "https://"), ({"resource": None}, "resource is"),
-            ({"authorization_servers": []}, "names none"),
-            ({"authorization_servers": "https://as.example"}, "names none"),
-        ],
-    )  # fmt: skip
-    def test_metadata_of_another_resource_are_not_used(self, change, why):
-        doc = {"resource": "https://a.example", "authorization_servers": ["https://as.example"]}
-        with pytest.raises(m.AuthError, match=why):
-            m.read_protected({**doc, **change}, url_of("https://a.example/mcp"), "https://x")
-        for broken in (None, [], "x"):
-            with pytest.raises(m.AuthError):
-                m.read_protected(broken, url_of("https://a.example/mcp"), "https://x")
-
-
-class TestServerMetadata:
-    """RFC 8414 and OpenID Connect Discovery."""
-
-    def test_without_a_path_there_are_two_forms_and_with_one_three_but_never_the_root(self):
-        root = "https://a.example"
-        assert m.server_metadata_urls(root) == m.server_metadata_urls(root + "/") == [
-            root + "/.well-known/oauth-authorization-server",
-            root + "/.well-known/openid-configuration",
-        ]  # fmt: skip
-        assert m.server_metadata_urls(root + "/t/1/") == [
-            root + "/.well-known/oauth-authorization-server/t/1",
-            root + "/.well-known/openid-configuration/t/1",
-            root + "/t/1/.well-known/openid-configuration",
-        ]
-
-    @pytest.mark.parametrize("issuer", ["https://a.example?x", "https://a.example#x", "http://a.b"])
-    def test_an_issuer_is_https_without_query_and_fragment(self, issuer):
-        with pytest.raises(m.AuthError):
-            m.server_metadata_urls(issuer)
-
-    @pytest.mark.parametrize(
-        "given, asked, same",
-        [
-            ("https://a.example", "https://a.example", True),
-            ("https://a.example/", "https://a.example", True),
-            ("https://a.example", "https://a.example/", True),
-            ("https://a.example//", "https://a.example", False),
-            ("https://a.example/t", "https://a.example/t", True),
-            ("https://a.example/t/", "https://a.example/t", False),
-            ("https://A.example", "https://a.example", False),
-            ("https://a.example:443", "https://a.example", False),
-            (None, "https://a.example", False),
-        ],
-    )
-    def test_an_issuer_is_compared_as_it_is_but_for_one_slash_without_a_path(
-        self, given, asked, same
-    ):
-        assert m.same_issuer(given, asked) is same
-        if not same:
-            with pytest.raises(m.AuthError, match="issuer is"):
-                m.read_server_metadata({"issuer": given}, asked, "x")
-
-    @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri",
-                                      "registration_endpoint"])  # fmt: skip
-    def test_every_endpoint_is_https(self, name):
-        doc = {"issuer": "https://a.example", name: "http://a.example/x"}
-        with pytest.raises(m.AuthError, match=f"{name} is .*https://"):
-            m.read_server_metadata(doc, "https://a.example", "x")
-        doc[name] = "https://elsewhere.example/x"  # as Google does
-        assert m.read_server_metadata(doc, "https://a.example", "x") == doc
-
-    def test_without_any_metadata_the_endpoints_of_the_first_revision_with_authorization(self):
-        found = m.default_server(url_of("https://a.example:8/x/mcp"))
-        root = "https://a.example:8"
-        assert found["authorization_endpoint"] == root + "/authorize"
-        assert (found["token_endpoint"], found["registration_endpoint"]) == (
-            root + "/token", root + "/register",
-        )  # fmt: skip
-        m.check_pkce(found, False)
-
-    @pytest.mark.parametrize(
-        "methods, assume, fine",
-        [
-            (["S256"], False, True), (["plain", "S256"], False, True), (None, False, False),
-            (None, True, True), ([], True, True), (["plain"], True, False), (["plain"], False, False),
-            ("S256", False, False),
-        ],
-    )  # fmt: skip
-    def test_a_server_that_does_not_check_the_proof_is_refused(self, methods, assume, fine):
-        server = {"issuer": "https://a.example", "code_challenge_methods_supported": methods}
-        if fine:
-            m.check_pkce(server, assume)
-        else:
-            with pytest.raises(m.AuthError, match="assume_pkce=True"):
-                m.check_pkce(server, assume)
-
-
-class TestScopes:
-    """spec: basic/authorization/index#scope-selection-strategy, #refresh-tokens"""
-
-    @pytest.mark.parametrize(
-        "challenged, published, listed, chosen, before, wanted",
-        [
-            ("a b", ["c"], [], None, "", "a b"), (None, ["b", "c"], [], None, "", "b c"),
-            (None, [], [], None, "", ""), ("b", ["c"], [], None, "a b", "a b"),
-            (None, ["c"], [], None, "a", "a"), ("a", ["c"], [], ["x"], "", "x a"),
-            (None, ["c"], [], ["x", "y"], "", "x y"), (None, ["c"], [], [], "", ""),
-            (None, ["c"], ["offline_access"], None, "", "c offline_access"),
-            (None, ["c", "offline_access"], [], None, "", "c"),
-            ("a", [], ["offline_access", "z"], None, "", "a offline_access"),
-            ("a", [], ["offline_access"], ["a"], "", "a"), ('a" b\\ c', [], [], None, "", "c"),
-            ("\x1b[2J é a", [], [], None, "", "a"),
-        ],
-    )  # fmt: skip
-    def test_choice(self, challenged, published, listed, chosen, before, wanted):
-        params = {} if challenged is None else {"scope": challenged}
-        resource = m.ProtectedResource("r", [], published, False)
-        got = m.wanted_scope(
-            m.Challenge("bearer", params), resource, {"scopes_supported": listed}, chosen, before
-        )
-        assert got == wanted
-
-    def test_endless_scopes_are_refused(self):
-        for size, fine in ((m.MAX_SCOPE_CHARS, True), (m.MAX_SCOPE_CHARS + 1, False)):
-            challenge = m.Challenge("bearer", {"scope": "a" * size})
-            resource = m.ProtectedResource("r", [], [], False)
-            if fine:
-                assert len(m.wanted_scope(challenge, resource, {})) == size
-            else:
-                with pytest.raises(m.AuthError, match="give scopes="):
-                    m.wanted_scope(challenge, resource, {})
-
-
-class TestRegistration:
-    """RFC 7591, with what MCP demands."""
-
-    def test_a_program_on_this_machine_is_native_and_public(self):
-        assert m.registration({}, "me", "http://127.0.0.1:7/callback", "a b") == {
-            "client_name": "me",
-            "redirect_uris": ["http://127.0.0.1:7/callback"],
-            "grant_types": ["authorization_code", "refresh_token"],
-            "response_types": ["code"],
-            "token_endpoint_auth_method": "none",
-            "application_type": "native",
-            "scope": "a b",
-        }
-        doc = m.registration({}, "me", "https://app.example/back", "")
-        assert doc["application_type"] == "web" and "scope" not in doc
-
-    @pytest.mark.parametrize(
-        "listed, wanted",
-        [
-            (["client_secret_basic", "none"], "none"),
-            # the official SDK for Python, which misses client_id in the form beside Basic
-            (["client_secret_post", "client_secret_basic"], "client_secret_post"),
-            (["client_secret_basic", "client_secret_post"], "client_secret_basic"),
-            (["client_secret_post"], "client_secret_post"),
-            (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
-        ],
-    )
-    def test_the_way_to_authenticate_is_one_that_the_server_lists(self, listed, wanted):
-        server = {"token_endpoint_auth_methods_supported": listed}
-        doc = m.registration(server, "me", "http://localhost/", "")
-        assert doc["token_endpoint_auth_method"] == wanted
-
-    @pytest.mark.parametrize(
-        "doc, wanted",
-        [
-            ({"client_id": "c", "issuer": "https://evil.example"},
-             {"client_id": "c", "token_endpoint_auth_method": "none"}),
-            ({"client_id": "c", "client_secret": "s", "client_secret_expires_at": 0,
-              "token_endpoint_auth_method": "client_secret_post"},
-             {"client_id": "c", "client_secret": "s",
-              "token_endpoint_auth_method": "client_secret_post"}),
-            ({"client_id": "c", "client_secret": "s", "client_secret_expires_at": 9},
-             {"client_id": "c", "client_secret": "s", "client_secret_expires_at": 9,
-              "token_endpoint_auth_method": "none"}),
-        ],
-    )  # fmt: skip
-    def test_what_is_kept_of_the_answer(self, doc, wanted):
-        assert m.read_client(doc, {"token_endpoint_auth_method": "none"}, "x") == wanted
-
-    @pytest.mark.parametrize(
-        "doc, why",
-        [
-            ({}, "client_id is null"), ({"client_id": ""}, "client_id"), ([], "client_id"),
-            ({"client_id": 7}, "client_id is 7"),
-            ({"client_id": "c", "token_endpoint_auth_method": "client_secret_basic"},
-             "without client_secret"),
-        ],
-    )  # fmt: skip
-    def test_an_answer_that_is_not_sufficient_for_use_is_refused(self, doc, why):
-        with pytest.raises(m.AuthError, match=why):
-            m.read_client(doc, {}, "https://a.example/register")
-
-
-class TestAuthorizationRequest:
-    """What a browser opens, and what it comes back with."""
-
-    def test_the_proof_is_that_of_rfc_7636(self):
-        """RFC 7636, appendix B."""
-        verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-        assert m.code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-
-    def test_a_query_that_is_there_is_kept(self):
-        server = {"authorization_endpoint": "https://a.example/auth?tenant=1"}
-        url = m.authorization_url(server, {"state": "a&b"}, {"prompt": "consent"})
-        assert url == "https://a.example/auth?tenant=1&state=a%26b&prompt=consent"
-
-    @pytest.mark.parametrize(
-        "endpoint, extra",
-        [("https://a.example/?state=1", {}), ("https://a.example/?x=1&state", {}),
-         ("https://a.example/", {"state": "mine"})],
-    )  # fmt: skip
-    def test_what_is_ours_may_not_be_there_already(self, endpoint, extra):
-        with pytest.raises(m.AuthError, match="state is given already"):
-            m.authorization_url({"authorization_endpoint": endpoint}, {"state": "s"}, extra)
-
-    @pytest.mark.parametrize(
-        "endpoint",
-        [
-            "javascript:alert(1)", "file:///bin/sh", "http://a.example/", "https://a b/", None,
-            "https://a.example/\x1b", "--upload-pack=x",
-        ],
-    )  # fmt: skip
-    def test_only_https_and_loopback_are_opened(self, endpoint):
-        """CVE-2025-6514."""
-        with pytest.raises(m.AuthError, match="authorization_endpoint is"):
-            m.authorization_url({"authorization_endpoint": endpoint}, {}, {})
-
-    def test_no_character_means_anything_to_a_shell(self):
-        for nasty in "'\"`$(){}|<>^\\":
-            url = m.authorization_url(
-                {"authorization_endpoint": f"https://a.example/{nasty}?{nasty}"}, {"a": nasty}, {}
-            )
-            assert nasty not in url and re.fullmatch(r"https://[\w.%/?=&~:@!*+,;\[\]-]+", url)
-
-    @pytest.mark.parametrize(
-        "promised, iss, fine",
-        [
-            (True, "https://a.example", True), (True, None, False), (None, None, True),
-            (False, None, True), (None, "https://a.example", True),
-            (True, "https://evil.example", False), (None, "https://evil.example", False),
-            (None, "https://a.example/", False), (True, "https://A.example", False),
-            (True, "https://a.example:443", False), (None, "", False),
-        ],
-    )  # fmt: skip
-    def test_iss(self, promised, iss, fine):
-        server = {"issuer": "https://a.example",
-                  "authorization_response_iss_parameter_supported": promised}  # fmt: skip
-        params = {"code": "c", **({} if iss is None else {"iss": iss})}
-        if fine:
-            assert m.code_of(params, server) == "c"
-        else:
-            with pytest.raises(m.AuthError, match="iss"):
-                m.code_of(params, server)
-
-    def test_an_error_of_another_server_is_not_shown(self):
-        params = {"error": "secret words", "error_description": "x", "iss": "https://evil.example"}
-        with pytest.raises(m.AuthError) as caught:
-            m.code_of(params, {"issuer": "https://a.example"})
-        assert "secret words" not in str(caught.value)
-
-    def test_an_error_is_shown_on_one_line(self):
-        params = {"error": "access_denied", "error_description": "no\x1b[2J\n" + "x" * 1000}
-        with pytest.raises(m.AuthError, match="refused: .*access_denied") as caught:
-            m.code_of(params, {"issuer": "https://a.example"})
-        assert str(caught.value).isprintable() and len(str(caught.value)) < 300
-        with pytest.raises(m.AuthError, match="neither a code nor an error"):
-            m.code_of({"code": ""}, {"issuer": "https://a.example"})
-
-    def test_a_parameter_that_is_there_twice_is_refused(self):
-        for query in ("code=a&code=b", "state=a&code=x&state=a", "&".join(["a=b"] * 30)):
-            with pytest.raises(ValueError):
-                m.read_query(query)
-
-    @pytest.mark.parametrize("state", [None, "", "abcd", "ab", "é"])
-    def test_an_answer_without_the_state_is_no_answer(self, state):
-        assert not m.is_answer({} if state is None else {"state": state}, "abc")
-        assert m.is_answer({"state": "abc"}, "abc")
-
-
-class TestTokenRequest:
-    """RFC 6749 §5, and how a client says who it is."""
-
-    BASIC = {"authorization": "Basic YSUzQWI6YyslMkY="}  # "a%3Ab:c+%2F"
-
-    @pytest.mark.parametrize(
-        "method, listed, secret, wanted",
-        [
-            ("client_secret_basic", [], True, (BASIC, {})),
-            ("client_secret_post", [], True, ({}, {"client_id": "a:b", "client_secret": "c /"})),
-            ("none", [], True, ({}, {"client_id": "a:b"})),
-            (None, [], True, (BASIC, {})),
-            (None, ["client_secret_post"], True,
-             ({}, {"client_id": "a:b", "client_secret": "c /"})),
-            (None, ["private_key_jwt", "client_secret_basic"], True, (BASIC, {})),
-            (None, [], False, ({}, {"client_id": "a:b"})),
-            (None, ["client_secret_basic"], False, ({}, {"client_id": "a:b"})),
-        ],
-    )  # fmt: skip
-    def test_one_way_and_never_two(self, method, listed, secret, wanted):
-        client = {"client_id": "a:b", "token_endpoint_auth_method": method}
-        if secret:
-            client["client_secret"] = "c /"
-        server = {"token_endpoint_auth_methods_supported": listed}
-        assert m.client_credentials(client, server) == wanted
-
-    def test_a_way_that_we_cannot_go(self):
-        client = {"client_id": "a", "token_endpoint_auth_method": "tls_client_auth"}
-        with pytest.raises(m.AuthError, match="tls_client_auth"):
-            m.client_credentials(client, {"issuer": "https://a.example"})
-
-    DOC = {"access_token": "abc-._~+/==", "token_type": "bEaReR"}
-
-    @pytest.mark.parametrize(
-        "change, wanted",
-        [
-            ({}, {}), ({"expires_in": 3600}, {"expires_at": 4600, "refresh_at": 4570}),
-            ({"expires_in": "100"}, {"expires_at": 1100, "refresh_at": 1090}),
-            ({"expires_in": 0}, {"expires_at": 1000, "refresh_at": 1000}),
-            ({"expires_in": -5}, {"expires_at": 1000, "refresh_at": 1000}),
-            ({"expires_in": 1e300}, {"expires_at": 1000 + m.LONGEST_LIFE_SECONDS,
-                                     "refresh_at": 970 + m.LONGEST_LIFE_SECONDS}),
-            ({"expires_in": None}, {}), ({"expires_in": "soon"}, {}), ({"expires_in": True}, {}),
-            ({"refresh_token": "r"}, {"refresh_token": "r"}), ({"refresh_token": 7}, {}),
-            ({"scope": "a"}, {"scope": "a"}), ({"scope": ""}, {}), ({"id_token": "x"}, {}),
-        ],
-    )  # fmt: skip
-    def test_what_is_kept_of_an_answer(self, change, wanted):
-        kept = m.read_token({**self.DOC, **change}, 1000, "a b", False, "x")
-        usual = {"access_token": "abc-._~+/==", "token_type": "Bearer", "scope": "a b"}
-        assert kept == {**usual, **wanted}
-
-    @pytest.mark.parametrize(
-        "change, why",
-        [
-            ({"access_token": ""}, "header"), ({"access_token": None}, "header"),
-            ({"access_token": "a\r\nb: c"}, "header"), ({"access_token": "a b"}, "header"),
-            ({"access_token": "é"}, "header"), ({"access_token": "a" * 8193}, "longer"),
-            ({"token_type": "mac"}, "token_type"), ({"token_type": None}, "token_type"),
-            ({"token_type": "DPoP"}, "token_type"),
-        ],
-    )  # fmt: skip
-    def test_what_is_refused_does_not_show_the_token(self, change, why):
-        with pytest.raises(m.AuthError, match=why) as caught:
-            m.read_token({**self.DOC, **change}, 0, "", False, "https://a.example/token")
-        assert "abc-" not in str(caught.value) and "b: c" not in str(caught.value)
-
-    def test_a_token_of_8_kib_is_the_longest(self):
-        doc = {**self.DOC, "access_token": "a" * m.MAX_TOKEN_BYTES}
-        assert m.read_token(doc, 0, "", False, "x")["access_token"] == "a" * m.MAX_TOKEN_BYTES
-
-    def test_a_bound_token_needs_a_proof_that_was_sent(self):
-        doc = {**self.DOC, "token_type": "dpop"}
-        assert m.read_token(doc, 0, "", True, "x")["token_type"] == "DPoP"
-        for broken in (None, [], "x"):
-            with pytest.raises(m.AuthError):
-                m.read_token(broken, 0, "", True, "x")
-
-
-###############################################################################
-# T48. Keys and tokens
-###############################################################################
-
-# Keys made for these tests by `openssl genrsa 2048` and `openssl ecparam -name prime256v1`.
-RSA_PKCS8 = """
------BEGIN PRIVATE KEY-----
-MIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYwggSiAgEAAoIBAQDERc+s4gc8rAsx
-RFOty1l/0/3s8THdIevLUW/2fZobUFWnTDATpxoAardqV9RY9l64Ttg9hKbtDMff
-3i3CK/KIgyoFn9Ho6lXMFb9EGLm+O8AgkCgaPcYuuR/UiKF0wRpfESUVuNhtiz00
-kZqIT/0lEHrkJcSdShzWbLMtn6sgLI6KT3IZaq9bhmdbuOhjIn3vIPl75m2rifd6
-v2u9Asr4dINWTueO9Y3pHkvDZ1vgCkFKAx7g/58bHY/eMTS7Ku2BGUHV5XJrZStm
-gU8otfmJr8ekV/Z/2djxLPNXZky2tioikkfusBMlRWHNT28Ww9jN2KRH5U2Ydz94
-PhuZxx17AgMBAAECggEACCSZVCPghvzgTf/2tMwt/2atL0pmdjU1Ei9jxMc7QIzZ
-sOIxUG9rXb8PswLH1ZULIvxqbkr1nfocxMX0Ag1Ot6kxciBKVi56tsfkMpAQDLtv
-4in47/XGJiQaFPhCMpTcYjtU3YzYtdrEBE1SKvuelg4T+ykx+hCcF61U1by9Hc2I
-yrHuDJPcDqQZz+BonRviUcS2K694sTFMlo88jQ7H1gl19nba69tdZOp7Nt93TUm4
-D0YFg9a+2w8kYdzj8AjpxaFfvFzKEz7P6Aylbx9QtrOo4jFx9ozr+qIGdeI2iPJD
-QCU4gwzOU+E2/l8yKoxRF0yfngvV2C48TGRtGOEaOQKBgQDwv3C5YLA2+T7cE4+z
-jRcmQBMfh85XCdbP1FHBLPLBvx80fKzkuTCG9qqR3UrXHGrnEtyHpLMwEqRAm1tl
-6J8WYtC9jHal8sk1oAmVcbJDA7XHaBQjO/zyUYOxzkzM3FunLkEcEwm2gbKZMhMI
-G1uZMZ4Hb3Vc2nB6WzvRMBN/jQKBgQDQtQ2KEYXHhNGHVGFGZNOQZWyTBPsl6nr3
-dRvug1IkExRXzTjOg3Qgb5eV/lawMQaCs5zFklRG8VAHhD7Oc+/xPc9/Ih8y59BL
-X2m+0idpgVP0kwrZMnSf3PQxQXsAcy6GHftuTdOdEZYXQy+MAgvrSTaqh1RdNEYu
-+bpP8GorJwKBgDpLUMNCe0jEb4kgn3ItnsZfS4IeA0OmGUK3uZgaByoM2kR+T+sO
-QIbdoY2yVNXjhqsvMQETS2Q/j1ApjicN/b+Q69SJ94zVTg1TFB8AqdZ6RoDjXcTu
-WKBgRpA+UPBmBzdjBtcCcR6lJxbbPip/XV2p2wcX4QY7ynKGNuS/TGldAoGAXzS4
-YGtt434rNti/JyWHfS9HQCndh4ZXYdsCSuOM7PfnJ8ZuS4abytAdDkdftDApECZv
-NZFy8InUQBmLrRImOp4/sXcXVFl7I2b7Dhk/8VkVu1P4duwVV3erzWxZd/MTHgs/
-Tyohhl0nYqU7Y1rrpQFY9qGVUo8uFO/GlgDN7bECgYAJn7u4mlYJ+LbkxPObq4iE
-SHsfFy1dOgnjjU89k/QTqKKBHqTrRiRWZ9mDRGtUK72tecPqiXlQahoKYnrJw2HN
-KTueXg26I1MT59OAUoS05BJCGF+x6R6IqkzZcfCx7zKTOCV0ciZlGDViozPcO5GJ
-QHI3IixM3OpZ3rPx4kX9Tw==
------END PRIVATE KEY-----
-"""
-RSA_PKCS1 = """
------BEGIN RSA PRIVATE KEY-----
-MIIEogIBAAKCAQEAxEXPrOIHPKwLMURTrctZf9P97PEx3SHry1Fv9n2aG1BVp0ww
-E6caAGq3alfUWPZeuE7YPYSm7QzH394twivyiIMqBZ/R6OpVzBW/RBi5vjvAIJAo
-Gj3GLrkf1IihdMEaXxElFbjYbYs9NJGaiE/9JRB65CXEnUoc1myzLZ+rICyOik9y
-GWqvW4ZnW7joYyJ97yD5e+Ztq4n3er9rvQLK+HSDVk7njvWN6R5Lw2db4ApBSgMe
-4P+fGx2P3jE0uyrtgRlB1eVya2UrZoFPKLX5ia/HpFf2f9nY8SzzV2ZMtrYqIpJH
-7rATJUVhzU9vFsPYzdikR+VNmHc/eD4bmccdewIDAQABAoIBAAgkmVQj4Ib84E3/
-9rTMLf9mrS9KZnY1NRIvY8THO0CM2bDiMVBva12/D7MCx9WVCyL8am5K9Z36HMTF
-9AINTrepMXIgSlYuerbH5DKQEAy7b+Ip+O/1xiYkGhT4QjKU3GI7VN2M2LXaxARN
-Uir7npYOE/spMfoQnBetVNW8vR3NiMqx7gyT3A6kGc/gaJ0b4lHEtiuveLExTJaP
-PI0Ox9YJdfZ22uvbXWTqezbfd01JuA9GBYPWvtsPJGHc4/AI6cWhX7xcyhM+z+gM
-pW8fULazqOIxcfaM6/qiBnXiNojyQ0AlOIMMzlPhNv5fMiqMURdMn54L1dguPExk
-bRjhGjkCgYEA8L9wuWCwNvk+3BOPs40XJkATH4fOVwnWz9RRwSzywb8fNHys5Lkw
-hvaqkd1K1xxq5xLch6SzMBKkQJtbZeifFmLQvYx2pfLJNaAJlXGyQwO1x2gUIzv8
-8lGDsc5MzNxbpy5BHBMJtoGymTITCBtbmTGeB291XNpwels70TATf40CgYEA0LUN
-ihGFx4TRh1RhRmTTkGVskwT7Jep693Ub7oNSJBMUV804zoN0IG+Xlf5WsDEGgrOc
-xZJURvFQB4Q+znPv8T3PfyIfMufQS19pvtInaYFT9JMK2TJ0n9z0MUF7AHMuhh37
-bk3TnRGWF0MvjAIL60k2qodUXTRGLvm6T/BqKycCgYA6S1DDQntIxG+JIJ9yLZ7G
-X0uCHgNDphlCt7mYGgcqDNpEfk/rDkCG3aGNslTV44arLzEBE0tkP49QKY4nDf2/
-kOvUifeM1U4NUxQfAKnWekaA413E7ligYEaQPlDwZgc3YwbXAnEepScW2z4qf11d
-qdsHF+EGO8pyhjbkv0xpXQKBgF80uGBrbeN+KzbYvyclh30vR0Ap3YeGV2HbAkrj
-jOz35yfGbkuGm8rQHQ5HX7QwKRAmbzWRcvCJ1EAZi60SJjqeP7F3F1RZeyNm+w4Z
-P/FZFbtT+HbsFVd3q81sWXfzEx4LP08qIYZdJ2KlO2Na66UBWPahlVKPLhTvxpYA
-ze2xAoGACZ+7uJpWCfi25MTzm6uIhEh7HxctXToJ441PPZP0E6iigR6k60YkVmfZ
-g0RrVCu9rXnD6ol5UGoaCmJ6ycNhzSk7nl4NuiNTE+fTgFKEtOQSQhhfsekeiKpM
-2XHwse8ykzgldHImZRg1YqMz3DuRiUByNyIsTNzqWd6z8eJF/U8=
------END RSA PRIVATE KEY-----
-"""
-EC_PKCS8 = """
------BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgsEFUcMDdqrsX68cp
-q71qhnNyKmatg2+WcQqyygtD3QuhRANCAARlHhiXJZ+wDY2z+SJjr2w3huLrXVm+
-xUJnPXwWE/M8vgMyrPpU23QxTVGkDr5zqgQaadtBBsmAY5rDP0lU0SOX
------END PRIVATE KEY-----
-"""
-EC_SEC1 = """
------BEGIN EC PRIVATE KEY-----
-MHcCAQEEILBBVHDA3aq7F+vHKau9aoZzcipmrYNvlnEKssoLQ90LoAoGCCqGSM49
-AwEHoUQDQgAEZR4YlyWfsA2Ns/kiY69sN4bi611ZvsVCZz18FhPzPL4DMqz6VNt0
-MU1RpA6+c6oEGmnbQQbJgGOawz9JVNEjlw==
------END EC PRIVATE KEY-----
-"""
-#: What `openssl dgst -sign` makes of b"data" with the RSA key, in base64.
-SIGNED = {
-    "RS256": (
-        "wNp0roypEaNHB4hV0fw37IJAsHbRtk7jwvJ5IlGb9alkknRcgrdqhUgt5RRzc5tvvOHcBzrjBT+cbf7/bdtk54vr"
-        "mVcHTLng+L6yVZUAp7rL1vWT6Mpsnq6hWiIyKMVWjUB1Ut2XuZ3ZEOxznOXTH2Ea8RqucNOgoGlBQySTlTOq6WIP"
-        "TI2MscJhFTcJ78ie3oZGhkfjWIvSq7Zz43gBUDNNj/cIxtgiTt620B6xkjStn/LCaPdLPNsWVEdUV9r0psgllGtI"
-        "dEsE8FBrj3JMm1xVRtiph+1/qMxVy5wM53FRMX8FeL+Msk/byHENyBfQgcZsmOUpE64h+QJqAZ1H/A=="
-    ),
-    "RS384": (
-        "nylssI5LUhmdPZYkbhGz74RFqH9DkR16ERD9e0hRx5wWz/5qNYePRCU2CnuxQJpb1tW+DMwlX7bfYVm1JmFAXvVh"
-        "NiUiFTWrnID3CYYOjJAaxqqWQO9/Tg2NwI36m8VEycNSrQlqKJHoww/+haF4qp6D5Nf09AZzISBX2RSLXUTifuHu"
-        "ShHyZ/ropAlyE/QC267LwgFUkCffpoBumESCk7FM18Wu0fhsOdihornanSEW8IFb5EP3wsytBbSrmyYNY7I9kZIe"
-        "T7J+v0RExoiK4jUAdWTY5EDHnCPnoK86ZLp5PwUb2bW1cdoqxdU7/C93G4cfJvD2Ux37kQzlLmLKwg=="
-    ),
-    "RS512": (
-        "dxZfuPTmogQfcM3t95eo9ZmoENp5njDdiuxJZ4I3yM94Xcm4Tt5hc7/d9wVSKVla7rgVQS5YxILrEE9KIuWwn8rR"
-        "4tfRYs7mChHucoAD8Yq7jPy3/14odR4Fr2Kj1TFvYOD0O3+YA2RApbKyRaP/1EqwexaScPxE2DQLejp9nTGSY9JO"
-        "jTYaiJ6Re3Jof87egvQ/eiP5VxUEdtHt1rKMDWwKW/5q9rt1tLlZR7vLSjhLgFb1CuE4zRxGdvPNrY+9Xj5gll2G"
-        "sLO+9OGa2crFOVWFEwJYNAKGOY9fbLpLkiz5iQF5gCMmfbeFmXKfEKbWypxvm2+q5MbNFlUW/sEK3w=="
-    ),
-    "PS256": (
-        "IuSwD1A17vjh9s+91ZFBPL+N5aFRKv9412Yrkj/gh3bzlqJF37IJzbh3/DCjmhwWppo/OQNWwsj96xWiYEY37Atj"
-        "+YqsSlbwCCigKgqbLggDWAj7bZ61cBwKViX2h/d3C5YTcbDBD6eWDNcesL8mUOBiUAIbCpSTSFiclpvH21sTjYfY"
-        "o6LCInSmDpLiKikB+PseBK/t1u6fumMPjZKjSX4u0MHrnRyrsWWrMLPIVnRmriYx3kBur854rjnwotR8QW/J1XXU"
-        "NbbehQHyy7EQaHLODItaNUrUp2yEs36S9lYevXPfPink8zQaZ7MT9297VSU+GZ/ch2TRznuHwih3wA=="
-    ),
-    "PS384": (
-        "Mg+FysVi+DzNVmBrpJ7SxJY+G0P+OIHDOSfGlnjueFiYggFpZeQmNcvzvLL3MK6Jme8m74S+jteE0BjNJTWPpi1z"
-        "GONVzDX2UwsF8p9cTmN5InzcikpvTmE+7Ez47hcKAMYCTrEsvTqoWGPeBYZZ8ebN7DGxCjNfWqIkBz/9qBVnDwv0"
-        "XmEV9cEC0ELbQ4GGgVQz9AyZhhV6kMABuImq441WiRM7+O8PaJKUUIb8+9RTukH0EMZTM0/T1T5NBAVxQvCWgClx"
-        "512qZNL07pYCf7pjGsODPYkXW9mbVn5WYzMoeMxOY23wmEvYmpzO8SDarLt80X4AvLO6XXA/Xuxvgg=="
-    ),
-    "PS512": (
-        "pCXrOxjg4wkD/FN8At3Y7doTtAoVqsRInhGyN1oGsbU82EfSX/Uk/pbFmWLrNGroWysZFtY55AhOC9iaI/Xusf4E"
-        "iUN2fivEf1mcH7Q+JfvDIKAYrRDYxrrRNxIOV2sWqCswscGpAvft0mmwQR3gKyIs40i+EZFtxjm/JAS7+06cBidt"
-        "VmOFoAAg1bMMxgzWEtNj4GS33vK2ev9pZeXfdSe7SQzHvK7/AgHdkvBtDUF6fv/9LFXOaPzItXKqPOk0vOdOCDMN"
-        "6qJvJKPxNZC9p/eF7mGKeCOGkSrSnNS/8mBYy5OIQf3M6nJMTc3nx8AOmJP3u4CjS7CHNh2qbILY4Q=="
-    ),
-    "PS256 with a short salt": (
-        "MGu1GuZr7rPmJE5wK7gNCGTGG9hbIMPukHQhltf770K6uv7yELv7V7MRIPIgbllApzWZuhKdjbLGVTdhoddF/iL6"
-        "CYtj3OCSmx1yZ6RYtERXAywrgieNic2RMAsAnrC3UsKttwiWIcGpJ9pOvUf4FF1y+PG6EdKq7ds49MiEfPBSSGrl"
-        "W9eifSnhPPwZXspIkyQOmwgHgMkuNQAaabi6Nx7YbuDroymtRmBmE0IjaWnnCsR+pd+sjSc4qB/s1aHc4GvKRouh"
-        "vxfRs0bAAjn3FrzZGX1d6PbaSB9ARg/gevvmBvS2gLR094sfCJy55/PiyElcJ95ozABYJI9nOFQeDg=="
-    ),
-}
-
-
-def part(value):
-    """One part of a JWT."""
-    return m.base64url(value if isinstance(value, bytes) else json.dumps(value).encode())
-
-
-def public(key):
-    return key.replace(d=0)
-
-
-def rsa_jwk(key):
-    return {"kty": "RSA", "n": m.base64url(key.n.to_bytes(256, "big")), "e": "AQAB"}
-
-
-class TestSigning:
-    """RFC 6979, 7515, 7518, 8017."""
-
-    @pytest.mark.parametrize(
-        "message, r, s",
-        [
-            ("sample", "EFD48B2AACB6A8FD1140DD9CD45E81D69D2C877B56AAF991C34D0EA84EAF3716",
-             "F7CB1C942D657C41D436C7A1B6E29F65F3E900DBB9AFF4064DC4AB2F843ACDA8"),
-            ("test", "F1ABB023518351CD71D881567B1EA663ED3EFCF6C5132B354F28D3B0B7D38367",
-             "019F4113742A2B14BD25926B49C649155F267E60D3814B4C0CC84250E46F0083"),
-        ],
-    )  # fmt: skip
-    def test_ecdsa_is_that_of_rfc_6979(self, message, r, s):
-        """RFC 6979 §A.2.5."""
-        key = m.ec_key(0xC9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721)
-        assert (key.x >> 240, key.y >> 240) == (0x60FE, 0x7903)
-        signature = key.sign(message.encode())
-        assert signature == bytes.fromhex(r + s)
-        assert key.verify("ES256", message.encode(), signature)
-        assert not key.verify("ES256", b"other", signature)
-
-    @pytest.mark.parametrize("number", [1, 2, 3, m.N - 1, m.N - 2, 2**255, 12345])
-    def test_a_key_is_a_point_of_the_curve_and_its_signatures_are_right(self, number):
-        key = m.ec_key(number)
-        assert m.read_jwk(m.jwk_of(key)) == key.replace(d=0)
-        assert key.verify("ES256", b"data", key.sign(b"data"))
-
-    @pytest.mark.parametrize("number", [0, m.N, -1])
-    def test_a_private_number_out_of_range_is_no_key(self, number):
-        with pytest.raises(m.AuthError, match="out of range"):
-            m.ec_key(number)
-
-    def test_any_flipped_bit_makes_a_signature_wrong(self):
-        key, dice = m.ec_key(99), rng("bits")
-        signature = key.sign(b"data")
-        for _ in range(10):
-            broken = bytearray(signature)
-            broken[dice.randrange(64)] ^= 1 << dice.randrange(8)
-            assert not key.verify("ES256", b"data", bytes(broken))
-        zero, n = bytes(32), m.N.to_bytes(32, "big")
-        for broken in (zero + signature[32:], signature[:32] + zero, n + signature[32:],
-                       signature[:32] + n, signature[:63], signature + b"\0", b""):  # fmt: skip
-            assert not key.verify("ES256", b"data", broken)
-        for alg in ("ES384", "RS256", "none", "HS256"):
-            assert not key.verify(alg, b"data", signature)
-
-    @pytest.mark.parametrize("alg", [alg for alg in SIGNED if " " not in alg])
-    def test_rsa_agrees_with_openssl(self, alg):
-        key, signature = public(m.read_pem(RSA_PKCS8)), base64.b64decode(SIGNED[alg])
-        assert key.verify(alg, b"data", signature)
-        assert not key.verify(alg, b"datb", signature)
-        for other in {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "HS256", "none"} - {alg}:
-            assert not key.verify(other, b"data", signature)
-        broken = bytearray(signature)
-        broken[100] ^= 1
-        for wrong in (bytes(broken), signature[1:], b"\0" + signature, b"", b"\xff" * 256):
-            assert not key.verify(alg, b"data", wrong)
-
-    def test_rsa_signs_as_openssl_does(self):
-        assert m.read_pem(RSA_PKCS8).sign(b"data") == base64.b64decode(SIGNED["RS256"])
-
-    def test_a_salt_of_another_length_is_refused(self):
-        """RFC 7518 §3.5: as long as the hash."""
-        signature = base64.b64decode(SIGNED["PS256 with a short salt"])
-        assert not public(m.read_pem(RSA_PKCS8)).verify("PS256", b"data", signature)
-
-    def test_only_the_one_right_padding_passes(self):
-        """What a lenient parser takes: a short padding, with rubbish behind the hash."""
-        key = m.read_pem(RSA_PKCS8)
-        right = m._pkcs1(b"data", "256", 256)
-        info = right[-51:]
-        for wrong in (
-            b"\0\1" + b"\xff" * 8 + b"\0" + info + bytes(256 - 11 - 51),
-            b"\0\2" + right[2:], b"\0\1" + b"\xfe" + right[3:],
-        ):  # fmt: skip
-            assert len(wrong) == 256
-            signature = pow(int.from_bytes(wrong, "big"), key.d, key.n).to_bytes(256, "big")
-            assert not key.verify("RS256", b"data", signature)
-        signature = pow(int.from_bytes(right, "big"), key.d, key.n).to_bytes(256, "big")
-        assert key.verify("RS256", b"data", signature)
-
-    def test_a_key_whose_parts_do_not_fit_signs_nothing(self):
-        key = m.read_pem(RSA_PKCS8)
-        with pytest.raises(m.AuthError, match="does not fit"):
-            key.replace(d=key.d + 2).sign(b"data")
-
-
-class TestKeys:
-    """JWK and PEM."""
-
-    def test_all_forms_of_a_key_are_the_same_key(self):
-        rsa, ec = m.read_pem(RSA_PKCS8), m.read_pem(EC_PKCS8)
-        assert rsa == m.read_pem(RSA_PKCS1) and ec == m.read_pem(EC_SEC1)
-        assert m.read_jwk(rsa_jwk(rsa)) == public(rsa)
-        assert m.read_jwk(m.jwk_of(ec)) == public(ec) and "d" not in m.jwk_of(ec)
-
-    @pytest.mark.parametrize("kind", ["PUBLIC KEY", "CERTIFICATE"])
-    def test_what_is_public_signs_nothing_and_so_is_no_key(self, kind):
-        text = EC_PKCS8.replace("PRIVATE KEY", kind)
-        with pytest.raises(m.AuthError, match="no key: PEM text with -----BEGIN PRIVATE KEY"):
-            m.read_pem(text)
-
-    def test_a_private_key_does_not_show_itself(self):
-        for key in (m.read_pem(RSA_PKCS8), m.read_pem(EC_PKCS8)):
-            for text in (repr(key), str(key), f"{key}", repr([key])):
-                assert str(key.d) not in text and "private" in text
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "", "hunter2", RSA_PKCS8[:-60], RSA_PKCS8.replace("MII", "!!!", 1),
-            "-----BEGIN PRIVATE KEY-----\nMDA=\n-----END PRIVATE KEY-----",
-            "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----",
-            EC_PKCS8.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE").replace(
-                "END PRIVATE", "END ENCRYPTED PRIVATE"),
-            EC_PKCS8.replace("PRIVATE", "RSA PRIVATE"), RSA_PKCS8.replace("PRIVATE", "EC PRIVATE"),
-        ],
-    )  # fmt: skip
-    def test_what_is_no_key_is_refused_without_being_shown(self, text):
-        with pytest.raises(m.AuthError) as caught:
-            m.read_pem(text)
-        assert "hunter2" not in str(caught.value) and len(str(caught.value)) < 120
-
-    def test_any_cut_of_a_key_is_refused(self):
-        whole = base64.b64decode("".join(EC_PKCS8.strip().split("\n")[1:-1]))
-        for size in range(len(whole)):
-            body = base64.b64encode(whole[:size]).decode()
-            with pytest.raises(m.AuthError):
-                m.read_pem(f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----")
-
-    @pytest.mark.parametrize("bits, fine", [(2047, False), (2048, True), (8192, True), (8193, False)])
-    def test_an_rsa_key_is_neither_weak_nor_costly(self, bits, fine):
-        n = 2 ** (bits - 1) + 1
-        if fine:
-            assert m.rsa_key(n, 65537).n == n
-        else:
-            with pytest.raises(m.AuthError, match=str(bits)):
-                m.rsa_key(n, 65537)
-
-    @pytest.mark.parametrize("e", [1, 2, 4, 65536, 2**32 + 1, 0])
-    def test_an_exponent_that_nobody_should_use(self, e):
-        with pytest.raises(m.AuthError, match="do not fit"):
-            m.rsa_key(2**2047 + 1, e)
-
-    def test_a_point_beside_the_curve_is_no_key(self):
-        """RFC 8725 §3.4."""
-        jwk = m.jwk_of(m.ec_key(5))
-        for change in ({"y": jwk["x"]}, {"x": m.base64url(bytes(32))}, {"crv": "P-521"},
-                       {"crv": None}, {"x": "!"}, {"x": None}, {"kty": "oct"},
-                       {"x": m.base64url((m.P + 5).to_bytes(33, "big"))}):  # fmt: skip
-            with pytest.raises(m.AuthError):
-                m.read_jwk({**jwk, **change})
-
-
-class TestTokens:
-    """RFC 7519 by the rules of RFC 8725."""
-
-    RSA_JWK = {
-        "kty": "RSA",
-        "e": "AQAB",
-        "n": (
-            "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEz"
-            "P1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf6"
-            "3kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5Zw"
-            "Kh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRW"
-            "yuXpoQ"
-        ),
-    }
-    PAYLOAD = (
-        "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0"
-        "cnVlfQ"
-    )
-    RS256 = (
-        f"eyJhbGciOiJSUzI1NiJ9.{PAYLOAD}."
-        "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W"
-        "2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkS"
-        "jtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnv"
-        "Wh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw"
-    )
-    EC_JWK = {
-        "kty": "EC",
-        "crv": "P-256",
-        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
-        "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
-    }
-    ES256 = (
-        f"eyJhbGciOiJFUzI1NiJ9.{PAYLOAD}."
-        "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"
-    )
-
-    @pytest.mark.parametrize("token, jwk", [(RS256, RSA_JWK), (ES256, EC_JWK)])
-    def test_the_examples_of_rfc_7515(self, token, jwk):
-        """RFC 7515 §A.2, §A.3."""
-        jwt = m.read_jwt(token)
-        assert jwt.claims["iss"] == "joe"
-        assert m.keys_for(jwt, [self.RSA_JWK, self.EC_JWK], m.ALGORITHMS) == [m.read_jwk(jwk)]
-        m.check_signature(jwt, m.keys_for(jwt, [jwk], m.ALGORITHMS))
-        other = jwt.replace(signed=jwt.signed + b"x")
-        with pytest.raises(m.AuthError, match="signature"):
-            m.check_signature(other, m.keys_for(other, [jwk], m.ALGORITHMS))
-
-    @pytest.mark.parametrize(
-        "token",
-        [
-            "", "a", "a.b", "a.b.c.d", "e30.e30", "e30.e30.=", "e30=.e30.", "e31.e30.",
-            part([]) + ".e30.", "e30." + part("x") + ".", part(b"\xff") + ".e30.",
-            part(b'{"alg":"ES256","alg":"none"}') + ".e30.", part(b'{"a":NaN}') + ".e30.",
-            "e30." + part(b"[" * 1000) + ".", "e30.e30.a", "e30 .e30.", "e30.e30.\n",
-            "e30.e30." + "A" * m.MAX_TOKEN_BYTES,
-        ],
-    )  # fmt: skip
-    def test_a_form_that_is_not_a_jwt(self, token):
-        with pytest.raises(m.AuthError):
-            m.read_jwt(token)
-
-    def test_a_token_of_8_kib_is_the_longest(self):
-        token = m.make_jwt({}, {"x": ""}, m.ec_key(5))
-        for more, fine in ((0, True), (4, False)):
-            grown = token + "A" * ((m.MAX_TOKEN_BYTES - len(token)) // 4 * 4 + more)
-            if fine:
-                assert m.read_jwt(grown)
-            else:
-                with pytest.raises(m.AuthError, match="8192"):
-                    m.read_jwt(grown)
-
-    @pytest.mark.parametrize(
-        "header, why",
-        [
-            ({"alg": "none"}, "alg is"), ({"alg": "HS256"}, "alg is"), ({"alg": "es256"}, "alg is"),
-            ({"alg": None}, "alg is"), ({}, "alg is"), ({"alg": ["ES256"]}, "alg is"),
-            ({"alg": "ES256", "crit": ["b64"]}, "crit"), ({"alg": "RS512"}, "alg is"),
-            ({"alg": "ES256", "typ": "dpop+jwt"}, "typ is"), ({"alg": "ES256", "typ": 7}, "typ is"),
-            ({"alg": "ES256", "typ": "logout+jwt"}, "typ is"),
-        ],
-    )  # fmt: skip
-    def test_a_header_does_not_choose_what_we_did_not_offer(self, header, why):
-        with pytest.raises(m.AuthError, match=why):
-            m.keys_for(m.JWT(header, {}, b"", b""), [self.EC_JWK], m.ALGORITHMS)
-
-    @pytest.mark.parametrize("typ", [None, "JWT", "jwt", "at+jwt", "application/at+jwt", "AT+JWT"])
-    def test_the_kinds_of_an_access_token(self, typ):
-        header = {"alg": "ES256", **({"typ": typ} if typ else {})}
-        assert m.keys_for(m.JWT(header, {}, b"", b""), [self.EC_JWK], m.ALGORITHMS)
-
-    @pytest.mark.parametrize(
-        "alg, jwk, fits",
-        [
-            ("ES256", {}, True), ("ES256", {"use": "sig"}, True), ("ES256", {"use": "enc"}, False),
-            ("ES256", {"key_ops": ["verify"]}, True), ("ES256", {"key_ops": ["sign"]}, False),
-            ("ES256", {"key_ops": "verify"}, False), ("ES256", {"alg": "ES256"}, True),
-            ("ES256", {"alg": "ES384"}, False), ("RS256", {}, False), ("PS256", {}, False),
-            ("ES256", {"crv": "P-384"}, False), ("ES256", {"y": "AA"}, False),
-        ],
-    )  # fmt: skip
-    def test_a_key_must_fit_the_algorithm(self, alg, jwk, fits):
-        jwt = m.JWT({"alg": alg}, {}, b"", b"")
-        found = m.keys_for(jwt, [{**self.EC_JWK, **jwk}, None, "x", {}], m.ALGORITHMS)
-        assert bool(found) is fits
-
-    def test_the_key_id_chooses_and_without_one_ten_are_tried(self):
-        keys = [{**m.jwk_of(m.ec_key(i)), "kid": str(i)} for i in range(1, 13)]
-        jwt = m.JWT({"alg": "ES256", "kid": "7"}, {}, b"", b"")
-        assert [key.x for key in m.keys_for(jwt, keys, m.ALGORITHMS)] == [m.ec_key(7).x]
-        assert not m.keys_for(m.JWT({"alg": "ES256", "kid": "x"}, {}, b"", b""), keys, m.ALGORITHMS)
-        jwt = m.JWT({"alg": "ES256"}, {}, b"", b"")
-        assert len(m.keys_for(jwt, keys, m.ALGORITHMS)) == m.MAX_KEYS_TRIED
-
-    def test_a_key_that_a_token_brings_is_not_looked_at(self):
-        evil = m.ec_key(666)
-        header = {"jwk": m.jwk_of(evil), "jku": "https://evil.example", "x5u": "https://evil.example"}
-        jwt = m.read_jwt(m.make_jwt(header, {"iss": "joe"}, evil))
-        with pytest.raises(m.AuthError, match="signature"):
-            m.check_signature(jwt, m.keys_for(jwt, [self.EC_JWK], m.ALGORITHMS))
-
-    CLAIMS = {"iss": "https://as.example", "aud": "https://a.example/mcp", "exp": 2000}
-
-    @pytest.mark.parametrize(
-        "change, why",
-        [
-            ({}, ""), ({"aud": ["x", "https://a.example/mcp"]}, ""), ({"nbf": 1530}, ""),
-            ({"iat": 1530.0}, ""), ({"exp": 1471}, ""), ({"exp": 1470}, "expired"),
-            ({"exp": None}, "exp is null"), ({"exp": "2000"}, "exp is"), ({"exp": True}, "exp is"),
-            ({"exp": 1e400}, "exp is"), ({"exp": float("nan")}, "exp is"),
-            ({"nbf": 1531}, "nbf is in the future"), ({"iat": 1531}, "iat is in the future"),
-            ({"nbf": "x"}, "nbf is"), ({"iss": "https://as.example/"}, "iss is"),
-            ({"iss": None}, "iss is"), ({"iss": ["https://as.example"]}, "iss is"),
-            ({"aud": "https://a.example/mcp/"}, "aud is"), ({"aud": None}, "aud is"),
-            ({"aud": []}, "aud is"), ({"aud": "https://a.example"}, "aud is"),
-            ({"aud": [["https://a.example/mcp"]]}, "aud is"), ({"aud": {}}, "aud is"),
-        ],
-    )  # fmt: skip
-    def test_claims(self, change, why):
-        args = ({**self.CLAIMS, **change}, "https://as.example", ["https://a.example/mcp"], 1500)
-        if not why:
-            m.check_claims(*args)
-        else:
-            with pytest.raises(m.AuthError, match=why):
-                m.check_claims(*args)
-
-    def test_a_token_that_never_expires_is_refused(self):
-        with pytest.raises(m.AuthError, match="exp is missing"):
-            m.check_claims({"iss": "i", "aud": "a"}, "i", ["a"], 0)
-
-    @pytest.mark.parametrize("pem", [RSA_PKCS8, EC_PKCS8], ids=["RSA", "EC"])
-    def test_an_assertion_proves_who_a_client_is(self, pem):
-        key = m.read_pem(pem)
-        jwt = m.read_jwt(m.client_assertion(key, "me", "https://as.example", 1000.5, "j1"))
-        assert jwt.header["alg"] in ("RS256", "ES256")
-        assert jwt.claims == {
-            "iss": "me", "sub": "me", "aud": "https://as.example", "jti": "j1", "iat": 1000,
-            "exp": 1060,
-        }  # fmt: skip
-        m.check_signature(jwt, [key])
-
-    def test_a_proof_of_possession(self):
-        """RFC 9449 §4.2."""
-        key = m.ec_key(77)
-        jwt = m.read_jwt(m.dpop_proof(key, "POST", "https://a.example/mcp?x#y", 9.9, "j", "tok", "n"))
-        assert jwt.header == {"alg": "ES256", "typ": "dpop+jwt", "jwk": m.jwk_of(key)}
-        assert jwt.claims == {
-            "jti": "j", "htm": "POST", "htu": "https://a.example/mcp", "iat": 9, "nonce": "n",
-            "ath": m.code_challenge("tok"),
-        }  # fmt: skip
-        m.check_signature(jwt, [key])
-        bare = m.read_jwt(m.dpop_proof(key, "GET", "https://a.example/", 9, "j"))
-        assert set(bare.claims) == {"jti", "htm", "htu", "iat"}
-
-
-###############################################################################
-# T49. Keeping, listening, fetching
-###############################################################################
-
-SLOT = ("https://a.example/mcp", "https://as.example", "client")
-
-
-class TestStores:
-    """Rules 6 and 7 of security: whole keys, and files that nobody else reads."""
-
-    @pytest.fixture
-    def folder(self, tmp_path, monkeypatch):
-        monkeypatch.delenv("MCP_LITE_TOKENS", raising=False)
-        return tmp_path / "state" / "tokens"
-
-    def test_values_come_back_and_are_copies(self, folder):
-        async def main(store):
-            assert await store.load(SLOT) is None
-            value = {"tokens": {"access_token": "t"}, "é": [1.5, None]}
-            await store.save(SLOT, value)
-            value["tokens"]["access_token"] = "other"
-            assert (await store.load(SLOT))["tokens"] == {"access_token": "t"}
-            for other in ((*SLOT[:2], "other"), SLOT[:2], ("a",), (*SLOT, "")):
-                assert await store.load(other) is None
-            await store.save(SLOT, {"b": 1})
-            assert await store.load(SLOT) == {"b": 1}
-            await store.save(SLOT, None)
-            await store.save(SLOT, None)
-            assert await store.load(SLOT) is None
-            await store.save(SLOT, {"b": 1})
-            await store.save(("x",), {"b": 1})
-            await store.clear()
-            await store.clear()
-            assert await store.load(SLOT) is None
-
-        run(main(m.TokenStore()))
-        run(main(m.FileStore(folder)))
-
-    @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-    async def test_files_are_for_their_owner_alone(self, folder):
-        folder.parent.mkdir(0o755)
-        folder.mkdir(0o755)
-        before = os.umask(0)
+    async def serve(reader, writer):
+        tasks.add(asyncio.current_task())
         try:
-            await m.FileStore(folder).save(SLOT, {"secret": 1})
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            pairs = (line.partition(":") for line in head[1:-2])
+            headers = {name.lower(): value.strip() for name, _, value in pairs}
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            method, target, _ = head[0].split()
+            path, _, query = target.partition("?")
+            status, more, data = await answer(Asked(method, path, query, headers, body))
+            data = data if isinstance(data, bytes) else data.encode()
+            lines = [f"HTTP/1.1 {status} X", "Connection: close", f"Content-Length: {len(data)}"]
+            lines += [f"{name}: {value}" for name, value in more.items()]
+            writer.write("\r\n".join([*lines, "", ""]).encode() + data)
+            await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client has gone
         finally:
-            os.umask(before)
-        assert folder.stat().st_mode & 0o777 == 0o700
-        [file] = folder.iterdir()
-        assert file.stat().st_mode & 0o777 == 0o600 and file.suffix == ".json"
-        assert "example" not in file.name and len(file.stem) == 64
-        assert await m.FileStore(folder).load(SLOT) == {"secret": 1}
+            writer.close()
 
-    @pytest.mark.parametrize(
-        "content",
-        [
-            b"", b"{", b"null", b"[]", b"\xff", b'{"key": ["other"], "value": {}}', b"[" * 100000,
-            b'{"key": ["https://a.example/mcp", "https://as.example", "client"], "value": 7}',
-        ],
-        ids=lambda content: content[:9].decode("latin-1"),
-    )  # fmt: skip
-    def test_what_cannot_be_believed_is_put_aside(self, folder, content, caplog):
-        async def main():
-            store = m.FileStore(folder)
-            await store.save(SLOT, {"a": 1})
-            [file] = folder.iterdir()
-            file.write_bytes(content)
-            assert await store.load(SLOT) is None
-            assert [path.name for path in folder.iterdir()] == [file.name + ".bad"]
-            await store.save(SLOT, {"a": 2})
-            assert await store.load(SLOT) == {"a": 2}
-            await store.clear()
-            assert list(folder.iterdir()) == []
-
-        run(main())
-        assert "put aside" in caplog.text
-
-    @pytest.mark.parametrize(
-        "member, value",
-        [
-            ("tokens", None), ("tokens", {}), ("tokens", {"access_token": 7}), ("client", "c"),
-            ("client", {"client_id": 7}), ("server", {}), ("server", []), ("asked", ["a"]),
-            ("resource", None), ("dpop", 7), ("dpop", "zz"),
-            ("tokens", {"access_token": "t", "token_type": "Bearer", "scope": "", "expires_at": ""}),
-        ],
-    )  # fmt: skip
-    async def test_a_login_with_members_of_wrong_types_is_put_aside(
-        self, folder, member, value, caplog
-    ):
-        entry = {
-            "tokens": {"access_token": "t", "token_type": "Bearer", "scope": "a"}, "asked": "a",
-            "client": {}, "server": {"issuer": "https://a.example"}, "dpop": None,
-            "resource": "https://a.example/mcp",
-        }  # fmt: skip
-        key, store = ("login", "https://a.example/mcp"), m.FileStore(folder)
-        await store.save(key, entry)
-        assert await store.load(key) == entry
-        await store.save(key, {**entry, member: value})
-        assert await store.load(key) is None and "put aside" in caplog.text
-        await store.save(("client", "x"), {"client_id": "c"})
-        assert await store.load(("client", "x")) is None, "where is the browser to come back?"
-
-    @pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
-    def test_the_file_of_somebody_else_is_put_aside(self, folder, monkeypatch, caplog):
-        async def main():
-            store = m.FileStore(folder)
-            await store.save(SLOT, {"a": 1})
-            us = os.getuid()
-            monkeypatch.setattr(os, "getuid", lambda: us + 1)
-            assert await store.load(SLOT) is None
-            assert [path.suffix for path in folder.iterdir()] == [".bad"]
-
-        run(main())
-        assert "put aside" in caplog.text
-
-    async def test_a_login_that_cannot_be_read_now_stays_where_it_is(self, folder):
-        store = m.FileStore(folder)
-        file = pathlib.Path(store.file(SLOT))
-        file.mkdir(parents=True)
-        with pytest.raises(m.AuthError, match=f"{re.escape(str(file))} cannot be read: "):
-            await store.load(SLOT)
-        assert [path.name for path in folder.iterdir()] == [file.name]
-
-    async def test_a_login_as_large_as_its_documents_may_be_comes_back(self, folder):
-        value = {"server": {"scopes_supported": "s" * m.MAX_DOCUMENT_BYTES}}
-        await m.FileStore(folder).save(SLOT, value)
-        assert await m.FileStore(folder).load(SLOT) == value
-
-    async def test_a_login_that_could_not_be_written_counts_more_than_its_file(
-        self, folder, monkeypatch
-    ):
-        def full(descriptor):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        store = m.FileStore(folder)
-        await store.save(SLOT, {"a": 1})
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", full)
-            await store.save(SLOT, {"a": 2})
-        assert await store.load(SLOT) == {"a": 2}
-        assert await m.FileStore(folder).load(SLOT) == {"a": 1}
-        await store.save(SLOT, {"a": 3})
-        assert await m.FileStore(folder).load(SLOT) == await store.load(SLOT) == {"a": 3}
-
-    @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-    async def test_a_folder_of_other_things_is_not_closed_to_others(self, folder, caplog):
-        folder.mkdir(parents=True)
-        (folder / "index.html").write_text("")
-        folder.chmod(0o755)
-        store = m.FileStore(folder)
-        await store.save(SLOT, {"a": 1})
-        assert folder.stat().st_mode & 0o777 == 0o755 and "it has other files" in caplog.text
-        assert [path.name for path in folder.iterdir()] == ["index.html"]
-        assert await store.load(SLOT) == {"a": 1}
-
-    async def test_a_file_that_somebody_reads_just_now_is_replaced_in_a_moment(
-        self, folder, monkeypatch
-    ):
-        """Windows: [WinError 5] Access is denied"""
-        left, real = [2], os.replace
-
-        def replace(new, path):
-            if left[0]:
-                left[0] -= 1
-                raise PermissionError(errno.EACCES, "Access is denied")
-            real(new, path)
-
-        monkeypatch.setattr(os, "replace", replace)
-        monkeypatch.setattr(m, "REPLACE_SECONDS", 0)
-        await m.FileStore(folder).save(SLOT, {"a": 1})
-        assert await m.FileStore(folder).load(SLOT) == {"a": 1}
-        left[0] = m.REPLACE_TRIES
-        with pytest.raises(PermissionError):
-            m.write_whole(str(folder / "x"), b"")
-        assert len([*folder.iterdir()]) == 1
-
-    async def test_to_forget_everything_is_to_forget_half_written_logins_too(self, folder):
-        store = m.FileStore(folder)
-        await store.save(SLOT, {"a": 1})
-        pathlib.Path(store.file(SLOT) + ".77-88").write_text("a process died here")
-        await store.clear()
-        assert list(folder.iterdir()) == []
-
-    @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
-    def test_where_files_cannot_be_locked_a_lock_is_for_this_process(self, folder, monkeypatch):
-        import fcntl
-
-        def flock(descriptor, how):
-            raise OSError(errno.ENOLCK, "No locks available")
-
-        monkeypatch.setattr(fcntl, "flock", flock)
-        store = m.FileStore(folder)
-        release = store.try_lock(SLOT)
-        assert release is not None and store.try_lock(SLOT) is None
-        release()
-        assert store.try_lock(SLOT) is not None
-
-    def test_without_a_folder_logins_last_as_long_as_the_process(self, tmp_path, caplog):
-        async def main():
-            (tmp_path / "file").write_text("")
-            store = m.FileStore(tmp_path / "file" / "tokens")
-            await store.save(SLOT, {"a": 1})
-            assert await store.load(SLOT) == {"a": 1}
-            async with store.lock(SLOT):
-                assert store.try_lock(SLOT) is None
-            await store.save(SLOT, None)
-            assert await store.load(SLOT) is None
-
-        run(main())
-        assert "MCP_LITE_TOKENS" in caplog.text
-
-    def test_the_folder_is_named_by_a_variable_or_is_this_user_s(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path))
-        assert m.FileStore().path == str(tmp_path)
-        monkeypatch.delenv("MCP_LITE_TOKENS")
-        monkeypatch.setattr(sys, "platform", "linux")
-        monkeypatch.setenv("XDG_STATE_HOME", "/state")
-        assert m.FileStore().path == os.path.join("/state", "mcp_lite", "tokens")
-
-    def test_one_holds_the_lock_and_the_next_gets_it_afterwards(self, folder):
-        async def main(one, two):
-            order = []
-
-            async def second():
-                async with two.lock(SLOT):
-                    order.append("second")
-
-            async with one.lock(SLOT):
-                task = asyncio.ensure_future(second())
-                async with two.lock(("another",)):
-                    order.append("another")
-                await until(lambda: two.try_lock(SLOT) is None)
-                order.append("first")
-            await task
-            assert order == ["another", "first", "second"]
-
-        memory = m.TokenStore()
-        run(main(memory, memory))
-        run(main(m.FileStore(folder), m.FileStore(folder)))
-
-    @pytest.mark.skipif(os.name != "posix", reason="it kills a child")
-    def test_another_process_is_kept_out_until_it_ends_however_it_does(self, folder):
-        code = (
-            "import asyncio, sys; import mcp_lite as m\n"
-            f"store = m.FileStore({str(folder)!r}); free = store.try_lock({SLOT!r})\n"
-            "print('locked' if free else 'not', flush=True); sys.stdin.read()"
-        )
-        child = Forked(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE
-        )
-        try:
-            assert child.stdout.readline() == b"locked\n"
-            assert m.FileStore(folder).try_lock(SLOT) is None
-        finally:
-            child.kill()
-            child.communicate()
-        free = m.FileStore(folder).try_lock(SLOT)
-        assert free is not None
-        free()
-
-    async def test_a_lock_that_is_never_given_back_is_an_error(self, monkeypatch):
-        monkeypatch.setattr(m, "LOCK_SECONDS", 0.0)
-        store = m.TokenStore()
-        async with store.lock(SLOT):
-            with pytest.raises(m.AuthError, match="another program"):
-                async with store.lock(SLOT):
-                    pass
-
-
-#: the kernel chooses a port
-NO_PORT = m.parse_url("http://127.0.0.1/callback").replace(port=0)
-
-
-class TestRedirectListener:
-    """RFC 8252, and what else may knock."""
-
-    @staticmethod
-    @contextlib.asynccontextmanager
-    async def waiting():
-        door = m.RedirectListener("st-1")
-        await door.open(NO_PORT)
-        port = door.port
-        try:
-            async with client_of(f"http://127.0.0.1:{port}") as client:
-                yield door, client
-        finally:
-            await door.close()
-
-    async def test_the_answer_and_one_fixed_page(self):
-        async with self.waiting() as (door, client):
-            query = "?code=c%201&state=st-1&iss=https%3A%2F%2Fa.example&x=<script>alert(1)"
-            answer = await client.send("GET", f"/callback{query}", {})
-            assert answer.head.status == 200
-            body, fields = await answer.body(), answer.head.headers
-            answer.close()
-            assert b"script" not in body and b"c 1" not in body
-            assert fields["content-type"] == "text/html; charset=utf-8"
-            assert fields["content-security-policy"] == "default-src 'none'"
-            assert fields["referrer-policy"] == "no-referrer"
-            assert fields["connection"] == "close" and fields["cache-control"] == "no-store"
-            assert (await door.answer)["code"] == "c 1"
-            again = await fetch(client, "/callback?code=evil&state=st-1")
-            assert again[0] == 400 and door.answer.result()["code"] == "c 1"
-
-    @pytest.mark.parametrize(
-        "method, target, status",
-        [
-            ("GET", "/callback?code=c&state=other", 400), ("GET", "/callback?code=c", 400),
-            ("GET", "/callback", 400), ("GET", "/callback?state=st-1&state=st-1", 400),
-            ("GET", "/callback?state=st-1&code=a&code=b", 400), ("GET", "/favicon.ico", 404),
-            ("GET", "/", 404), ("GET", "/callback/?state=st-1", 404),
-            ("POST", "/callback?code=c&state=st-1", 405),
-            ("HEAD", "/callback?code=c&state=st-1", 405), ("GET", "/CALLBACK?state=st-1", 404),
-        ],
-    )  # fmt: skip
-    async def test_whatever_else_comes_does_not_end_the_waiting(self, method, target, status):
-        async with self.waiting() as (door, client):
-            assert (await fetch(client, target, method))[0] == status
-            assert not door.answer.done()
-            assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
-            assert door.answer.done()
-
-    async def test_rubbish_and_silence_do_not_end_it_either(self):
-        async with self.waiting() as (door, client):
-            streams = []
-            for data in (b"\x16\x03\x01\r\n\r\n", b"GET", b"GET / HTTP/1.1\r\n" + b"a" * 40000):
-                stream = await asyncio.open_connection("127.0.0.1", client.url.port)
-                stream[1].write(data)
-                streams.append(stream)
-            assert (await fetch(client, "/callback?code=c&state=st-1"))[0] == 200
-            for _, writer in streams:
-                writer.transport.abort()
-
-    async def test_it_listens_on_this_machine_alone_and_no_longer_than_needed(self):
-        door = m.RedirectListener("s")
-        await door.open(NO_PORT)
-        port = door.port
-        with pytest.raises(OSError):
-            await asyncio.open_connection("127.0.0.2", port)
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        await door.close()
-        writer.close()
-        with pytest.raises(OSError):
-            await asyncio.open_connection("127.0.0.1", port)
-        assert door.answer.cancel()
-
-    @pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
-    async def test_the_address_may_be_pasted_into_the_terminal(self, monkeypatch):
-        """Where the browser is on another machine: over SSH, in a container."""
-        ours, theirs = os.openpty()
-        with open(theirs, encoding="utf-8") as stdin, open(ours, "r+b", buffering=0) as typing_:
-            screen = io.StringIO()
-            screen.isatty = lambda: True
-            monkeypatch.setattr(sys, "stdin", stdin)
-            monkeypatch.setattr(sys, "stderr", screen)
-            task = asyncio.ensure_future(m.pasted("st-1"))
-            await idle()
-            for line in ("what?", "http://127.0.0.1/callback?code=c&state=other", "a=b&a=c"):
-                typing_.write(line.encode() + b"\n")
-            await until(lambda: screen.getvalue().count("not the answer") == 3)
-            assert not task.done() and "paste here" in screen.getvalue()
-            typing_.write(b"http://127.0.0.1/callback?code=c%20d&state=st-1\n")
-            assert await task == {"code": "c d", "state": "st-1"}
-
-    def test_without_a_terminal_nobody_is_asked_to_paste(self, capsys):
-        async def main():
-            task = asyncio.ensure_future(m.pasted("st-1"))
-            await idle()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=ssl)
+    try:
+        yield f"http{'s' if ssl else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in tasks:
             task.cancel()
-            await asyncio.wait([task])
-
-        run(main())
-        assert capsys.readouterr().err == ""
-
-    def test_a_browser_that_cannot_be_opened_is_no_error(self, monkeypatch):
-        import webbrowser
-
-        called = threading.Event()
-
-        def broken(url):
-            called.set()
-            raise webbrowser.Error("no display")
-
-        monkeypatch.setattr(webbrowser, "open", broken)
-        m.open_browser("https://a.example/")
-        assert called.wait(20)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class TestFetching:
-    """Rules 2, 3, 4 and 14 of security."""
-
-    @pytest.mark.parametrize(
-        "address, public",
-        [
-            ("8.8.8.8", True), ("2606:4700::1", True), ("10.0.0.1", False), ("127.0.0.1", False),
-            ("169.254.169.254", False), ("192.168.1.1", False), ("100.64.0.1", False),
-            ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False),
-            ("fd00::1", False), ("::ffff:127.0.0.1", False), ("::ffff:8.8.8.8", True),
-            ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True), ("2002:a00:1::", False),
-            ("::10.0.0.1", False), ("::ffff:0:10.0.0.1", False), ("fec0::1", False), ("64:ff9b:1::a00:1", False),
-        ],
-    )  # fmt: skip
-    def test_which_addresses_are_public(self, address, public):
-        assert m.is_public(address) is public
-
-    @staticmethod
-    async def get(listener, target="/", **options):
-        fetcher = m.Fetcher(m.parse_url(listener.root), **options)
-        return await fetcher.fetch("GET", m.parse_url(listener.root + target), {})
-
-    async def test_what_is_sent_and_what_comes_back(self):
-        seen = []
-
-        async def handle(request, response):
-            seen.append(request)
-            await response.send(201, {"dpop-nonce": "n1"}, b'{"a": 1}')
-
-        async with listening(handle) as listener:
-            assert await self.get(listener) == (201, "n1", {"a": 1})
-            assert seen[0].headers["user-agent"].startswith("mcp_lite/")
-            assert seen[0].headers["accept-encoding"] == "identity"
-            assert seen[0].headers["accept"] == "application/json"
-
-    async def test_redirects_of_documents_are_three_and_stay_and_posts_follow_none(self):
-        count = []
-
-        async def handle(request, response):
-            count.append(request)
-            limit = int(request.query or 0)
-            if len(count) > limit:
-                await response.send(200, {}, b"{}")
-            else:
-                await response.send(307, {"location": f"/{len(count)}?{limit}"}, b"")
-
-        async with listening(handle) as listener:
-            assert (await self.get(listener, "/?3"))[0] == 200
-            count.clear()
-            with pytest.raises(m.ConnectionClosed, match="more than 3"):
-                await self.get(listener, "/?4")
-            count.clear()
-            url = m.parse_url(listener.root + "/?1")
-            with pytest.raises(m.ConnectionClosed, match="redirects"):
-                await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, {"code": "c"})
-            assert len(count) == 1
-
-    @pytest.mark.parametrize(
-        "body, why",
-        [(b"<html>", "no JSON"), (b"", "no JSON"), (b'{"a":1,"a":2}', "no JSON"),
-         (b"[" * 1000 + b"]" * 1000, "no JSON"), (b'{"a": NaN}', "no JSON"),
-         (b" " * (1024 * 1024 + 1), "longer"), (gzip.compress(b"{}"), "no JSON")],
-        ids=["html", "empty", "duplicate", "deep", "NaN", "long", "compressed"],
-    )  # fmt: skip
-    async def test_a_document_that_is_none_is_an_error(self, body, why):
-        async def handle(request, response):
-            await response.send(200, {}, body)
-
-        async with listening(handle) as listener:
-            with pytest.raises(m.ConnectionClosed, match=why):
-                await self.get(listener)
-
-    async def test_a_megabyte_is_the_longest_document(self):
-        async def handle(request, response):
-            await response.send(200, {}, b"{" + b" " * (m.MAX_DOCUMENT_BYTES - 2) + b"}")
-
-        async with listening(handle) as listener:
-            assert (await self.get(listener))[2] == {}
-
-    def test_a_document_that_never_ends_is_given_up(self, monkeypatch):
-        monkeypatch.setattr(m, "FETCH_SECONDS", 0.05)
-
-        async def serve(wire):
-            await one_request(wire)
-            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
-            await asyncio.sleep(60)
-
-        async def main():
-            async with scripted(serve) as root:
-                url = m.parse_url(root)
-                with pytest.raises(m.ConnectionClosed, match="longer than 0.05 seconds"):
-                    await m.Fetcher(url, allow_private=True).fetch("GET", url, {})
-
-        run(main())
-
-    async def test_a_public_server_leads_to_no_private_address(self):
-        async with listening() as listener:
-            url = m.parse_url(listener.root)
-            fetcher = m.Fetcher(m.parse_url("http://a.example/mcp"))
-            for met, fine in ((None, False), ("8.8.8.8", False), ("10.1.2.3", True)):
-                if met:
-                    fetcher.met(met)
-                if fine:
-                    with pytest.raises(m.ConnectionClosed, match="no JSON"):
-                        await fetcher.fetch("GET", url, {})
-                    assert len(listener.seen) == 1
-                else:
-                    with pytest.raises(m.ConnectionClosed, match="allow_private=True"):
-                        await fetcher.fetch("GET", url, {})
-                    assert listener.seen == []
-
-    @pytest.mark.parametrize(
-        "url, why",
-        [
-            ("http://127.0.0.1:1/x", "https://"), ("http://localhost/x", "https://"),
-            ("https://localhost/x", "private address 127.0.0.1"),
-            ("https://10.1.2.3/x", "private address 10.1.2.3"), ("https://[::1]/x", "private"),
-            ("https://[fd00::1]:8/x", "private"), ("https://169.254.169.254/", "private"),
-            ("https://8.8.8.8/x", None), ("https://as.example/x", None),
-        ],
-    )  # fmt: skip
-    def test_a_public_server_names_no_private_place_not_even_for_the_browser(self, url, why):
-        fetcher = m.Fetcher(m.parse_url("https://a.example/mcp"))
-        if why is None:
-            fetcher.check(m.parse_url(url))
-        else:
-            with pytest.raises(m.MCPError, match=why):
-                fetcher.check(m.parse_url(url))
-            m.Fetcher(m.parse_url("https://a.example/"), allow_private=True).check(m.parse_url(url))
-        near = m.Fetcher(m.parse_url("http://localhost:8000/mcp"))
-        near.check(m.parse_url(url))  # on this machine everything may be elsewhere
-
-    async def test_behind_a_proxy_addresses_are_the_proxys_business(self, monkeypatch):
-        """fastmcp#4292: the check broke every corporate proxy."""
-        seen = []
-
-        async def proxy(wire):
-            head, _ = await one_request(wire)
-            seen.append(head.headers["host"] + head.target)
-            wire.send(framed("application/json", b"{}"))
-
-        async with scripted(proxy) as root:
-            monkeypatch.setenv("HTTP_PROXY", root)
-            monkeypatch.delenv("NO_PROXY", raising=False)
-            monkeypatch.delenv("no_proxy", raising=False)
-            url = m.parse_url("http://as.corp.example/about")
-            assert (await m.Fetcher(url).fetch("GET", url, {}))[0] == 200
-            m.Fetcher(url).check(m.parse_url("https://10.1.2.3/"))
-        assert seen == ["as.corp.example/about"]
-
-    async def test_a_missing_document_leads_to_the_next_place_but_an_outage_to_none(self):
-        answers = {"/1": (404, b"x"), "/2": (405, b""), "/3": (200, b'{"a": 3}'), "/4": (503, b""),
-                   "/5": (200, b"<!doctype html>")}  # fmt: skip
-
-        async def handle(request, response):
-            assert request.headers["mcp-protocol-version"] == "2026-07-28"
-            status, body = answers[request.path]
-            await response.send(status, {}, body)
-
-        async with listening(handle) as listener:
-            root = listener.root
-            fetcher = m.Fetcher(m.parse_url(root), allow_private=True)
-            found = await fetcher.first_of([root + "/1", root + "/2", root + "/3"], "x")
-            assert found == (root + "/3", {"a": 3})
-            assert await fetcher.first_of([root + "/5", root + "/3"], "x") == found
-            assert await fetcher.first_of([root + "/1", root + "/2"], "x") == ("", None)
-            with pytest.raises(m.ConnectionClosed, match="/5 answered with no JSON"):
-                await fetcher.first_of([root + "/5", root + "/1"], "x")
-            with pytest.raises(m.ConnectionClosed, match="503: no x"):
-                await fetcher.first_of([root + "/1", root + "/4", root + "/3"], "x")
-            with pytest.raises(m.AuthError, match="https"):
-                await fetcher.first_of(["http://a.example/"], "x")
-
-    async def test_the_trace_shows_everything_but_the_secrets(self):
-        shown = []
-
-        async def handle(request, response):
-            await response.send(200, {}, b'{"access_token": "hush1", "keys": [{"code": "hush2"}]}')
-
-        async with listening(handle) as listener:
-            url = m.parse_url(listener.root + "/token")
-            m.set_trace(lambda *what: isinstance(what[2], m.HTTPHead) or shown.append(what))
-            try:
-                form = {"code": "hush3", "grant_type": "g", "code_verifier": "hush4"}
-                await m.Fetcher(url, allow_private=True).fetch("POST", url, {}, form)
-            finally:
-                m.set_trace(None)
-        assert [what[0] for what in shown] == [">", "<"] and "hush" not in repr(shown)
-        assert "/token" in shown[0][2]["method"] and "'g'" in repr(shown)
-
-
-###############################################################################
-# T51. Logging in, and the ways to a token
-###############################################################################
-
-OAUTH_PAGES = "/.well-known/oauth-protected-resource/mcp"
+async def ask(url, method="GET", body=b"", **headers):
+    """Send a request; return status, headers and body of the answer, when the connection ends."""
+    where = urllib.parse.urlsplit(url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    lines = [f"{method} {where.path or '/'}?{where.query} HTTP/1.1".replace("? ", " ")]
+    lines += [f"Host: {where.netloc}", "Connection: close"]
+    lines += [f"Content-Length: {len(body)}"] * (method == "POST")
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+    head, _, data = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    status, *fields = head.decode().split("\r\n")
+    pairs = (line.partition(":") for line in fields)
+    found = {name.lower(): value.strip() for name, _, value in pairs}
+    return int(status.split()[1]), found, data
 
 
 class World:
-    """An MCP server at /mcp that wants tokens, and the authorization server beside it.
+    """An MCP server at /mcp that wants tokens, its authorization server, and a person who agrees.
 
-    Tests break it: `resource` and `server` are its metadata, `pages` replaces anything by path,
-    `challenge` is what a refusal says, `agree` is what happens in the browser.
+    `resource` and `server` are the metadata, `pages` what some paths answer instead, `redirect`
+    what the browser brings back instead; `seen` and `requests` are all that was asked for.
     """
 
-    def __init__(self, **settings):
-        self.settings = settings
-        self.seen = []  # "GET /path", in order
-        self.forms, self.asked, self.headers, self.bodies = [], [], [], []
-        self.pages, self.tokens, self.refreshers, self.codes = {}, {}, {}, {}
+    def __init__(self):
+        self.seen, self.requests, self.asked, self.opened, self.browsing = [], [], [], [], []
+        self.pages, self.redirect, self.tokens, self.refreshers, self.codes = {}, {}, {}, {}, {}
         self.needs = {}  # by method of MCP: the scope that it needs
-        self.life, self.serial, self.rotates = 3600, 0, True
-        self.challenge = 'Bearer resource_metadata="{root}/.well-known/oauth-protected-resource/mcp"'
-        self.redirect = {}  # what the browser adds to the answer, or replaces
-        self.root = ""
+        self.life, self.serial, self.refreshes = 3600, 0, True
+        self.challenge = f'Bearer resource_metadata="{{root}}{RESOURCE_PAGE}"'
 
     @contextlib.asynccontextmanager
-    async def running(self):
-        self.handler = self.handle
-        async with listening(self.serve, max_body=100_000, **self.settings) as listener:
-            self.root = listener.root
-            self.resource = {"resource": self.root + "/mcp", "authorization_servers": [self.root]}
+    async def running(self, ssl=None):
+        async with web(self.answer, ssl) as root:
+            self.root = root
+            self.resource = {"resource": root + "/mcp", "authorization_servers": [root]}
             self.server = {
-                "issuer": self.root,
-                "authorization_endpoint": self.root + "/authorize",
-                "token_endpoint": self.root + "/token",
-                "registration_endpoint": self.root + "/register",
+                "issuer": root, "authorization_endpoint": root + "/authorize",
+                "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": True,
-            }
+            }  # fmt: skip
             yield self
+            await asyncio.gather(*self.browsing)
 
-    async def serve(self, request, response):
-        await self.handler(request, response)
-
-    async def handle(self, request, response):
+    async def answer(self, request):
         self.seen.append(f"{request.method} {request.path}")
+        self.requests.append(request)
         page = self.pages.get(request.path)
-        if callable(page):
-            page = page(request)
+        page = page(request) if callable(page) else page
+        page = await page if inspect.isawaitable(page) else page
         if page is None:
-            name = {OAUTH_PAGES: "resource_page", "/mcp": "mcp", "/token": "token",
-                    "/register": "register", "/.well-known/oauth-authorization-server": "about",
-                    "/revoke": "revoke"}.get(request.path)  # fmt: skip
-            page = getattr(self, name)(request) if name else (404, {}, "nothing here")
-        status, fields, body = page
-        data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        fields = {key: value.format(root=self.root) for key, value in fields.items()}
-        await response.send(status, fields, b"" if status in (202, 204) else data)
-
-    def resource_page(self, request):
-        return 200, {}, self.resource
-
-    def about(self, request):
-        return 200, {}, self.server
-
-    def revoke(self, request):
-        self.forms.append(m.read_query(request.body.decode()))
-        return 200, {}, ""
+            known = {RESOURCE_PAGE: (200, self.resource), SERVER_PAGE: (200, self.server)}
+            name = {"/mcp": self.mcp, "/token": self.token, "/register": self.register}
+            page = known.get(request.path) or name.get(request.path, lambda _: (404, ""))(request)
+        status, body, *headers = page
+        fields = {name: value.replace("{root}", self.root) for more in headers for name, value in more.items()}
+        return status, fields, body if isinstance(body, (str, bytes)) else json.dumps(body)
 
     def mcp(self, request):
-        self.headers.append(request.headers)
-        self.bodies.append(request.body)
         token = request.headers.get("authorization", "").partition(" ")[2]
-        if request.method == "DELETE":
-            return 200, {}, ""
         msg = json.loads(request.body or b"{}")
+        if request.method == "DELETE":
+            return 200, ""
         if token not in self.tokens:
             error = ', error="invalid_token"' if token else ""
-            return 401, {"www-authenticate": self.challenge + error}, "who are you?"
+            return 401, "who are you?", {"www-authenticate": self.challenge + error}
         needed = self.needs.get(msg.get("method"), "")
         if not set(needed.split()) <= set(self.tokens[token].split()):
-            fields = {"www-authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'}
-            return 403, fields, "more"
-        if request.method == "GET":
-            return 405, {"allow": "POST"}, ""
+            return 403, "more", {"www-authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'}
         if "id" not in msg:
-            return 202, {}, ""
-        result = {"protocolVersion": NEWEST_SESSION, "capabilities": {"tools": {}},
+            return (405, "", {"allow": "POST"}) if request.method == "GET" else (202, "")
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                   "serverInfo": {"name": "w", "version": "1"}}  # fmt: skip
         result = result if msg["method"] == "initialize" else {"tools": []}
-        answer = {"jsonrpc": "2.0", "id": msg["id"], "result": result}
-        return 200, {"content-type": "application/json", "mcp-session-id": "s1"}, answer
+        return 200, {"jsonrpc": "2.0", "id": msg["id"], "result": result}, {"content-type": "application/json"}
 
     def register(self, request):
-        self.forms.append(json.loads(request.body))
         self.serial += 1
-        return 201, {}, {"client_id": f"client-{self.serial}", "issuer": "https://evil.example"}
+        return 201, {"client_id": f"client-{self.serial}", "issuer": "https://evil.example"}
 
     def token(self, request):
-        form = m.read_query(request.body.decode())
-        self.forms.append(form)
-        kind = form["grant_type"]
-        if kind == "authorization_code":
-            asked = self.codes.pop(form["code"], None)
-            if asked is None or m.code_challenge(form["code_verifier"]) != asked["code_challenge"]:
-                return 400, {}, {"error": "invalid_grant"}
+        form = request.form
+        if form["grant_type"] == "authorization_code":
+            asked = self.codes.pop(form["code"], {})
+            proof = hashlib.sha256(form["code_verifier"].encode()).digest()
+            if asked.get("code_challenge", "") != base64.urlsafe_b64encode(proof).decode().rstrip("="):
+                return 400, {"error": "invalid_grant"}
             return self.give(asked.get("scope", ""))
-        if kind == "refresh_token":
-            scope = self.refreshers.get(form["refresh_token"])
-            if scope is None:
-                return 400, {}, {"error": "invalid_grant", "error_description": "it was used"}
-            if self.rotates:
-                del self.refreshers[form["refresh_token"]]
-            return self.give(scope)
+        if form["grant_type"] == "refresh_token":
+            scope = self.refreshers.pop(form["refresh_token"], None)
+            return (400, {"error": "invalid_grant"}) if scope is None else self.give(scope)
         return self.give(form.get("scope", ""))
 
     def give(self, scope):
@@ -18952,1879 +17476,1185 @@ class World:
         token, refresher = f"access-{self.serial}", f"refresh-{self.serial}"
         self.tokens[token] = scope
         doc = {"access_token": token, "token_type": "Bearer", "expires_in": self.life}
-        if self.rotates or self.serial < 3:
+        if self.refreshes:
             self.refreshers[refresher] = scope
             doc["refresh_token"] = refresher
-        return 200, {}, doc
+        return 200, doc
 
     def agree(self, url):
-        """Be the person and the browser; return where it ends up."""
-        params = m.read_query(url.partition("?")[2])
-        self.asked.append(params)
+        """Be the person; return where the browser is sent."""
+        self.opened.append(url)
+        asked = dict(urllib.parse.parse_qsl(url.partition("?")[2], keep_blank_values=True))
+        self.asked.append(asked)
         code = f"code-{len(self.asked)}"
-        self.codes[code] = params
-        answer = {"code": code, "state": params["state"], "iss": self.root, **self.redirect}
-        answer = {key: value for key, value in answer.items() if value is not None}
-        return params["redirect_uri"] + "?" + "&".join(f"{k}={v}" for k, v in answer.items())
+        self.codes[code] = asked
+        answer = {"code": code, "state": asked["state"], "iss": self.root, **self.redirect}
+        pairs = [f"{name}={value}" for name, value in answer.items() if value is not None]
+        return asked["redirect_uri"] + "?" + "&".join(pairs)
+
+    def open(self, url):
+        """Be the browser that shows a page and comes back."""
+        self.browsing.append(asyncio.ensure_future(ask(self.agree(url))))
 
     def oauth(self, **options):
-        options = {"store": m.TokenStore(), "ask_for_redirect": self.agree, **options}
-        return m.OAuth(**options)
+        return m.OAuth(**{"store": m.TokenStore(), "open_browser": self.open, **options})
 
     def client(self, auth=None, **options):
-        options = {"revision": NEWEST_SESSION, "timeout": 20, **options}
+        options = {"revision": "2025-11-25", "timeout": 20, **options}
         return m.Client(self.root + "/mcp", auth=auth or self.oauth(), **options)
+
+    async def log_in(self, auth=None, **options):
+        async with self.client(auth, **options) as client:
+            await client.request("tools/list")
+
+    async def refused(self, why, auth=None, **options):
+        """Fail to log in; return what the error says."""
+        with pytest.raises((m.AuthError, m.ConnectionClosed), match=why) as caught:
+            await self.log_in(auth, **options)
+        return str(caught.value)
+
+    def forget(self):
+        """Take back all tokens."""
+        self.tokens.clear()
+        self.refreshers.clear()
+
+    def forms(self, path="/token"):
+        return [request.form for request in self.requests if request.path == path]
 
     def count(self, what):
         return self.seen.count(what)
 
 
-def play(work, **settings):
-    """Run `await work(world)` in a new world."""
-
-    async def main():
-        async with World(**settings).running() as world:
-            return await work(world)
-
-    return run(main())
+@pytest.fixture(autouse=True)
+def tokens_folder(tmp_path, monkeypatch):
+    """No test reads or writes the logins of whoever runs it."""
+    monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path / "tokens"))
 
 
 class TestLoggingIn:
-    """One login, from the refusal to the answer."""
+    """From the refusal to the answer."""
 
-    @pytest.mark.parametrize(
-        "status, error, token, possible, steps, wanted",
-        [
-            (401, "", False, "log in", "", "log in"),
-            (401, "invalid_token", False, "log in", "log in", ""),
-            (401, "invalid_token", True, "refresh,log in", "", "refresh"),
-            (401, "invalid_token", True, "repeat,refresh,log in", "", "repeat"),
-            (401, "invalid_token", True, "log in", "", "log in"),
-            (401, "invalid_token", True, "refresh,log in", "refresh", "log in"),
-            (401, "", True, "refresh,log in", "refresh,log in", ""),
-            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "", "nonce"),
-            (401, "use_dpop_nonce", True, "nonce,refresh,log in", "nonce", "refresh"),
-            (403, "insufficient_scope", True, "step up", "step up", "step up"),
-            (403, "insufficient_scope", True, "step up", "step up,step up", ""),
-            (403, "", True, "step up,log in,refresh", "", ""),
-            (403, "invalid_token", True, "step up,log in", "", ""),
-            (403, "insufficient_scope", False, "log in", "", "log in"),
-            (200, "", True, "step up,log in", "", ""),
-            (500, "insufficient_scope", True, "step up,log in", "", ""),
-        ],
-    )
-    def test_what_a_refusal_leads_to(self, status, error, token, possible, steps, wanted):
-        done = [step for step in steps.split(",") if step]
-        assert m.next_step(status, error, token, possible.split(","), done) == wanted
-
-    def test_the_whole_way(self):
-        async def work(world):
+    async def test_the_whole_way(self):
+        async with World().running() as world:
             world.resource["scopes_supported"] = ["a", "b"]
-            async with world.client() as client:
-                assert await client.list_tools() == []
-            return world
-
-        world = play(work)
+            await world.log_in()
         assert world.seen[:6] == [
-            "POST /mcp", f"GET {OAUTH_PAGES}", "GET /.well-known/oauth-authorization-server",
-            "POST /register", "POST /token", "POST /mcp",
+            "POST /mcp", f"GET {RESOURCE_PAGE}", f"GET {SERVER_PAGE}", "POST /register", "POST /token",
+            "POST /mcp",
         ]  # fmt: skip
-        [asked] = world.asked
-        assert asked["response_type"] == "code" and asked["client_id"] == "client-1"
-        assert asked["resource"] == world.root + "/mcp" and asked["scope"] == "a b"
-        assert asked["code_challenge_method"] == "S256" and len(asked["state"]) >= 43
-        assert asked["redirect_uri"] == "http://127.0.0.1/callback"
-        registration, form = world.forms
-        assert registration["application_type"] == "native"
-        verifier = form.pop("code_verifier")
-        assert re.fullmatch(r"[\w.~-]{43,128}", verifier)
+        [asked], [form], registration = world.asked, world.forms(), json.loads(world.requests[3].body)
+        uri = asked["redirect_uri"]
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/callback", uri)
+        assert registration == {
+            "client_name": "mcp_lite", "redirect_uris": [uri], "response_types": ["code"],
+            "grant_types": ["authorization_code", "refresh_token"], "scope": "a b",
+            "token_endpoint_auth_method": "none", "application_type": "native",
+        }  # fmt: skip
+        assert len(asked.pop("state")) >= 43 and len(asked.pop("code_challenge")) == 43
+        assert asked == {
+            "response_type": "code", "client_id": "client-1", "redirect_uri": uri, "scope": "a b",
+            "resource": world.root + "/mcp", "code_challenge_method": "S256",
+        }  # fmt: skip
+        assert re.fullmatch(r"[\w.~-]{43,128}", form.pop("code_verifier"))
         assert form == {
             "grant_type": "authorization_code", "code": "code-1", "client_id": "client-1",
-            "redirect_uri": "http://127.0.0.1/callback", "resource": world.root + "/mcp",
+            "redirect_uri": uri, "resource": world.root + "/mcp",
         }  # fmt: skip
-        sent = [headers.get("authorization") for headers in world.headers]
-        assert sent[0] is None and set(sent[1:]) == {"Bearer access-2"}
-        assert world.bodies[0] == world.bodies[1], "the same bytes, and the same id in them"
-        assert world.seen[-1] == "DELETE /mcp" and "GET /mcp" in world.seen
+        mcp = [request for request in world.requests if request.path == "/mcp"]
+        assert [request.headers.get("authorization") for request in mcp[:2]] == [None, "Bearer access-2"]
+        assert mcp[0].body == mcp[1].body, "the same bytes, and the same id in them"
+        for request in world.requests[1:5]:
+            assert request.headers["user-agent"].startswith("mcp_lite/")
+            assert request.headers["accept-encoding"] == "identity"
+        assert not [request for request in world.requests if "access-" in request.query]
 
-    def test_each_login_has_a_state_and_a_verifier_of_its_own(self):
-        async def work(world):
-            for _ in range(2):
-                async with world.client():
-                    pass
-            return world
+    @pytest.mark.parametrize("challenge, scope", [
+        ('Bearer scope="b"', "b"),
+        ('bEARER Scope = "x y" , error=e', "x y"),
+        ('Basic realm="a, Bearer scope=c", Bearer scope="x"', "x"),
+        ("Negotiate abc==, Bearer scope=x", "x"),
+        (r'Bearer realm="a \" b, scope=c", scope="x"', "x"),
+        ('DPoP algs="ES256", Bearer scope="x"', "x"),
+        ('Basic realm="a", scope=c', None),
+        ("Bearer", None),
+        ("", None),
+    ])  # fmt: skip
+    async def test_a_challenge_is_read_as_its_grammar_says(self, challenge, scope):
+        """RFC 9110 §11.6.1"""
+        async with World().running() as world:
+            world.challenge = challenge
+            await world.log_in()
+            assert world.asked[0].get("scope") == scope
 
-        world = play(work)
-        assert len({asked["state"] for asked in world.asked}) == 2
-        assert len({asked["code_challenge"] for asked in world.asked}) == 2
+    @pytest.mark.parametrize("challenge, resource, server, chosen, wanted", [
+        ("c", ["a", "b"], [], None, "c"), ("", ["a", "b"], [], None, "a b"), ("", [], ["x"], None, None),
+        ("", ["a", "offline_access"], [], None, "a"), ("c", [], ["offline_access"], None, "c offline_access"),
+        ("", [], ["offline_access"], ["x", "y"], "x y"), ("c", ["a"], [], "x y", "x y c"),
+        ("", ["a", 'b"', 7, "a"], [], None, "a"),
+    ])  # fmt: skip
+    async def test_the_scope_is_the_challenge_s_else_all_that_the_server_names(
+        self, challenge, resource, server, chosen, wanted
+    ):
+        """spec: basic/authorization/index#scope-selection-strategy"""
+        async with World().running() as world:
+            world.challenge += f', scope="{challenge}"'
+            world.resource["scopes_supported"], world.server["scopes_supported"] = resource, server
+            await world.log_in(world.oauth(scopes=chosen))
+            assert world.asked[0].get("scope") == wanted
 
-    def test_the_browser_comes_back_to_a_listener_on_this_machine(self, capsys):
-        opened, tasks = [], []
+    #: Who lies, or the page; the lie; what the error says; the last step that is taken all the same.
+    LIES = [
+        ("resource", '{"resource": "https://evil.example/mcp"}', "resource is", "POST /mcp"),
+        ("resource", '{"resource": "{root}/mcp2"}', "resource is", "POST /mcp"),
+        ("resource", '{"resource": "{root}/mc"}', "resource is", "POST /mcp"),
+        ("resource", '{"resource": null}', "resource is null", "POST /mcp"),
+        ("resource", '{"authorization_servers": []}', "authorization_servers", "POST /mcp"),
+        ("resource", '{"authorization_servers": ["http://evil.example"]}', "https://", "POST /mcp"),
+        ("resource", '{"authorization_servers": ["{root}?x=y"]}', "issuer", "POST /mcp"),
+        (RESOURCE_PAGE, "404", "not there", "POST /mcp"),
+        (RESOURCE_PAGE, "500", "500", "POST /mcp"),
+        (RESOURCE_PAGE, "200 <html>", "JSON", "POST /mcp"),
+        (RESOURCE_PAGE, "302 location=https://evil.example/", "redirects to another origin", "POST /mcp"),
+        (SERVER_PAGE, "503", "503", "resource"),
+        (SERVER_PAGE, "404", "is there", "resource"),
+        (SERVER_PAGE, "200 []", "issuer is null", "resource"),
+        (SERVER_PAGE, "302 location=https://evil.example/", "redirects to another origin", "resource"),
+        ("server", '{"issuer": "https://evil.example"}', "issuer is", "server"),
+        ("server", '{"issuer": "{root}//"}', "issuer is", "server"),
+        ("server", '{"token_endpoint": "http://evil.example/t"}', "token_endpoint is .*https", "server"),
+        ("server", '{"authorization_endpoint": "javascript:alert(1)"}', "authorization_endpoint is", "server"),
+        ("server", '{"authorization_endpoint": "https://a@b.example/"}', "authorization_endpoint is", "server"),
+        ("server", '{"code_challenge_methods_supported": null}', "assume_pkce", "server"),
+        ("server", '{"code_challenge_methods_supported": ["plain"]}', "S256", "server"),
+        ("server", '{"registration_endpoint": null}', "client_id=", "server"),
+        ("/register", '400 {"error": "invalid_redirect_uri"}', "invalid_redirect_uri", "register"),
+        ("/register", "404", "token=", "register"),
+        ("/register", '201 {"client_id": ""}', "client_id is", "register"),
+        ("/register", '201 {"client_id": "c", "token_endpoint_auth_method": "client_secret_post"}',
+         "client_secret", "register"),
+        ("/register", "307 location=/r2", "redirects", "register"),
+        ("redirect", '{"iss": "https://evil.example"}', "iss is", "authorize"),
+        ("redirect", '{"iss": "{root}/"}', "iss is", "authorize"),
+        ("redirect", '{"iss": null}', "no iss", "authorize"),
+        ("redirect", '{"code": null, "error": "access_denied"}', "access_denied", "authorize"),
+        ("redirect", '{"code": null}', "neither", "authorize"),
+        ("redirect", '{"code": null, "error": "evil", "iss": "https://evil.example"}', "iss is", "authorize"),
+        ("redirect", '{"code": null, "error": "%1b[2J%0Aevil"}', "refused", "authorize"),
+        ("/token", "307 location=/t2", "redirects", "token"),
+        ("/token", '400 {"error": "invalid_grant"}', "invalid_grant", "token"),
+        ("/token", r'400 {"error": "\u001b[2J", "error_description": "a\r\nb"}', "refused", "token"),
+        ("/token", '200 {"error": "bad_verification_code"}', "access_token", "token"),
+        ("/token", '200 {"token_type": "Bearer"}', "access_token", "token"),
+        ("/token", '200 {"access_token": "hush", "token_type": "mac"}', "token_type is", "token"),
+        ("/token", '200 {"access_token": "hush"}', "token_type is null", "token"),
+        ("/token", r'200 {"access_token": "hush\r\nb", "token_type": "Bearer"}', "access_token", "token"),
+        ("/token", '200 {"access_token": "hush, hush", "token_type": "Bearer"}', "access_token", "token"),
+        ("/token", "500", "500", "token"),
+    ]  # fmt: skip
+    STEPS = {
+        "resource": f"GET {RESOURCE_PAGE}", "server": f"GET {SERVER_PAGE}", "register": "POST /register",
+        "authorize": "", "token": "POST /token",
+    }  # fmt: skip
 
-        async def work(world):
-            async def browse(url):
-                async with client_of(world.root) as nobody:
-                    assert await nobody.send("GET", "/authorize", {})
-                where = m.parse_url(world.agree(url))
-                async with client_of(f"http://127.0.0.1:{where.port}") as browser:
-                    wrong = where.target.replace("state=", "state=x")
-                    assert (await fetch(browser, "/favicon.ico"))[0] == 404
-                    assert (await fetch(browser, wrong))[0] == 400
-                    assert (await fetch(browser, where.target))[0] == 200
+    @pytest.mark.parametrize("who, lie, why, last", LIES)
+    async def test_a_lie_ends_the_login_before_the_next_step(self, who, lie, why, last):
+        async with World().running() as world:
+            lie = lie.replace("{root}", world.root)
+            if who.startswith("/"):
+                status, _, rest = lie.partition(" ")
+                where = {"location": rest[9:]} if rest.startswith("location=") else {}
+                world.pages[who] = int(status), "" if where else rest, where
+            else:
+                getattr(world, who).update(json.loads(lie))
+            said = await world.refused(why)
+        done = [step for step, request in self.STEPS.items() if request in world.seen or not request and world.asked]
+        allowed = [*self.STEPS][: [*self.STEPS, ""].index(last) + 1] if last in self.STEPS else []
+        assert set(done) - {"resource", "server"} == set(allowed) - {"resource", "server"}
+        assert not {"POST /r2", "POST /t2", "GET /evil"} & set(world.seen)
+        assert said.isprintable() and len(said) < 800
+        state = world.asked[0]["state"] if world.asked else "code-1"
+        assert not [secret for secret in (state, "code-1", "hush") if secret in said]
 
-            def show(url):
-                opened.append(url)
-                tasks.append(asyncio.ensure_future(browse(url)))
+    @pytest.mark.parametrize("published, issuer, fine", [
+        ("{root}/", "{root}", True), ("{root}", "{root}/", True), ("{root}/t", "{root}/t/", False),
+        ("{root}/t/", "{root}/t", False), ("{root}", "{root}/t", False), ("{root}/t", "{root}/t", True),
+    ])  # fmt: skip
+    async def test_an_issuer_is_compared_as_it_is_but_for_one_slash_without_a_path(
+        self, published, issuer, fine
+    ):
+        async with World().running() as world:
+            published, issuer = (text.replace("{root}", world.root) for text in (published, issuer))
+            world.resource["authorization_servers"] = [published]
+            world.server["issuer"] = world.redirect["iss"] = issuer
+            world.pages[SERVER_PAGE + "/t"] = 200, world.server
+            await (world.log_in() if fine else world.refused("issuer is"))
 
-            auth = world.oauth(ask_for_redirect=None, open_browser=show)
-            async with world.client(auth):
-                await asyncio.gather(*tasks)
-            assert world.forms[0]["redirect_uris"] == [world.forms[1]["redirect_uri"]]
-            assert re.fullmatch(r"http://127.0.0.1:\d+/callback", world.forms[1]["redirect_uri"])
+    #: What the challenge names; the resource, and its pages that are missing; the issuer; what is asked for.
+    PLACES = [
+        ("", "{root}/mcp", "", "", [RESOURCE_PAGE, SERVER_PAGE]),
+        ("", "{root}", RESOURCE_PAGE, "", [RESOURCE_PAGE, RESOURCE_PAGE[:-4], SERVER_PAGE]),
+        ("/there", "{root}/mcp", "", "", ["/there", SERVER_PAGE]),
+        ("", "{root}/mcp", SERVER_PAGE, "", [RESOURCE_PAGE, SERVER_PAGE, "/.well-known/openid-configuration"]),
+        ("", "{root}/mcp", "", "/t", [
+            RESOURCE_PAGE, SERVER_PAGE + "/t", "/.well-known/openid-configuration/t",
+            "/t/.well-known/openid-configuration",
+        ]),
+    ]  # fmt: skip
 
-        play(work)
-        assert opened[0] in capsys.readouterr().err
+    @pytest.mark.parametrize("missing", ["404", "405", "200 <html>"])
+    @pytest.mark.parametrize("named, resource, gone, path, wanted", PLACES)
+    async def test_metadata_are_looked_for_in_one_order(self, named, resource, gone, path, wanted, missing):
+        """spec: basic/authorization/authorization-server-discovery"""
+        async with World().running() as world:
+            world.challenge = f'Bearer resource_metadata="{{root}}{named}"' if named else "Bearer"
+            issuer = world.server["issuer"] = world.redirect["iss"] = world.root + path
+            about = {**world.resource, "resource": resource.replace("{root}", world.root),
+                     "authorization_servers": [issuer]}  # fmt: skip
+            status, _, text = missing.partition(" ")
+            for page in wanted[:-1]:
+                if "oauth-auth" in page or "openid" in page or page == gone:
+                    world.pages[page] = int(status), text
+            shown = [page for page in wanted if "oauth-protected" in page or page == named][-1]
+            world.pages[shown], world.pages[wanted[-1]] = (200, about), (200, world.server)
+            await world.log_in()
+            assert [what[4:] for what in world.seen[1:] if what.startswith("GET /")][: len(wanted)] == wanted
+            assert world.asked[0]["resource"] == about["resource"], "as published"
 
-    def test_a_function_that_never_returns_is_given_up_as_well(self):
-        async def work(world):
-            auth = world.oauth(ask_for_redirect=lambda url: asyncio.Event().wait(), timeout=0.05)
-            with pytest.raises(m.AuthError, match=r"nobody logged in within 0.05 seconds"):
-                async with world.client(auth):
-                    pass
+    @pytest.mark.parametrize("page", [RESOURCE_PAGE, SERVER_PAGE])
+    async def test_an_outage_leads_to_no_other_place(self, page):
+        async with World().running() as world:
+            world.challenge, world.pages[page] = "Bearer", (503, "")
+            await world.refused("503")
+            assert world.seen[-1] == f"GET {page}"
 
-        play(work)
+    @pytest.mark.parametrize("size, fine", [(1024 * 1024, True), (1024 * 1024 + 1, False)])
+    async def test_a_document_has_a_megabyte_at_most(self, size, fine):
+        async with World().running() as world:
+            text = json.dumps(world.resource)
+            world.pages[RESOURCE_PAGE] = 200, text + " " * (size - len(text))
+            await (world.log_in() if fine else world.refused("longer"))
 
-    def test_a_program_without_a_console_logs_in_all_the_same(self, monkeypatch):
-        monkeypatch.setattr(sys, "stderr", None)
+    @pytest.mark.parametrize("redirects, fine", [(3, True), (4, False)])
+    async def test_a_document_redirects_three_times_at_most_within_its_origin(self, redirects, fine):
+        async with World().running() as world:
+            for number in range(redirects):
+                world.pages[f"/{number}"] = 307, "", {"location": f"/{number + 1}"}
+            world.pages[f"/{redirects}"] = 200, world.resource
+            world.challenge = 'Bearer resource_metadata="{root}/0"'
+            await (world.log_in() if fine else world.refused("more than 3"))
 
-        async def work(world):
-            browsing = []
-
-            async def browse(url):
-                where = m.parse_url(world.agree(url))
-                async with client_of(f"http://127.0.0.1:{where.port}") as browser:
-                    return await fetch(browser, where.target)
-
-            def show(url):
-                browsing.append(asyncio.ensure_future(browse(url)))
-
-            async with world.client(world.oauth(ask_for_redirect=None, open_browser=show)) as client:
-                assert await client.list_tools() == []
-            assert (await browsing[0])[0] == 200
-
-        play(work)
-
-    def test_nobody_comes_back(self, capsys):
-        async def work(world):
-            auth = world.oauth(ask_for_redirect=None, open_browser=lambda url: None, timeout=0.05)
-            with pytest.raises(m.AuthError, match=r"nobody logged in within 0.05 seconds"):
-                async with world.client(auth):
-                    pass
-            assert world.count("POST /token") == 0
-            assert await auth.store.load(("client", world.root)) is None
-
-        play(work)
-        assert "Waiting for the browser to come back, for 0.05 seconds at most; Ctrl-C gives up." in capsys.readouterr().err
-
-    def test_a_login_outlasts_the_timeout_of_a_request(self):
-        async def work(world):
-            async def slowly(url):
-                time_machine()(25)
-                await idle()
-                return world.agree(url)
-
-            async with world.client(world.oauth(ask_for_redirect=slowly)) as client:
-                await client.list_tools()
-
-        play(work)
-
-    def test_requests_that_are_refused_together_wait_for_one_login(self):
-        async def work(world):
-            async with world.client() as client:
-                world.tokens.clear()
-                world.refreshers.clear()
-                await asyncio.gather(*(client.request("tools/list") for _ in range(5)))
-            assert len(world.asked) == 2
-
-        play(work)
-
-    def test_a_refusal_that_comes_after_the_login_leads_to_no_other(self):
-        async def work(world):
-            async with world.client() as client:
-                client.transport.auth.use(None)
-                await client.transport.auth.store.clear()
-                refused, admitted = [], asyncio.Event()
-
-                async def handle(request, response):
-                    if request.path == "/mcp" and "authorization" in request.headers:
-                        admitted.set()
-                    elif request.path == "/mcp":
-                        refused.append(request)
-                        if len(refused) == 2:
-                            await admitted.wait()
-                    await world.handle(request, response)
-
-                world.handler = handle
-                await asyncio.gather(*(client.request("tools/list") for _ in range(2)))
-                assert len(refused) == 2 and len(world.asked) == 2, "one login to begin with, and one now"
-
-        play(work)
-
-    def test_a_login_goes_on_when_the_request_that_began_it_is_cancelled(self):
-        async def work(world):
-            gate = asyncio.get_running_loop().create_future()
-
-            async def wait(url):
-                if len(world.asked) == 1:
-                    await gate
-                return world.agree(url)
-
-            async with world.client(world.oauth(ask_for_redirect=wait)) as client:
-                world.tokens.clear()
-                world.refreshers.clear()
-                first = asyncio.ensure_future(client.request("tools/list"))
-                await until(lambda: world.count("POST /register") == 1 and client.transport.auth.work
-                            and client.transport.waits_for_person)  # fmt: skip
-                second = asyncio.ensure_future(client.request("tools/list"))
-                await idle()
-                first.cancel()
-                await asyncio.wait([first])
-                gate.set_result(None)
-                await second
-                assert len(world.asked) == 2
-
-        play(work)
-
-    def test_closing_ends_a_login_and_begins_none(self):
-        async def work(world):
-            waiting = asyncio.Event()
-
-            async def never(url):
-                if not world.asked:
-                    return world.agree(url)
-                waiting.set()
-                await asyncio.get_running_loop().create_future()
-
-            async with world.client(world.oauth(ask_for_redirect=never)) as client:
-                world.tokens.clear()
-                world.refreshers.clear()
-                request = asyncio.ensure_future(client.request("tools/list"))
-                await waiting.wait()
-            with pytest.raises(m.MCPError):
-                await request
-            assert len(world.asked) == 1 and world.seen[-1] == "DELETE /mcp"
-
-        play(work)
-
-    def test_without_a_person_an_error_says_what_to_run(self):
-        async def work(world):
-            with pytest.raises(m.AuthError, match=r"mcp_lite.py login http://127.*/mcp"):
-                async with world.client(world.oauth(interactive=False)):
-                    pass
-            assert world.seen == ["POST /mcp"]
-
-        play(work)
-
-    @pytest.mark.parametrize(
-        "revision, path", [("2026-07-28", "/mcp"), ("2025-11-25", "/mcp"), ("2024-11-05", "/sse")]
-    )
-    def test_it_works_in_both_eras_and_over_the_pair_of_the_first_revision(self, revision, path):
-        async def work(world):
-            async with m.HTTPServer(sample_app(), port=0, token="access-2") as server:
-                url = server.url.replace("/mcp", path)
-                world.resource["resource"] = url
-                metadata = f"{world.root}{OAUTH_PAGES}"
-                refuse = m.refusal_headers
-
-                def refusal_headers(exc):
-                    return {**refuse(exc), "www-authenticate": f'Bearer resource_metadata="{metadata}"'}
-
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(m, "refusal_headers", refusal_headers)
-                    async with m.Client(url, revision=revision, auth=world.oauth()) as client:
-                        assert await client.call("echo", {"text": "hi"}) == "hi"
-            assert len(world.asked) == 1 and world.asked[0]["resource"] == url
-
-        play(work)
-
-
-SERVER_PAGE = "/.well-known/oauth-authorization-server"
-
-
-class TestHostileWorlds:
-    """Each rule of discovery, registration and answer is broken once; nothing more is sent."""
-
-    @pytest.mark.parametrize(
-        "breach, why, seen",
-        [
-            (lambda w: w.resource.update(resource="https://evil.example/mcp"), "resource is", ""),
-            (lambda w: w.resource.update(resource=w.root + "/mcp2"), "resource is", ""),
-            (lambda w: w.resource.update(authorization_servers=[]), "names none", ""),
-            (lambda w: w.resource.update(authorization_servers=["http://evil.example"]),
-             "https://", ""),
-            (lambda w: w.pages.update({OAUTH_PAGES: (404, {}, "")}), "are not there", ""),
-            (lambda w: w.pages.update({OAUTH_PAGES: (500, {}, "")}), "500", ""),
-            (lambda w: w.pages.update({OAUTH_PAGES: (200, {}, "<html>")}), "no JSON", ""),
-            (lambda w: w.pages.update({OAUTH_PAGES: (302, {"location": "https://evil.example/"}, "")}),
-             "another origin", ""),
-            (lambda w: w.pages.update({SERVER_PAGE: (503, {}, "")}), "503", "about"),
-            (lambda w: w.pages.update({SERVER_PAGE: (404, {}, "")}), "none of .*is there", "about"),
-            (lambda w: w.pages.update({SERVER_PAGE: (200, {}, "[]")}), "issuer is null", "about"),
-            (lambda w: w.pages.update({SERVER_PAGE: (302, {"location": "https://evil.example/"}, "")}),
-             "another origin", "about"),
-            (lambda w: w.server.update(issuer="https://evil.example"), "issuer is", "about"),
-            (lambda w: w.server.update(issuer=w.root + "//"), "issuer is", "about"),
-            (lambda w: w.server.update(token_endpoint="http://evil.example/t"), "https", "about"),
-            (lambda w: w.server.update(authorization_endpoint="javascript:alert(1)"),
-             "authorization_endpoint is", "about"),
-            (lambda w: w.server.pop("code_challenge_methods_supported"), "assume_pkce", "about"),
-            (lambda w: w.server.update(code_challenge_methods_supported=["plain"]),
-             "assume_pkce", "about"),
-            (lambda w: w.server.pop("registration_endpoint"), "client_id=", "about"),
-            (lambda w: w.pages.update({"/register": (400, {}, {"error": "invalid_redirect_uri"})}),
-             "invalid_redirect_uri", "about register"),
-            (lambda w: w.pages.update({"/register": (201, {}, {"client_id": ""})}),
-             "client_id is", "about register"),
-            (lambda w: w.pages.update({"/register": (307, {"location": "/r2"}, "")}),
-             "redirects", "about register"),
-            (lambda w: w.redirect.update(state="other"), "state", "about register asked"),
-            (lambda w: w.redirect.update(state=None), "state", "about register asked"),
-            (lambda w: w.redirect.update(iss="https://evil.example"), "iss", "about register asked"),
-            (lambda w: w.redirect.update(iss=w.root + "/"), "iss", "about register asked"),
-            (lambda w: w.redirect.update(iss=None), "iss", "about register asked"),
-            (lambda w: w.redirect.update(code=None, error="access_denied"), "access_denied",
-             "about register asked"),
-            (lambda w: w.redirect.update(code=None), "neither", "about register asked"),
-            (lambda w: w.redirect.update(code="x&code=y"), "not the answer", "about register asked"),
-            (lambda w: w.redirect.update(code=None, error="evil", iss="https://evil.example"),
-             "another server: iss is", "about register asked"),
-            (lambda w: w.redirect.update(code=None, error="%1b[2J%0Aevil"), "refused",
-             "about register asked"),
-            (lambda w: w.pages.update({"/token": (307, {"location": "/t2"}, "")}), "redirects",
-             "about register asked token"),
-            (lambda w: w.pages.update({"/token": (400, {}, {"error": "invalid_grant"})}),
-             "invalid_grant", "about register asked token"),
-            (lambda w: w.pages.update({"/token": (400, {}, {
-                "error": "\x1b[2J", "error_description": "a\r\nb" * 1000})}),
-             "refused", "about register asked token"),
-            (lambda w: w.pages.update({"/token": (200, {}, {"error": "bad_verification_code"})}),
-             "access_token", "about register asked token"),
-            (lambda w: w.pages.update({"/token": (200, {}, {"token_type": "Bearer"})}),
-             "access_token", "about register asked token"),
-            (lambda w: w.pages.update({"/token": (500, {}, "")}), "500",
-             "about register asked token"),
-            (lambda w: w.pages.update({"/token": (200, {}, {"access_token": "a\r\nb",
-                                                            "token_type": "Bearer"})}),
-             "header", "about register asked token"),
-        ],
-    )  # fmt: skip
-    def test_a_breach_ends_the_login_before_the_next_step(self, breach, why, seen):
-        async def work(world):
-            breach(world)
-            with pytest.raises(m.MCPError, match=why) as caught:
-                async with world.client():
-                    pass
-            assert isinstance(caught.value, (m.AuthError, m.ConnectionClosed))
-            for name, path in (("about", "GET /.well-known/oauth-authorization-server"),
-                               ("register", "POST /register"), ("token", "POST /token")):  # fmt: skip
-                assert (path in world.seen) is (name in seen), name
-            assert bool(world.asked) is ("asked" in seen)
-            assert not {"POST /r2", "POST /t2", "GET /evil"} & set(world.seen)
-            assert str(caught.value).isprintable() and len(str(caught.value)) < 800
-            for secret in ("code-1", world.asked[0]["state"] if world.asked else "code-1"):
-                assert secret not in str(caught.value)
-
-        play(work)
-
-    def test_metadata_are_looked_for_in_the_path_then_at_the_root(self):
-        async def work(world):
-            world.challenge = "Bearer"
-            root_page = "/.well-known/oauth-protected-resource"
-            world.pages[OAUTH_PAGES] = (404, {}, "")
-            world.pages[root_page] = (200, {}, {**world.resource, "resource": world.root})
-            async with world.client():
-                pass
-            assert world.seen[1:3] == [f"GET {OAUTH_PAGES}", f"GET {root_page}"]
-            assert world.asked[0]["resource"] == world.root  # as published, without a slash
-
-        play(work)
-
-    def test_an_issuer_with_a_path_is_looked_for_in_three_places_and_never_at_the_root(self):
-        async def work(world):
-            issuer = world.root + "/tenant1"
-            world.resource["authorization_servers"] = [issuer]
-            last = "/tenant1/.well-known/openid-configuration"
-            world.pages[last] = (200, {}, {**world.server, "issuer": issuer})
-            world.redirect = {"iss": issuer}
-            async with world.client():
-                pass
-            assert world.seen[2:5] == [
-                "GET /.well-known/oauth-authorization-server/tenant1",
-                "GET /.well-known/openid-configuration/tenant1", f"GET {last}",
-            ]  # fmt: skip
-            assert f"GET {SERVER_PAGE}" not in world.seen
-
-        play(work)
-
-    def test_metadata_that_change_while_the_browser_is_open_are_not_looked_at(self):
-        """What counts is the issuer that was recorded before the redirect."""
-
-        async def work(world):
-            def agree(url):
-                world.server["token_endpoint"] = world.root + "/evil"
-                return world.agree(url)
-
-            async with world.client(world.oauth(ask_for_redirect=agree)):
-                pass
-            assert "POST /token" in world.seen and "POST /evil" not in world.seen
-
-        play(work)
-
-    def test_the_named_place_is_the_only_one(self):
-        async def work(world):
-            world.challenge = 'Bearer resource_metadata="{root}/there"'
-            world.pages["/there"] = (404, {}, "")
-            with pytest.raises(m.AuthError, match="/there: the metadata"):
-                async with world.client():
-                    pass
-            assert world.seen == ["POST /mcp", "GET /there"]
-
-        play(work)
-
-    def test_an_outage_of_the_metadata_does_not_lead_to_guessed_endpoints(self):
-        async def work(world):
-            world.challenge = "Bearer"
-            world.pages[OAUTH_PAGES] = (503, {}, "")
-            with pytest.raises(m.ConnectionClosed, match="503"):
-                async with world.client():
-                    pass
-            assert world.seen == ["POST /mcp", f"GET {OAUTH_PAGES}"]
-
-        play(work)
+    async def test_a_document_that_does_not_end_is_given_up(self):
+        async with World().running() as world:
+            began = asyncio.Event()
+            world.pages[RESOURCE_PAGE] = lambda request: began.set() or asyncio.sleep(3600)
+            failing = asyncio.ensure_future(world.refused("10 seconds"))
+            await began.wait()
+            time_machine()(10.5)
+            await failing
 
     @pytest.mark.parametrize("metadata", [True, False])
-    def test_a_server_of_the_first_revision_with_authorization(self, metadata):
-        """spec 2025-03-26: basic/authorization"""
-
-        async def work(world):
-            world.challenge = "Bearer"
-            world.pages[OAUTH_PAGES] = (404, {}, "")
+    async def test_a_server_of_2025_03_26_is_its_own_authorization_server(self, metadata):
+        """spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery"""
+        async with World().running() as world:
+            world.challenge, world.pages[RESOURCE_PAGE] = "Bearer", (404, "")
             if not metadata:
-                world.pages["/.well-known/oauth-authorization-server"] = (404, {}, "")
-                world.redirect = {"iss": None}
-            async with world.client() as client:
-                await client.list_tools()
-                world.tokens.clear()
-                await client.request("tools/list")
-            assert world.asked[0]["client_id"] == "client-1"
-            # A server that does not know of it ignores it: RFC 6749 §3.1. All requests say the same.
-            said = [world.asked[0], *world.forms[1:]]
-            assert [each["resource"] for each in said] == [world.root + "/mcp"] * 3
+                world.pages[SERVER_PAGE], world.redirect["iss"] = (404, ""), None
+            await world.log_in()
+            assert world.asked[0]["resource"] == world.forms()[0]["resource"] == world.root + "/mcp"
+            assert world.opened[0].startswith(world.root + "/authorize?")
 
-        play(work)
+    async def test_no_character_of_the_page_means_anything_to_a_shell(self):
+        """CVE-2025-6514"""
+        async with World().running() as world:
+            world.server["authorization_endpoint"] = world.root + "/$(x)'y;{z}|`?q='&a=b"
+            await world.log_in()
+            assert re.fullmatch(r"[A-Za-z0-9%/?:@!&*+,;=~\[\]._-]+", world.opened[0])
+            assert world.asked[0].items() >= {"q": "'", "a": "b"}.items(), "a query that is there stays"
 
-    def test_a_public_server_names_no_private_one(self):
-        async def work(world):
+    @pytest.mark.parametrize("target, method, status", [
+        ("/favicon.ico", "GET", 404), ("/callback", "GET", 400), ("/callback?state=x&code=y", "GET", 400),
+        ("{home}&code=second", "GET", 400), ("{home}&state=second", "GET", 400), ("{home}", "POST", 405),
+    ])  # fmt: skip
+    async def test_a_redirect_that_anybody_could_have_sent_means_nothing(self, target, method, status):
+        async with World().running() as world:
+            answers = []
+
+            async def browse(url):
+                where = urllib.parse.urlsplit(world.agree(url))
+                root, home = f"http://{where.netloc}", f"{where.path}?{where.query}"
+                answers.append(await ask(root + target.replace("{home}", home), method))
+                answers.append(await ask(root + home))
+
+            opened = lambda url: world.browsing.append(asyncio.ensure_future(browse(url)))  # noqa: E731
+            await world.log_in(world.oauth(open_browser=opened))
+        (refused, _, _), (done, headers, page) = answers
+        assert (refused, done, len(world.forms())) == (status, 200, 1)
+        assert headers["content-security-policy"] == "default-src 'none'" and b"code" not in page
+        assert (headers["referrer-policy"], headers["cache-control"]) == ("no-referrer", "no-store")
+
+    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+    async def test_we_listen_where_redirect_uri_says_or_say_who_does(self, host):
+        async with World().running() as world:
+            taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+            uri = f"http://{host}:{taken.sockets[0].getsockname()[1]}/back"
+            auth = world.oauth(client_id="c", redirect_uri=uri)
+            await world.refused(f"port {uri.split(':')[2][:-5]}.*redirect_uri", auth)
+            taken.close()
+            await taken.wait_closed()
+            await world.log_in(auth)
+            assert world.asked[0]["redirect_uri"] == world.forms()[0]["redirect_uri"] == uri
+
+    async def test_a_registration_is_kept_with_its_port_for_its_issuer(self):
+        async with World().running() as world:
             auth = world.oauth()
-            async with world.client(auth) as client:
-                login = client.transport.auth
-                login.fetcher.met("8.8.8.8")
-                world.tokens.clear()
-                world.refreshers.clear()
-                with pytest.raises(m.ConnectionClosed, match="private address 127.0.0.1"):
-                    await login.log_in(m.our_challenge(""), "")
-                login.fetcher.allow_private = True
-                await login.log_in(m.our_challenge(""), "")
+            for _ in range(2):
+                await world.log_in(auth)
+                world.forget()
+            assert world.count("POST /register") == 1
+            assert world.asked[0]["redirect_uri"] == world.asked[1]["redirect_uri"]
+            port = int(re.search(r":(\d+)/callback", world.asked[0]["redirect_uri"])[1])
+            taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", port)
+            await world.log_in(auth)
+            taken.close()
+            assert world.count("POST /register") == 2, "another port, another registration"
+            async with World().running() as other:
+                other.resource["authorization_servers"] = [other.root]
+                await other.log_in(other.oauth(store=auth.store))
+                assert other.count("POST /register") == 1
 
-        play(work)
+    async def test_a_login_that_fails_forgets_the_registration(self):
+        """Some servers say on their page alone that they know a client no longer."""
+        async with World().running() as world:
+            auth = world.oauth()
+            await world.log_in(auth)
+            world.forget()
+            nobody = world.oauth(store=auth.store, open_browser=lambda url: None, timeout=0.05)
+            await world.refused("nobody", nobody)
+            await world.log_in(auth)
+            assert world.count("POST /register") == 2
 
-    def test_tokens_go_by_https_alone_but_on_this_machine(self):
-        with pytest.raises(m.AuthError, match="https://"):
-            m.HTTPTransport("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore()))
+    async def test_a_client_that_is_unknown_at_the_token_endpoint_registers_anew_once(self):
+        async with World().running() as world:
+            world.pages["/token"] = lambda request: (
+                (401, {"error": "invalid_client"}) if b"client_id=client-1" in request.body else None
+            )
+            await world.log_in()
+            assert world.count("POST /register") == 2
+            world.pages["/token"] = 401, {"error": "invalid_client"}
+            await world.refused("invalid_client")
+            assert world.count("POST /register") == 4
 
+    async def test_a_person_has_some_time_which_no_request_s_timeout_cuts_short(self, capsys):
+        async with World().running() as world:
+            auth = world.oauth(open_browser=world.opened.append, timeout=0.05)
+            await world.refused(r"nobody logged in within 0.05 seconds", auth)
+            assert world.opened[0] in capsys.readouterr().err and world.forms() == []
 
-    def test_everything_goes_by_the_certificates_of_the_server(self, certificate):
-        """A private CA (codex#22667): for the pages of OAuth, too."""
+            def slowly(url):
+                time_machine()(25)
+                asyncio.get_running_loop().call_later(0.01, world.open, url)
 
-        async def work(world):
-            async with world.client(ssl=certificate[0]) as client:
-                await client.list_tools()
-            assert len(world.asked) == 1 and world.root.startswith("https://")
-            world.server["token_endpoint"] = "http://127.0.0.1:1/token"
-            with pytest.raises(m.AuthError, match="must begin with https://"):
-                async with world.client(ssl=certificate[0]):
-                    pass
+            await world.log_in(world.oauth(open_browser=slowly))
 
-        play(work, ssl=certificate)
+    async def test_without_a_person_an_error_says_what_to_type(self):
+        async with World().running() as world:
+            await world.refused("login http://127.*/mcp", world.oauth(interactive=False))
+            assert world.seen == ["POST /mcp"]
+
+    async def test_a_token_that_is_refused_at_once_costs_one_consent(self):
+        async with World().running() as world:
+            world.give = lambda scope: (200, {"access_token": "bad", "token_type": "bearer"})
+            await world.refused("refuses the token")
+            assert len(world.asked) == 1 and world.count("POST /mcp") == 2
+
+    async def test_more_scope_is_asked_for_with_what_was_asked_for_before(self):
+        """spec: basic/authorization/index#step-up-authorization-flow"""
+        async with World().running() as world:
+            world.resource["scopes_supported"] = ["a"]
+            async with world.client() as client:
+                world.needs["tools/list"] = "b"
+                await client.request("tools/list")
+                assert [asked["scope"] for asked in world.asked] == ["a", "a b"]
+                world.token = lambda request: world.give("")  # from now on it never gives what was asked for
+                world.needs["tools/list"] = "c"
+                with pytest.raises(m.AuthError):
+                    await client.request("tools/list")
+                assert [asked["scope"] for asked in world.asked[2:]] == ["a b c"]
+                world.pages["/mcp"] = 403, "no"
+                with pytest.raises(m.AuthError, match="403"):
+                    await client.request("tools/list")
+                world.pages.clear()
+            assert len(world.asked) == 3, "a 403 without a reason is an error"
+
+    async def test_requests_refused_together_wait_for_one_login_that_outlives_each_of_them(self):
+        async with World().running() as world:
+            opened = []
+
+            def hold(url):
+                opened.append(url)
+                if len(opened) == 1:
+                    world.open(url)
+
+            async with world.client(world.oauth(open_browser=hold)) as client:
+                world.forget()
+                requests = [asyncio.ensure_future(client.request("tools/list")) for _ in range(4)]
+                await eventually(lambda: len(opened) == 2)
+                requests.pop(0).cancel()
+                await idle()
+                world.open(opened[1])
+                await asyncio.gather(*requests)
+            assert len(opened) == 2
+
+    async def test_closing_ends_a_login_and_begins_none(self):
+        async with World().running() as world:
+            opened = []
+
+            def hold(url):
+                opened.append(url)
+                if len(opened) == 1:
+                    world.open(url)
+
+            async with world.client(world.oauth(open_browser=hold)) as client:
+                world.forget()
+                request = asyncio.ensure_future(client.request("tools/list"))
+                await eventually(lambda: len(opened) == 2)
+            with pytest.raises(m.MCPError):
+                await request
+            assert len(opened) == 2 and "GET /mcp" not in world.seen[-1:]
+
+    @pytest.mark.parametrize("revision", ["2026-07-28", "2025-03-26"])
+    async def test_a_guarded_server_and_our_client_agree_in_each_era(self, revision):
+        app = m.Server("guarded")
+
+        @app.tool
+        def read(ctx: m.Context) -> str:
+            return f"{ctx.principal.subject} {ctx.headers.get('authorization')}"
+
+        @app.tool(scopes=["write"])
+        def write() -> str:
+            return "written"
+
+        async with World().running() as world:
+            def verify(token):
+                return m.Principal(world.root, "alice", scopes=world.tokens[token].split()) if token in world.tokens else None
+
+            guard = m.Guard(verify=verify, issuers=[world.root], scopes=["read"])
+            async with app.http(port=0, auth=guard) as server:
+                async with m.Client(server.url, revision=revision, auth=world.oauth()) as client:
+                    assert await client.call("read") == "alice None", "no handler sees the token"
+                    assert await client.call("write") == "written"
+            assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
+
+    @pytest.mark.parametrize("address, public", [
+        ("8.8.8.8", True), ("2606:4700::1", True), ("10.0.0.1", False), ("127.0.0.1", False),
+        ("169.254.169.254", False), ("100.64.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False),
+        ("::1", False), ("fe80::1%eth0", False), ("fd00::1", False), ("::ffff:127.0.0.1", False),
+        ("::ffff:8.8.8.8", True), ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True),
+        ("2002:a00:1::", False), ("::10.0.0.1", False), ("fec0::1", False), ("64:ff9b:1::a00:1", False),
+    ])  # fmt: skip
+    def test_which_addresses_are_public(self, address, public):
+        assert m.is_public(address) is public
+
+    @pytest.mark.parametrize("who, lie, why", [
+        ("resource", '{"authorization_servers": ["https://127.0.0.1:{port}"]}', "private address 127.0.0.1"),
+        ("resource", '{"authorization_servers": ["https://as.example:{port}"]}', "private address 127.0.0.1"),
+        ("resource", '{"authorization_servers": ["http://127.0.0.1:{port}"]}', "https://"),
+        ("server", '{"authorization_endpoint": "https://10.0.0.1/"}', "private address 10.0.0.1"),
+        ("server", '{"authorization_endpoint": "http://localhost/"}', "https://"),
+        ("server", '{"token_endpoint": "https://as.example:{port}/token"}', "private address 127.0.0.1"),
+    ])  # fmt: skip
+    async def test_a_public_server_leads_to_no_private_place(self, who, lie, why, certificate, monkeypatch):
+        """RFC 9728 §7.7: the address is judged where the socket connects, whatever the name says."""
+        import ssl
+
+        theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
+        theirs.load_cert_chain(*certificate)
+        ours.check_hostname = False
+        resolve, peer_of = socket.getaddrinfo, asyncio.StreamWriter.get_extra_info
+
+        def getaddrinfo(host, *rest, **options):
+            return resolve("127.0.0.1" if str(host).endswith(".example") else host, *rest, **options)
+
+        def get_extra_info(writer, name, default=None):
+            found = peer_of(writer, name, default)
+            tls = peer_of(writer, "ssl_object")
+            far = name == "peername" and tls and tls.server_hostname == "mcp.example"
+            return ("93.184.216.34", *found[1:]) if far else found
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        monkeypatch.setattr(asyncio.StreamWriter, "get_extra_info", get_extra_info)
+        async with World().running(theirs) as world:
+            port = world.root.rpartition(":")[2]
+            root = world.root.replace("127.0.0.1", "mcp.example")
+            for doc in (world.resource, world.server):
+                doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
+            world.redirect["iss"], world.root = root, root
+            await world.log_in(ssl=ours)
+            world.forget()
+            before = len(world.seen)
+            getattr(world, who).update(json.loads(lie.replace("{port}", port)))
+            said = await world.refused(why, ssl=ours)
+            assert "allow_private=True" in said or "https" in said
+            allowed = {"POST /mcp", f"GET {RESOURCE_PAGE}", *([f"GET {SERVER_PAGE}", "POST /register"] * (who == "server"))}
+            assert set(world.seen[before:]) <= allowed
+            assert len(world.asked) == (2 if "token_endpoint" in lie else 1)
+            await world.log_in(world.oauth(allow_private=True), ssl=ours) if "as.example" in lie and who == "server" else None
 
 
 class TestWhoWeAre:
-    """spec: basic/authorization/client-registration"""
+    """Registered by the user, named by a document, or without a person."""
 
-    def test_what_the_user_registered_comes_first(self):
-        async def work(world):
-            world.server["client_id_metadata_document_supported"] = True
-            auth = world.oauth(client_id="mine", client_secret="s/1", issuer=world.root,
-                               client_metadata_url="https://me.example/id.json")  # fmt: skip
-            async with world.client(auth):
-                pass
-            assert world.count("POST /register") == 0
-            assert world.asked[0]["client_id"] == "mine"
-            assert "client_secret" not in world.forms[0] and "client_id" not in world.forms[0]
+    #: How the user registered, and what the server lists; the header and the form of the token request.
+    WAYS = [
+        (None, ["none"], None, "c"), (None, None, None, "c"),
+        ("s:ä", None, "Basic Yzo6cyUzQSVDMyVBNA==", None),
+        ("s", ["client_secret_basic", "client_secret_post"], "Basic Yzpz", None),
+        ("s", ["private_key_jwt", "client_secret_post"], None, "c s"),
+    ]
 
-        play(work)
+    @pytest.mark.parametrize("secret, listed, header, fields", WAYS)
+    async def test_a_secret_goes_one_way_and_never_two(self, secret, listed, header, fields):
+        """RFC 6749 §2.3.1"""
+        async with World().running() as world:
+            world.server["token_endpoint_auth_methods_supported"] = listed
+            await world.log_in(world.oauth(client_id="c", client_secret=secret))
+            [request] = [each for each in world.requests if each.path == "/token"]
+            form = request.form
+            told = " ".join(form[name] for name in ("client_id", "client_secret") if name in form)
+            if header and ":" in (secret or ""):
+                header = "Basic " + base64.b64encode(b"c:s%3A%C3%A4").decode()
+            assert (request.headers.get("authorization"), told or None) == (header, fields)
+            assert world.asked[0]["client_id"] == "c" and "POST /register" not in world.seen
 
-    def test_a_secret_is_shown_to_its_issuer_alone(self):
-        """CVE-2026-115563, CVE-2026-104850."""
-
-        async def work(world):
-            auth = world.oauth(client_id="c", client_secret="s", issuer="https://as.example")
-            with pytest.raises(m.AuthError, match="is for https://as.example only"):
-                async with world.client(auth):
-                    pass
-            assert world.seen == ["POST /mcp", f"GET {OAUTH_PAGES}"]
-
-        play(work)
-
-    def test_of_several_issuers_the_one_is_taken_where_we_are_registered(self):
-        async def work(world):
-            world.resource["authorization_servers"] = ["https://other.example", world.root]
-            async with world.client(world.oauth(client_id="c", issuer=world.root)):
-                pass
-            assert world.asked[0]["client_id"] == "c"
-
-        play(work)
-
-    def test_without_an_issuer_the_first_one_is_the_only_one(self):
-        async def work(world):
-            auth = world.oauth(client_id="c", client_secret="s", store=m.TokenStore())
-            async with World().running() as second:
-                async with world.client(auth) as client:
-                    world.tokens.clear()
-                    world.refreshers.clear()
-                    world.challenge = f'Bearer resource_metadata="{world.root}/moved"'
-                    moved = {**world.resource, "authorization_servers": [second.root]}
-                    world.pages["/moved"] = (200, {}, moved)
-                    with pytest.raises(m.AuthError, match=f"is for {world.root} only"):
-                        await client.request("tools/list")
-                assert second.seen == []
-
-        play(work)
-
-    def test_the_issuer_that_was_met_first_is_kept_with_the_login(self):
-        store = m.TokenStore()
-
-        async def work(world):
-            async with World().running() as second:
-                async with world.client(world.oauth(client_id="c", client_secret="s", store=store)):
-                    pass
-                world.tokens.clear()
-                world.refreshers.clear()
-                world.resource["authorization_servers"] = [second.root]
-                with pytest.raises(m.AuthError, match=f"is for {world.root} only"):
-                    async with world.client(world.oauth(client_id="c", client_secret="s", store=store)):
-                        pass
-                assert second.seen == []
-
-        play(work)
-
-    def test_where_nobody_can_register_the_remedy_is_a_token(self):
-        async def work(world):
-            world.pages["/register"] = (404, {}, "")
-            with pytest.raises(m.AuthError, match="if it has a fixed token, give that: token=, or --token"):
-                async with world.client():
-                    pass
-            world.pages["/register"] = (400, {}, {"error": "invalid_redirect_uri"})
-            with pytest.raises(m.AuthError, match='did not register us: 400, "invalid_redirect_uri"'):
-                async with world.client():
-                    pass
-            assert world.asked == []
-
-        play(work)
-
-    @pytest.mark.parametrize("url", [
-        "http://127.0.0.1/id.json", "https://me.example", "x", "https:///", "https://me.example/",
-        "https://me.example/a/../id.json", "https://me.example/./id.json", "https://me.example/..",
-        "https://u:p@me.example/id.json", "https://me.example/id.json#a", "https://me.example/a b",
+    @pytest.mark.parametrize("listed, wanted", [
+        (None, "none"), (["client_secret_post", "none"], "none"), (["client_secret_post"], "client_secret_post"),
+        (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
     ])  # fmt: skip
-    def test_a_client_id_is_an_https_url_with_a_path(self, url):
-        with pytest.raises(m.AuthError, match="https"):
-            m.OAuth(client_metadata_url=url)
-        m.OAuth(client_metadata_url="https://me.example:8443/a..b/.id.json?v=1")
-
-    @pytest.mark.parametrize("proof", [{"client_secret": "s"}, {"private_key": EC_PKCS8}])
-    def test_a_proof_without_a_client_id_is_a_mistake(self, proof):
-        with pytest.raises(m.AuthError, match="belong to a client_id="):
-            m.OAuth(**proof)
-
-    @pytest.mark.parametrize("uri", ["http://evil.example/cb", "app:/callback", "https://x/#f", ""])
-    def test_a_redirect_uri_is_https_or_this_machine(self, uri):
-        with pytest.raises(m.AuthError, match="redirect_uri is"):
-            m.OAuth(redirect_uri=uri)
-
-    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_we_listen_where_the_redirect_uri_says(self, host):
-        async def work(world):
-            address = host.strip("[]") if host != "localhost" else "127.0.0.1"
-            try:
-                other = await asyncio.start_server(lambda r, w: w.close(), address, 0)
-            except OSError:
-                pytest.skip(f"there is no {host} here")
-            port = other.sockets[0].getsockname()[1]
-            other.close()
-            tasks = []
-
-            async def browse(url):
-                where = m.parse_url(world.agree(url))
-                async with client_of(f"http://{host.replace('localhost', '127.0.0.1')}:{port}") as browser:
-                    assert (await fetch(browser, where.target))[0] == 200
-
-            def show(url):
-                tasks.append(asyncio.ensure_future(browse(url)))
-
-            uri = f"http://{host}:{port}/back"
-            auth = world.oauth(ask_for_redirect=None, open_browser=show, client_id="c", redirect_uri=uri)
-            async with world.client(auth):
-                await asyncio.gather(*tasks)
-            assert world.asked[0]["redirect_uri"] == world.forms[0]["redirect_uri"] == uri
-
-        play(work)
-
-    def test_a_registration_may_be_answered_with_200(self):
-        async def work(world):
-            world.pages["/register"] = (200, {}, {"client_id": "c9"})
-            async with world.client():
-                pass
+    async def test_a_registration_asks_for_a_way_that_the_server_lists(self, listed, wanted):
+        async with World().running() as world:
+            world.server["token_endpoint_auth_methods_supported"] = listed
+            world.pages["/register"] = 200, {"client_id": "c9", "client_secret": "s", "client_secret_expires_at": 0}
+            await world.log_in()
+            assert json.loads(world.requests[3].body)["token_endpoint_auth_method"] == wanted
             assert world.asked[0]["client_id"] == "c9"
 
-        play(work)
+    @pytest.mark.parametrize("supported, wanted", [
+        (True, "https://me.example/id.json"), ("yes", "client-1"), (None, "client-1"),
+    ])  # fmt: skip
+    async def test_a_document_is_a_client_id_where_the_server_takes_such(self, supported, wanted):
+        async with World().running() as world:
+            world.server["client_id_metadata_document_supported"] = supported
+            await world.log_in(world.oauth(client_metadata_url="https://me.example/id.json"))
+            assert world.asked[0]["client_id"] == wanted
 
-    def test_a_document_as_client_id(self):
-        async def work(world):
-            url = "https://me.example/client.json"
-            for supported, wanted in ((True, url), ("yes", "client-1"), (None, "client-1")):
-                world.serial = 0
-                world.server["client_id_metadata_document_supported"] = supported
-                async with world.client(world.oauth(client_metadata_url=url)):
-                    pass
-                assert world.asked[-1]["client_id"] == wanted
+    @pytest.mark.parametrize("options, why", [
+        ({"client_metadata_url": "http://127.0.0.1/id.json"}, "https"),
+        ({"client_metadata_url": "https://me.example"}, "path"),
+        ({"client_metadata_url": "https://me.example/a/../id.json"}, "path"),
+        ({"client_metadata_url": "https://u:p@me.example/id.json"}, "user"),
+        ({"client_metadata_url": "https://me.example/id.json#a"}, "fragment"),
+        ({"client_secret": "s"}, "client_id="), ({"redirect_uri": "http://evil.example/cb"}, "redirect_uri"),
+        ({"redirect_uri": "app:/callback"}, "redirect_uri"), ({"scopes": 'a"b'}, "scope"),
+    ])  # fmt: skip
+    def test_what_no_server_may_take_is_an_error_at_once(self, options, why):
+        with pytest.raises((m.AuthError, ValueError), match=why):
+            m.OAuth(**options)
 
-        play(work)
-
-    def test_a_registration_is_kept_for_its_issuer_and_port(self):
-        async def work(world):
-            store, tasks = m.TokenStore(), []
-
-            async def browse(url):
-                where = m.parse_url(world.agree(url))
-                async with client_of(f"http://127.0.0.1:{where.port}") as browser:
-                    await fetch(browser, where.target)
-
-            def show(url):
-                tasks.append(asyncio.ensure_future(browse(url)))
-
-            auth = world.oauth(ask_for_redirect=None, open_browser=show, store=store)
-
-            async def log_in_anew():
-                world.tokens.clear()
-                world.refreshers.clear()
-                async with world.client(auth):
-                    await asyncio.gather(*tasks)
-
-            await log_in_anew()
-            await log_in_anew()
-            assert world.count("POST /register") == 1
-            assert world.asked[0]["redirect_uri"] == world.asked[1]["redirect_uri"]
-            taken = m.parse_url(world.asked[0]["redirect_uri"]).port
-            other = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", taken)
-            await log_in_anew()
-            other.close()
-            assert world.count("POST /register") == 2
-            assert world.asked[2]["redirect_uri"] != world.asked[0]["redirect_uri"]
-            kept = await store.load(("client", world.root))
-            await store.save(("client", world.root), {**kept, "client_secret_expires_at": 1})
-            await log_in_anew()
-            assert world.count("POST /register") == 3
-
-        play(work)
-
-    def test_a_registration_that_is_gone_is_made_anew_once(self):
-        async def work(world):
-            def gone(request):
-                if b"client_id=client-1" in request.body:
-                    return 401, {}, {"error": "invalid_client"}
-
-            world.pages["/token"] = gone
-            async with world.client():
+    async def test_tokens_go_by_https_alone_but_on_this_machine(self):
+        with pytest.raises(m.AuthError, match="https://"):
+            async with m.Client("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore())):
                 pass
-            assert world.count("POST /register") == 2
-            world.pages["/token"] = lambda request: (401, {}, {"error": "invalid_client"})
-            with pytest.raises(m.AuthError, match="invalid_client"):
-                async with world.client():
-                    pass
-            assert world.count("POST /register") == 4
 
-        play(work)
-
-    def test_a_taken_port_says_which_option_changes_it(self):
-        async def work(world):
-            server = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            uri = f"http://localhost:{port}/back"
-            for options in ({"port": port}, {"redirect_uri": uri}):
-                auth = world.oauth(ask_for_redirect=None, client_id="c", **options)
-                with pytest.raises(m.AuthError, match=rf"port {port} .*OAuth\(port=\)"):
-                    async with world.client(auth):
-                        pass
-            server.close()
-            auth = world.oauth(ask_for_redirect=None, client_id="c", redirect_uri="https://x.example/")
-            with pytest.raises(m.AuthError, match="ask_for_redirect="):
-                async with world.client(auth):
-                    pass
-
-        play(work)
+    async def test_a_secret_is_shown_to_its_issuer_alone(self):
+        async with World().running() as world:
+            given = {"client_id": "c", "client_secret": "s"}
+            await world.refused("is for https://as.example only", world.oauth(**given, issuer="https://as.example"))
+            world.resource["authorization_servers"] = ["https://other.example", world.root]
+            await world.log_in(world.oauth(**given, issuer=world.root))
+            world.resource["authorization_servers"] = [world.root]
+            auth, only = world.oauth(**given), f"is for {world.root} only"
+            await world.log_in(auth)
+            world.forget()
+            async with World().running() as second:
+                world.resource["authorization_servers"] = [second.root]
+                await world.refused(only, world.oauth(**given, store=auth.store))
+                await world.refused(only, auth)
+                await second.refused(only, auth)  # clients share the object, and whom it has met first
+                assert "POST /token" not in second.seen
 
     @pytest.mark.parametrize("resource, sent", [(None, None), ("api://x", "api://x")])
-    def test_the_name_of_the_resource_can_be_left_out_or_replaced(self, resource, sent):
-        async def work(world):
-            async with world.client(world.oauth(resource=resource)):
-                pass
-            assert [world.asked[0].get("resource"), world.forms[1].get("resource")] == [sent, sent]
+    async def test_the_user_may_choose_the_resource_and_add_parameters(self, resource, sent):
+        async with World().running() as world:
+            await world.log_in(world.oauth(resource=resource, extra={"prompt": "consent"}))
+            assert world.asked[0].get("resource") == world.forms()[0].get("resource") == sent
+            assert world.asked[0]["prompt"] == "consent"
+            del world.server["code_challenge_methods_supported"]
+            await world.log_in(world.oauth(assume_pkce=True))
 
-        play(work)
+    async def test_a_program_logs_in_with_its_secret_or_what_its_platform_gives(self, later):
+        async with World().running() as world:
+            del world.server["authorization_endpoint"], world.server["code_challenge_methods_supported"]
+            async with world.client(m.ClientCredentials("me", "s", scopes="a")) as client:
+                later(3590)
+                await client.request("tools/list")
+            jwts = iter(["jwt-1", "jwt-2"])
+            await world.log_in(m.WorkloadIdentity("me", lambda: next(jwts)))
+            first, again, platform = world.forms()
+            assert first == again == {
+                "grant_type": "client_credentials", "scope": "a", "resource": world.root + "/mcp",
+            }  # fmt: skip
+            assert platform == {
+                "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": "jwt-1",
+                "client_id": "me", "resource": world.root + "/mcp",
+            }  # fmt: skip
+            assert world.asked == [] and "POST /register" not in world.seen
 
-    def test_what_the_user_adds_to_the_request(self):
-        async def work(world):
-            extra = {"access_type": "offline", "prompt": "consent"}
-            for scopes in (["x", "y"], "x y", ["x y"]):
-                async with world.client(world.oauth(extra=extra, scopes=scopes)):
-                    pass
-                assert world.asked[-1].items() >= {**extra, "scope": "x y"}.items()
+    @pytest.mark.parametrize("kind, fine", [("id-jag", True), ("access_token", False)])
+    async def test_a_company_vouches_for_a_person(self, kind, fine):
+        async with World().running() as world:
+            kind = "urn:ietf:params:oauth:token-type:" + kind
+            world.pages["/idp"] = 200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": kind}
+            auth = m.IdentityAssertion(
+                "me", "s", idp_token_endpoint=world.root + "/idp", idp_client_id="i", id_token="theirs"
+            )
+            await (world.log_in(auth) if fine else world.refused("issued_token_type", auth))
+            assert world.forms("/idp") == [{
+                "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "client_id": "i",
+                "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag", "subject_token": "theirs",
+                "subject_token_type": "urn:ietf:params:oauth:token-type:id_token", "audience": world.root,
+                "resource": world.root + "/mcp",
+            }]  # fmt: skip
+            assert [form["assertion"] for form in world.forms()] == ["jag"] * fine
 
-        play(work)
+    async def test_a_token_from_elsewhere_is_a_text_or_what_a_function_gives_each_time(self):
+        async with World().running() as world:
+            world.tokens.update(t1="", t2="")
+            given = iter(["old", "t1", "t1", "t2", "t2", "t2", "t2"])
+            await world.log_in("t1")
+            await world.log_in(lambda: next(given))
+            sent = {request.headers.get("authorization") for request in world.requests}
+            assert sent == {"Bearer t1", "Bearer old", "Bearer t2"} and world.asked == []
+            with pytest.raises(ValueError, match="visible ASCII") as caught:
+                await world.log_in("hush\n")
+            assert "hush" not in str(caught.value)
 
 
 class TestTokensInUse:
     """Kept, refreshed, and shown to nobody."""
 
-    def test_a_login_lasts_beyond_the_process(self, tmp_path):
-        async def work(world):
-            for _ in range(3):
-                async with world.client(world.oauth(store=m.FileStore(tmp_path))):
-                    pass
+    async def test_a_login_lasts_beyond_the_process_and_ends_with_the_logout(self, tmp_path, later):
+        async with World().running() as world:
+            world.server["revocation_endpoint"] = world.root + "/revoke"
+            world.pages["/revoke"] = 200, ""
+            for _ in range(2):
+                await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
             assert len(world.asked) == 1 and world.count("POST /token") == 1
-            world.tokens.clear()  # as after a restart of the server: the refresh token still works
-            async with world.client(world.oauth(store=m.FileStore(tmp_path))):
-                pass
-            assert len(world.asked) == 1 and world.count("POST /token") == 2
-            assert world.count(f"GET {OAUTH_PAGES}") == 1
+            later(3600)
+            del world.tokens["access-2"]
+            await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
+            assert world.count(f"GET {RESOURCE_PAGE}") == 1, "it knows that the token has expired"
+            auth = world.oauth(store=m.FileStore(tmp_path / "x"))
+            assert await m.logout(world.root + "/mcp", auth=auth) is True
+            assert world.forms("/revoke") == [{"token": "refresh-3", "client_id": "client-1"}]
+            assert await m.logout(world.root + "/mcp", auth=auth) is False
+            await world.log_in(auth)
+            assert len(world.asked) == 2
 
-        play(work)
-
-    def test_a_token_is_refreshed_before_it_expires(self, monkeypatch):
-        now = [1000.0]
-        monkeypatch.setattr(m.time, "time", lambda: now[0])
-
-        async def work(world):
+    async def test_a_token_is_refreshed_once_for_all_before_it_expires(self, later):
+        async with World().running() as world:
             async with world.client() as client:
-                now[0] += 3569
+                later(3569)
                 await client.request("tools/list")
                 assert world.count("POST /token") == 1
-                now[0] += 1.5
+                later(1.5)
                 await asyncio.gather(*(client.request("tools/list") for _ in range(5)))
-                assert world.count("POST /token") == 2
-                assert world.forms[-1] == {
-                    "grant_type": "refresh_token", "refresh_token": "refresh-2",
-                    "resource": world.root + "/mcp", "client_id": "client-1",
-                }  # fmt: skip
+            assert world.forms()[1:] == [{
+                "grant_type": "refresh_token", "refresh_token": "refresh-2", "client_id": "client-1",
+                "resource": world.root + "/mcp",
+            }]  # fmt: skip
 
-        play(work)
-
-    def test_an_expired_token_is_known_as_such_after_a_restart(self, tmp_path, monkeypatch):
-        """fastmcp#1649: what was kept was "expires in an hour", for ever."""
-        now = [1000.0]
-        monkeypatch.setattr(m.time, "time", lambda: now[0])
-
-        async def work(world):
-            async with world.client(world.oauth(store=m.FileStore(tmp_path))):
-                pass
-            now[0] += 3600
-            async with world.client(world.oauth(store=m.FileStore(tmp_path))):
-                pass
-            sent = [headers["authorization"] for headers in world.headers[1:]]
-            assert "Bearer access-2" in sent and sent[-1] == "Bearer access-3"
-            assert len(world.headers) == len(sent) + 1 and len(world.asked) == 1, "no other 401"
-
-        play(work)
-
-    @pytest.mark.parametrize("restart", [False, True])
-    def test_an_expired_token_that_nothing_refreshes_leads_to_a_login(self, restart, monkeypatch):
-        now, store = [1000.0], m.TokenStore()
-        monkeypatch.setattr(m.time, "time", lambda: now[0])
-
-        async def work(world):
-            world.rotates, world.serial = False, 2  # no refresh token then
-            async with world.client(world.oauth(store=store)) as client:
-                now[0] += 3600
+    async def test_programs_that_share_a_store_refresh_once(self, tmp_path):
+        async with World().running() as world:
+            one, two = (world.client(world.oauth(store=m.FileStore(tmp_path / "x"))) for _ in range(2))
+            async with one, two:
                 world.tokens.clear()
-                if not restart:
-                    await client.request("tools/list")
-            async with world.client(world.oauth(store=store)) as client:
-                await client.request("tools/list")
-            assert len(world.asked) == 2 and world.count("POST /register") == 1
+                await asyncio.gather(*(client.request("tools/list") for client in (one, two) * 3))
+                assert world.count("POST /token") == 2 and len(world.asked) == 1
+                world.forget()
+                world.refreshers["mine"] = ""
+                await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
+                asked = len(world.asked)
+                await asyncio.gather(one.request("tools/list"), two.request("tools/list"))
+                assert len(world.asked) == asked, "a login of another program is found"
 
-        play(work)
-
-    def test_a_registration_that_is_gone_at_a_refresh_is_made_anew_once(self):
-        async def work(world):
-            async with world.client() as client:
-                world.tokens.clear()
-                world.pages["/token"] = lambda request: (
-                    (401, {}, {"error": "invalid_client"}) if b"client-1" in request.body else None
-                )
-                await client.request("tools/list")
-            assert world.count("POST /register") == 2 and len(world.asked) == 2
-
-        play(work)
-
-    def test_a_refresh_waits_for_no_request_that_is_running(self):
-        """python-sdk#1326, #3243: one lock for both, and a stream blocks every call."""
-
-        async def work(world):
-            gate, inside = asyncio.get_running_loop().create_future(), asyncio.Event()
-            answer = world.handle
-
-            async def slowly(request, response):
-                if b'"slow"' in request.body:
-                    inside.set()
-                    await gate
-                await answer(request, response)
-
-            world.handler = slowly
-            async with world.client() as client:
-                slow = asyncio.ensure_future(client.request("tools/list", {"_meta": {"x": "slow"}}))
-                await inside.wait()
-                world.tokens.clear()
-                await client.request("tools/list")
-                assert not slow.done() and world.count("POST /token") == 2
-                gate.set_result(None)
-                await slow
-                assert world.count("POST /token") == 2, "its token was old: the new one was there"
-
-        play(work)
-
-    def test_a_rotated_token_is_kept_before_it_is_used(self):
-        async def work(world):
-            saved = []
+    async def test_what_a_refresh_gave_is_kept_before_it_is_used_though_its_request_is_cancelled(self):
+        async with World().running() as world:
+            came, gate, saved = asyncio.Event(), asyncio.Event(), []
 
             class Store(m.TokenStore):
                 async def save(self, key, value):
+                    saved.append((json.dumps(value), world.count("POST /mcp")))
                     await super().save(key, value)
-                    if value and "tokens" in value:
-                        saved.append((value["tokens"]["refresh_token"], len(world.headers)))
 
             async with world.client(world.oauth(store=Store())) as client:
                 world.tokens.clear()
-                before = len(world.headers)
+
+                async def slowly(request):
+                    came.set()
+                    await gate.wait()
+
+                world.pages["/token"] = slowly
+                asking = asyncio.ensure_future(client.request("tools/list"))
+                await came.wait()
+                asking.cancel()
+                await asyncio.wait([asking])
+                gate.set()
+                closing = asyncio.ensure_future(client.close())
+                await closing
+            assert "refresh-3" in saved[-1][0], "to close waits for it"
+            async with world.client(world.oauth()) as client:
+                world.tokens.clear()
                 await client.request("tools/list")
-                assert saved[-1] == ("refresh-3", before + 1), "after the 401, before the repetition"
 
-        play(work)
-
-    def test_an_answer_without_a_refresh_token_leaves_the_old_one(self):
-        async def work(world):
-            world.rotates = False
+    @pytest.mark.parametrize("answer, logins", [
+        ('400 {"error": "invalid_grant"}', 2), ('401 {"error": "invalid_client"}', 2),
+        ('400 {"error": "invalid_scope"}', 1), ("500", 1), ("502 <html>", 1),
+    ])  # fmt: skip
+    async def test_a_refused_refresh_costs_a_login_and_an_outage_none(self, answer, logins):
+        async with World().running() as world:
             async with world.client() as client:
-                for _ in range(3):
+                world.tokens.clear()
+                status, _, text = answer.partition(" ")
+                world.pages["/token"] = lambda request: (int(status), text) if b"refresh_token" in request.body else None
+                if logins == 2:
+                    await client.request("tools/list")
+                else:
+                    with pytest.raises(m.MCPError):
+                        await client.request("tools/list")
+                    world.pages.clear()
+                    await client.request("tools/list")
+            assert len(world.asked) == logins
+
+    async def test_an_answer_without_a_refresh_token_leaves_the_old_one(self):
+        async with World().running() as world:
+            async with world.client() as client:
+                for _ in range(2):
                     world.tokens.clear()
+                    world.refreshers["refresh-2"], world.refreshes = "", False
                     await client.request("tools/list")
-            assert [form.get("refresh_token") for form in world.forms[2:]] == ["refresh-2"] * 3
-            assert len(world.asked) == 1
+            assert [form.get("refresh_token") for form in world.forms()] == [None, "refresh-2", "refresh-2"]
 
-        play(work)
+    #: What the token endpoint says of the token's life; how many seconds later it is good, then not.
+    LIVES = [("3600", 3569, 3571), ('"60"', 53, 55), ("100", 89, 91)]
 
-    def test_a_refused_refresh_leads_to_one_login(self):
-        async def work(world):
+    @pytest.mark.parametrize("life, good, old", LIVES)
+    async def test_how_long_a_token_is_used(self, life, good, old, later):
+        async with World().running() as world:
+            world.life = json.loads(life)
             async with world.client() as client:
-                world.tokens.clear()
-                world.refreshers.clear()
+                later(good)
                 await client.request("tools/list")
-                assert len(world.asked) == 2 and world.count("POST /register") == 1
-
-        play(work)
-
-    def test_a_refresh_that_is_refused_for_another_reason_costs_no_login(self):
-        async def work(world):
-            async with world.client() as client:
-                world.tokens.clear()
-                world.pages["/token"] = (400, {}, {"error": "invalid_scope"})
-                with pytest.raises(m.AuthError, match='refused: "invalid_scope"'):
-                    await client.request("tools/list")
-                del world.pages["/token"]
-                await client.request("tools/list")
-                assert len(world.asked) == 1
-
-        play(work)
-
-    def test_a_program_gets_its_next_token_before_the_last_one_expires(self, monkeypatch):
-        now = [1000.0]
-        monkeypatch.setattr(m.time, "time", lambda: now[0])
-
-        async def work(world):
-            async with world.client(m.ClientCredentials("me", "secret")) as client:
-                now[0] += world.life - m.REFRESH_SECONDS + 1
+                assert world.count("POST /token") == 1
+                later(old - good)
                 await client.request("tools/list")
                 assert world.count("POST /token") == 2
-                sent = [headers.get("authorization") for headers in world.headers]
-                assert sent.count(None) == 1, "none was refused"
 
-        play(work)
-
-    @pytest.mark.parametrize("page", [(500, {}, ""), (200, {}, "<html>"), (429, {}, "")])
-    def test_a_server_that_is_out_of_order_costs_no_login(self, page):
-        async def work(world):
-            async with world.client() as client:
-                world.tokens.clear()
-                world.pages["/token"] = page
-                with pytest.raises(m.ConnectionClosed):
+    async def test_whoever_logs_out_is_not_logged_in_by_a_program_that_still_runs(self, later):
+        async with World().running() as world:
+            auth = world.oauth(interactive=True)
+            async with world.client(auth) as client:
+                await m.logout(world.root + "/mcp", auth=auth)
+                auth.interactive = False
+                later(3600)
+                with pytest.raises(m.AuthError, match="login"):
                     await client.request("tools/list")
-                del world.pages["/token"]
-                await client.request("tools/list")
-                assert len(world.asked) == 1
+            assert world.count("POST /token") == 1
 
-        play(work)
-
-    def test_two_processes_refresh_once(self):
-        async def work(world):
-            store = m.TokenStore()
-            async with world.client(world.oauth(store=store)) as one:
-                async with world.client(world.oauth(store=store)) as two:
-                    world.tokens.clear()
-                    await asyncio.gather(one.request("tools/list"), two.request("tools/list"))
-                    assert world.count("POST /token") == 2 and len(world.asked) == 1
-
-        play(work)
-
-    def test_a_login_in_another_process_is_found_by_one_that_runs(self):
-        async def work(world):
-            store = m.TokenStore()
-            oauth = world.oauth(store=store)
-            async with world.client(oauth) as one:
-                async with world.client(world.oauth(store=store)) as two:
-                    two.transport.auth.settings.interactive = False
-                    world.tokens.clear()
-                    world.refreshers.clear()
-                    with pytest.raises(m.AuthError, match="wants a login"):
-                        await two.request("tools/list")
-                    await one.request("tools/list")
-                    await two.request("tools/list")
-            assert len(world.asked) == 2
-
-        play(work)
-
-    def test_whoever_logs_out_is_not_logged_in_by_a_program_that_still_runs(self):
-        async def work(world):
-            store, place = m.TokenStore(), ("login", world.root + "/mcp")
-            async with world.client(world.oauth(store=store)) as client:
-                assert await m.logout(world.root + "/mcp", auth=world.oauth(store=store))
-                client.transport.auth.settings.interactive = False
-                world.tokens.clear()
-                with pytest.raises(m.AuthError, match="wants a login"):
-                    await client.request("tools/list")
-                assert await store.load(place) is None and world.count("POST /token") == 1
-
-        play(work)
-
-    def test_a_logout_waits_for_a_refresh_and_forgets_what_it_gave(self):
-        async def work(world):
-            world.server["revocation_endpoint"] = world.root + "/revoke"
-            store, inside, gate = m.TokenStore(), asyncio.Event(), asyncio.Event()
-            async with world.client(world.oauth(store=store)) as client:
-
-                async def slowly(request, response):
-                    if request.path == "/token":
-                        inside.set()
-                        await gate.wait()
-                    await world.handle(request, response)
-
-                world.handler = slowly
-                world.tokens.clear()
-                call = asyncio.ensure_future(client.request("tools/list"))
-                await inside.wait()
-                auth = world.oauth(store=store)
-                forgetting = asyncio.ensure_future(m.logout(world.root + "/mcp", auth=auth))
-                await asyncio.sleep(0)
-                gate.set()
-                await call
-                assert await forgetting
-            assert await store.load(("login", world.root + "/mcp")) is None
-            assert world.forms[-1]["token"] == "refresh-3"
-
-        play(work)
-
-    @pytest.mark.skipif(os.name != "posix", reason="Unix sockets")
-    async def test_servers_behind_two_sockets_have_two_logins(self, tmp_path):
-        """Their URLs are the same: the host in them means nothing."""
-        auth = m.OAuth(store=m.TokenStore())
-        transports = [m.HTTPTransport("http://localhost/mcp", uds=path, auth=auth)
-                      for path in (str(tmp_path / "a"), str(tmp_path / "b"), None)]  # fmt: skip
-        assert len({transport.auth.place for transport in transports}) == 3
-        for transport in transports:
-            await transport.close()
-
-    def test_a_token_that_is_refused_at_once_is_not_tried_for_ever(self):
-        async def work(world):
-            world.pages["/mcp"] = lambda request: (
-                401, {"www-authenticate": world.challenge + ', error="invalid_token"'}, "",
-            )  # fmt: skip
-            with pytest.raises(m.AuthError, match="refuses the token.*invalid_token"):
-                async with world.client():
-                    pass
-            assert len(world.asked) <= 2 and len(world.seen) < 15
-
-        play(work)
-
-    def test_logins_have_a_limit_by_the_minute(self):
-        async def work(world):
-            async with world.client() as client:
-                for number in range(m.MAX_LOGINS + 1):
-                    world.tokens.clear()
-                    world.refreshers.clear()
-                    if number < m.MAX_LOGINS - 1:
-                        await client.request("tools/list")
-                    else:
-                        with pytest.raises(m.AuthError, match="5 logins within a minute"):
-                            await client.request("tools/list")
-            assert len(world.asked) == m.MAX_LOGINS
-
-        play(work)
-
-    def test_a_server_that_moves_to_another_issuer_gets_nothing_of_the_first(self):
-        async def work(world):
-            async with World().running() as second:
-                async with world.client() as client:
-                    world.tokens.clear()
-                    world.refreshers.clear()
-                    world.resource["authorization_servers"] = [second.root]
-                    world.redirect = {"iss": second.root}
-                    world.tokens = second.tokens
-                    world.codes = second.codes
-                    await client.request("tools/list")
-                assert second.count("POST /register") == 1
-                assert "refresh" not in json.dumps(second.forms).replace('"refresh_token"]', "")
-
-        play(work)
-
-    def test_more_scope_is_asked_for_with_what_was_asked_for_before(self):
-        async def work(world):
-            world.challenge += ', scope="read"'
-            world.needs = {"tools/list": "write"}
-            async with world.client() as client:
-                await client.list_tools()
-                assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
-                world.needs = {"tools/list": "admin"}
-                give = world.give
-                world.give = lambda scope: give("read")
-                with pytest.raises(m.AuthError, match="asked for already"):
-                    await client.request("tools/list")
-                assert [asked["scope"] for asked in world.asked[2:]] == ["read write admin"]
-                with pytest.raises(m.AuthError, match="asked for already"):
-                    await client.request("tools/list")
-                assert len(world.asked) == 3, "what failed once is not asked for again"
-
-        play(work)
-
-    def test_a_server_that_always_wants_more_gets_two_logins_and_no_third(self):
-        async def work(world):
-            async with world.client() as client:
-                before, wanted = len(world.asked), itertools.count()
-
-                def more(request):
-                    scope = f"scope-{next(wanted)}"
-                    said = f'Bearer error="insufficient_scope", scope="{scope}"'
-                    return 403, {"www-authenticate": said}, "more"
-
-                world.pages["/mcp"] = more
-                with pytest.raises(m.AuthError, match="403"):
-                    await client.request("tools/list")
-                del world.pages["/mcp"]
-                scopes = [asked["scope"] for asked in world.asked[before:]]
-                assert scopes == ["scope-0", "scope-0 scope-1"]
-
-        play(work)
-
-    def test_a_403_without_a_reason_is_only_an_error(self):
-        async def work(world):
-            async with world.client() as client:
-                world.pages["/mcp"] = (403, {"www-authenticate": "Bearer"}, "no")
-                with pytest.raises(m.AuthError, match="403.*no"):
-                    await client.request("tools/list")
-                assert len(world.asked) == 1
-                del world.pages["/mcp"]
-
-        play(work)
-
-    def test_nothing_secret_is_shown(self, caplog, capsys):
-        shown = []
-
-        async def work(world):
-            m.set_trace(lambda *what: shown.append(what))
-            auth = world.oauth(client_id="c", client_secret="hush-secret")
-            try:
-                async with world.client(auth) as client:
-                    world.tokens.clear()
-                    await client.request("tools/list")
-                    shown.append(repr(auth) + repr(client.transport.auth) + repr(client.transport))
-            finally:
-                m.set_trace(None)
-            secrets = [*world.tokens, *world.asked[0]["state"].split(), "hush-secret", "refresh-1",
-                       "code-1", "access-1", world.forms[0]["code_verifier"]]  # fmt: skip
-            caplog.set_level(0)
-            text = repr(shown) + caplog.text + "".join(capsys.readouterr())
-            assert "POST" in text and not [each for each in secrets if each in text]
-            # In the header alone, and to the server alone.
-            assert not [path for path in world.seen if "access-" in path]
-
-        play(work)
-
-    @pytest.mark.parametrize("kind", ["secret", "key", "platform", "company"])
-    def test_grants_without_a_person_show_nothing_secret_either(self, kind, caplog, capsys):
+    async def test_nothing_secret_is_shown(self, caplog, capsys):
         shown = []
         caplog.set_level(0)
-
-        async def work(world):
-            world.pages["/idp"] = (200, {}, {
-                "access_token": "hush-jag", "token_type": "N_A",
-                "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"})  # fmt: skip
-            auth = {
-                "secret": lambda: m.ClientCredentials("me", "hush-secret"),
-                "key": lambda: m.ClientCredentials("me", private_key=EC_PKCS8),
-                "platform": lambda: m.WorkloadIdentity("me", "hush-platform"),
-                "company": lambda: m.IdentityAssertion(
-                    "me", "hush-secret", idp_token_endpoint=world.root + "/idp",
-                    idp_client_id="i", id_token="hush-id"),
-            }[kind]()  # fmt: skip
+        async with World().running() as world:
             m.set_trace(lambda *what: shown.append(what))
             try:
+                auth = world.oauth(client_id="c", client_secret="hush-secret")
                 async with world.client(auth) as client:
-                    world.pages["/token"] = (400, {}, {"error": "invalid_grant"})
+                    world.tokens.clear()
+                    await client.request("tools/list")
+                    world.pages["/token"] = 400, {"error": "invalid_grant"}
                     world.tokens.clear()
                     with pytest.raises(m.AuthError) as caught:
                         await client.request("tools/list")
-                    shown.append(repr(auth) + str(caught.value) + repr(client.transport.auth))
+                    shown.append((repr(auth), repr(client), str(caught.value)))
             finally:
                 m.set_trace(None)
-            secrets = ["hush", "access-1", *(form.get("client_assertion", "hush") for form in world.forms)]
-            text = repr(shown) + caplog.text + "".join(capsys.readouterr())
-            assert "POST" in text and not [each for each in secrets if each in text]
+            form = world.forms()[0]
+            text = repr(shown) + caplog.text + capsys.readouterr().err.replace(world.opened[0], "").replace(world.opened[1], "")
+            secrets = ["access-", "refresh-", "code-", "hush", form["code_verifier"], *(a["state"] for a in world.asked)]
+            assert "/token" in text and not [secret for secret in secrets if secret in text]
 
-        play(work)
+    @pytest.mark.parametrize("make", [m.TokenStore, m.FileStore])
+    async def test_a_store_gives_back_what_it_was_given(self, make, tmp_path):
+        store, key = make(), ("x", "https://a.example/é")
+        for value in ({"a": [1.5, None, "é"]}, {"b": {}}):
+            await store.save(key, value)
+            for other in (("x",), (*key, ""), ("y", key[1])):
+                assert await store.load(other) is None
+            assert await store.load(key) == value
+        await store.save(key, None)
+        await store.save(key, None)
+        assert await store.load(key) is None
+        await store.save(key, {})
+        await store.clear()
+        assert await store.load(key) is None
 
-    def test_logging_out_revokes_and_forgets(self):
-        async def work(world):
-            world.server["revocation_endpoint"] = world.root + "/revoke"
-            auth = world.oauth()
-            async with world.client(auth):
-                pass
-            assert await m.logout(world.root + "/mcp", auth=auth) is True
-            assert world.forms[-1] == {"token": "refresh-2", "client_id": "client-1"}
-            assert await m.logout(world.root + "/mcp", auth=auth) is False
-            async with world.client(auth):
-                pass
-            assert len(world.asked) == 2
+    @posix
+    async def test_files_are_whole_and_for_their_owner_alone(self, tmp_path, monkeypatch, caplog):
+        store, key = m.FileStore(), ("x", "https://a.example/mcp")
+        before = os.umask(0)
+        try:
+            await store.save(key, {"a": 1})
+        finally:
+            os.umask(before)
+        folder = tmp_path / "tokens"
+        [file] = [each for each in folder.iterdir() if each.name.endswith(".json")]
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert "a.example" not in file.name
+        uid = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+        assert await store.load(key) is None, "a login of another user is none"
+        monkeypatch.undo()
+        await store.save(key, {"a": 1})
+        file.write_text('{"half": ')
+        assert await store.load(key) is None and "login" in caplog.text
+        await store.save(key, {"a": 2})
+        assert await store.load(key) == {"a": 2}
 
-        play(work)
-
-
-class TestGrantsWithoutAPerson:
-    """Client credentials, ID-JAG, jwt-bearer: RFC 6749 §4.4, RFC 7523, and the extensions."""
-
-    def test_a_secret(self):
-        async def work(world):
-            auth = m.ClientCredentials("me", "s", scopes=["a"])
-            async with world.client(auth) as client:
-                assert world.forms == [{"grant_type": "client_credentials", "scope": "a",
-                                        "resource": world.root + "/mcp"}]  # fmt: skip
-                world.tokens.clear()
-                world.pages["/register"] = (500, {}, "")
-                await client.request("tools/list")
-                assert len(world.forms) == 2 and "refresh_token" not in world.forms[1]
-
-        play(work)
-
-    def test_a_private_key(self):
-        async def work(world):
-            async with world.client(m.ClientCredentials("me", private_key=EC_PKCS8)):
-                pass
-            [form] = world.forms
-            jwt = m.read_jwt(form["client_assertion"])
-            m.check_signature(jwt, [public(m.read_pem(EC_PKCS8))])
-            assert jwt.claims["aud"] == world.root and jwt.claims["sub"] == "me"
-            assert form["client_assertion_type"].endswith(":jwt-bearer")
-            assert "client_id" not in form
-
-        play(work)
-
-    def test_a_platform_that_vouches(self):
-        async def work(world):
-            given = iter(["jwt-1", "jwt-2"])
-            async with world.client(m.WorkloadIdentity("me", lambda: next(given))) as client:
-                world.tokens.clear()
-                await client.request("tools/list")
-            assert [form["assertion"] for form in world.forms] == ["jwt-1", "jwt-2"]
-            assert world.forms[0]["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
-            assert world.forms[0]["client_id"] == "me" and world.count("POST /register") == 0
-
-        play(work)
-
-    @pytest.mark.parametrize("kind", ["urn:ietf:params:oauth:token-type:id-jag", "other", None])
-    def test_a_company_that_vouches(self, kind):
-        async def work(world):
-            world.pages["/idp"] = lambda request: world.forms.append(
-                m.read_query(request.body.decode())
-            ) or (200, {}, {"access_token": "jag", "issued_token_type": kind, "token_type": "N_A"})
-            auth = m.IdentityAssertion("me", "s", idp_token_endpoint=world.root + "/idp",
-                                       idp_client_id="at-idp", id_token="id-1")  # fmt: skip
-            if not str(kind).endswith("id-jag"):
-                with pytest.raises(m.AuthError, match="issued_token_type"):
-                    async with world.client(auth):
-                        pass
-                assert world.count("POST /token") == 0
-                return
-            async with world.client(auth):
-                pass
-            prefix = "urn:ietf:params:oauth:"
-            assert world.forms[0] == {
-                "grant_type": prefix + "grant-type:token-exchange", "subject_token": "id-1",
-                "requested_token_type": prefix + "token-type:id-jag", "client_id": "at-idp",
-                "subject_token_type": prefix + "token-type:id_token", "audience": world.root,
-                "resource": world.root + "/mcp",
-            }  # fmt: skip
-            assert world.forms[1]["assertion"] == "jag"
-
-        play(work)
-
-    def test_possession_is_proved_with_the_nonces_of_both_servers(self):
-        """RFC 9449 §7, §8, §9."""
-        proofs = []
-
-        def check(request, nonce, token=""):
-            jwt = m.read_jwt(request.headers["dpop"])
-            m.check_signature(jwt, [m.read_jwk(jwt.header["jwk"])])
-            assert jwt.header["typ"] == "dpop+jwt" and "d" not in jwt.header["jwk"]
-            proofs.append(jwt.claims)
-            assert jwt.claims.get("ath", "") == (m.code_challenge(token) if token else "")
-            return jwt.claims.get("nonce") == nonce
-
-        async def work(world):
-            world.resource["dpop_bound_access_tokens_required"] = True
-
-            def token(request):
-                if not check(request, "as-1"):
-                    return 400, {"dpop-nonce": "as-1"}, {"error": "use_dpop_nonce"}
-                status, fields, doc = world.token(request)
-                return status, fields, {**doc, "token_type": "DPoP"}
-
-            def mcp(request):
-                kind, _, given = request.headers.get("authorization", "").partition(" ")
-                if kind == "DPoP" and not check(request, world.nonce, given):
-                    fields = {"www-authenticate": 'DPoP error="use_dpop_nonce"',
-                              "dpop-nonce": world.nonce}  # fmt: skip
-                    return 401, fields, ""
-                assert kind != "Bearer"
-                return world.mcp(request)
-
-            world.nonce = "rs-1"
-            world.pages.update({"/token": token, "/mcp": mcp})
-            auth = world.oauth()
-            async with world.client(auth) as client:
-                world.nonce = "rs-2"
-                await client.request("tools/list")
-                refused = len(proofs)
-                await client.request("tools/list")
-                assert len(proofs) == refused + 1, "the last nonce is remembered"
-            async with world.client(world.oauth(store=auth.store)):
-                assert len(world.asked) == 1, "the key is kept with the token"
-            assert len({proof["jti"] for proof in proofs}) == len(proofs)
-            assert {proof["htu"] for proof in proofs} == {world.root + "/token", world.root + "/mcp"}
-            assert {proof["htm"] for proof in proofs} == {"GET", "POST", "DELETE"}
-
-        play(work)
+    async def test_where_no_file_can_be_written_a_login_lasts_as_long_as_the_process(self, tmp_path, caplog):
+        (tmp_path / "file").write_text("")
+        store = m.FileStore(tmp_path / "file" / "tokens")
+        async with World().running() as world:
+            for _ in range(2):
+                await world.log_in(world.oauth(store=store))
+            assert len(world.asked) == 1 and "MCP_LITE_TOKENS" in caplog.text
 
 
-    def test_a_login_of_another_process_is_taken_over_with_its_key(self):
-        bound = {}
-
-        async def work(world):
-            world.resource["dpop_bound_access_tokens_required"] = True
-
-            def token(request):
-                status, fields, doc = world.token(request)
-                bound[doc["access_token"]] = m.read_jwt(request.headers["dpop"]).header["jwk"]
-                return status, fields, {**doc, "token_type": "DPoP"}
-
-            def mcp(request):
-                given = request.headers.get("authorization", "").partition(" ")[2]
-                if given in world.tokens:
-                    assert m.read_jwt(request.headers["dpop"]).header["jwk"] == bound[given]
-                return world.mcp(request)
-
-            world.pages.update({"/token": token, "/mcp": mcp})
-            auth = world.oauth()
-            async with world.client(auth) as client:
-                await auth.store.clear()
-                async with world.client(world.oauth(store=auth.store)):
-                    pass
-                del world.tokens[min(bound)]
-                await client.request("tools/list")
-            assert len(world.asked) == 2 and len({key["x"] for key in bound.values()}) == 2
-
-        play(work)
-
-    @pytest.mark.parametrize("who", ["authorization server", "resource"])
-    def test_nonces_that_never_do_are_not_tried_for_ever(self, who):
-        async def work(world):
-            world.resource["dpop_bound_access_tokens_required"] = True
-            fields, serial = {"www-authenticate": 'DPoP error="use_dpop_nonce"'}, itertools.count()
-
-            def token(request):
-                if who == "resource":
-                    status, fields, doc = world.token(request)
-                    return status, fields, {**doc, "token_type": "DPoP"}
-                return 400, {"dpop-nonce": f"n{next(serial)}"}, {"error": "use_dpop_nonce"}
-
-            def mcp(request):
-                if "authorization" in request.headers:
-                    return 401, {**fields, "dpop-nonce": f"n{next(serial)}"}, ""
-
-            world.pages.update({"/token": token, "/mcp": mcp})
-            with pytest.raises(m.AuthError, match="use_dpop_nonce"):
-                async with world.client():
-                    pass
-            assert next(serial) <= 5
-
-        play(work)
+#: The base point of P-256 is the public key of the number 1. FIPS 186-4 §D.1.2.3
+G_X = 0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296
+G_Y = 0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5
+P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
-class TestTokensFromElsewhere:
-    """auth="a token", and auth=function."""
-
-    def test_a_token_goes_with_every_request(self):
-        async def work(world):
-            world.tokens["mine"] = ""
-            async with world.client("mine"):
-                pass
-            assert {h.get("authorization") for h in world.headers} == {"Bearer mine"}
-            with pytest.raises(m.AuthError, match="401"):
-                async with world.client("other"):
-                    pass
-
-        play(work)
-
-    def test_a_function_is_asked_each_time_and_once_more_when_refused(self):
-        async def work(world):
-            world.tokens["new"] = ""
-            given = ["old"]
-
-            async def later():
-                return given.pop(0) if len(given) > 1 else given[0]
-
-            given[:] = ["old", "new"]
-            async with world.client(later):
-                pass
-            assert [h.get("authorization") for h in world.headers][:2] == ["Bearer old", "Bearer new"]
-            with pytest.raises(m.AuthError, match="401"):
-                async with world.client(lambda: "stale"):
-                    pass
-
-        play(work)
-
-    @pytest.mark.parametrize("token", ["", "a b", "a\r\nx: y", "é", 7])
-    def test_what_no_header_can_carry_is_not_shown(self, token):
-        async def work(world):
-            with pytest.raises(m.ConnectionClosed) as caught:
-                async with world.client(lambda: token):
-                    pass
-            assert "token=: give a text of visible ASCII" in str(caught.value)
-            assert "x: y" not in str(caught.value) and world.seen == []
-
-        play(work)
-
-    def test_a_function_that_has_no_token_lets_requests_go_without(self):
-        async def work(world):
-            with pytest.raises(m.AuthError, match="401"):
-                async with world.client(lambda: None):
-                    pass
-            assert "authorization" not in world.headers[0]
-
-        play(work)
+def url64(data):
+    data = data.to_bytes((data.bit_length() + 7) // 8, "big") if isinstance(data, int) else data
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-###############################################################################
-# T52. Guarding a server
-###############################################################################
+EC_JWK = {"kty": "EC", "crv": "P-256", "x": url64(G_X), "y": url64(G_Y)}
+#: RFC 7515 §A.3
+EXAMPLE_JWK = {
+    "kty": "EC", "crv": "P-256", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+}  # fmt: skip
+
+
+def es256(data, number=1):
+    """Sign with the nonce 1, which gives the key away, and needs no arithmetic on the curve."""
+    digest = int.from_bytes(hashlib.sha256(data).digest(), "big")
+    return G_X.to_bytes(32, "big") + ((digest + G_X * number) % P256_ORDER).to_bytes(32, "big")
+
+
+def rsa(bits, hash_name="sha256", pad=b"\xff", prefix="010"):
+    """Return a JWK, and a function that signs: with a prime modulus, whose private part is at hand."""
+    info = {"sha256": "3031300d06096086480165030402010500" "0420", "sha384": "3041300d060960864801650304020205000430",
+            "sha512": "3051300d060960864801650304020305000440"}[hash_name]  # fmt: skip
+    n, size = 2**bits - 1, (bits + 7) // 8
+
+    def sign(data):
+        end = b"\0" + bytes.fromhex(info) + hashlib.new(hash_name, data).digest()
+        number = int.from_bytes(b"\0\1" + pad * (size - 2 - len(end)) + end, "big")
+        return pow(number, pow(65537, -1, n - 1), n).to_bytes(size, "big")
+
+    return {"kty": "RSA", "n": url64(n), "e": "AQAB"}, sign
+
+
+def jwt(header, claims, sign=es256):
+    """Return a token; header and claims are JSON as text."""
+    signed = f"{url64(header.encode())}.{url64(claims.encode())}".encode()
+    return f"{signed.decode()}.{url64(sign(signed))}"
+
+
+CLAIMS = {"iss": "https://as.example", "aud": "https://a.example/mcp", "sub": "alice", "exp": NOW + 60}
+
+
+def claims(change="{}"):
+    """Return good claims as JSON, with a change; null takes one away."""
+    changed = {**CLAIMS, **json.loads(change.replace("now", str(int(NOW))))}
+    return json.dumps({name: value for name, value in changed.items() if value is not None})
+
+
+def judge_of(**options):
+    options = {"audience": "https://a.example/mcp", "keys": [EC_JWK], **options}
+    return m.jwt_verifier(options.pop("issuer", "https://as.example"), **options)
+
+
+class TestTokens:
+    """RFC 7515, 7518, 7519 by the rules of RFC 8725 and RFC 9068."""
+
+    #: A header, and whether a token with it may be believed.
+    HEADERS = [
+        ('{"alg":"ES256"}', True), ('{"alg":"ES256","typ":"JWT"}', True), ('{"alg":"ES256","typ":"at+jwt"}', True),
+        ('{"alg":"ES256","typ":"application/AT+JWT"}', True), ('{"alg":"ES256","kid":"k"}', False),
+        ('{"alg":"none"}', False), ('{"alg":"HS256"}', False), ('{"alg":"es256"}', False), ("{}", False),
+        ('{"alg":["ES256"]}', False), ('{"alg":"RS256"}', False), ('{"alg":"ES256","crit":["b64"]}', False),
+        ('{"alg":"ES256","typ":"dpop+jwt"}', False), ('{"alg":"ES256","typ":7}', False), ("[]", False),
+        ('{"alg":"ES256","alg":"none"}', False), ('{"alg":"ES256"', False), ("\udcff", False),
+        (json.dumps({"alg": "ES256", "jwk": EC_JWK, "jku": "https://evil.example", "x5u": "https://evil.example"}), True),
+    ]  # fmt: skip
+
+    @pytest.mark.parametrize("header, fine", HEADERS)
+    async def test_a_header_chooses_nothing_that_was_not_offered(self, header, fine, later):
+        token = jwt(header.encode("utf-8", "surrogateescape").decode("latin-1"), claims())
+        assert bool(await judge_of()(token)) is fine
+        assert not await judge_of(keys=[EXAMPLE_JWK])(token), "a key that the token brings counts for nothing"
+
+    #: Changes of good claims; whether they are good still. The leeway is 30 seconds.
+    CLAIMS = [
+        ("{}", True), ('{"aud": ["x", "https://a.example/mcp"]}', True), ('{"nbf": now, "iat": now}', True),
+        ('{"exp": now}', True), ('{"exp": now, "nbf": 0.5}', True), ('{"scope": {"a": 1}}', True),
+        ('{"sub": null, "client_id": "c"}', True), ('{"exp": 1499999971}', True), ('{"exp": 1499999970}', False),
+        ('{"nbf": 1500000030}', True), ('{"nbf": 1500000031}', False), ('{"iat": 1500000031}', False),
+        ('{"exp": null}', False), ('{"exp": "never"}', False), ('{"exp": true}', False), ('{"exp": 1e400}', False),
+        ('{"nbf": "x"}', False), ('{"iss": "https://as.example/"}', False), ('{"iss": null}', False),
+        ('{"iss": ["https://as.example"]}', False), ('{"aud": "https://a.example/mcp/"}', False),
+        ('{"aud": "https://a.example"}', False), ('{"aud": null}', False), ('{"aud": []}', False),
+        ('{"aud": [["https://a.example/mcp"]]}', False), ('{"aud": {}}', False), ('{"sub": null}', False),
+        ('{"sub": 7}', False), ('{"cnf": {"jkt": "x"}}', False),
+    ]  # fmt: skip
+
+    @pytest.mark.parametrize("change, fine", CLAIMS)
+    async def test_claims_are_our_issuer_s_for_us_and_for_now(self, change, fine, later, caplog):
+        caplog.set_level(logging.INFO)
+        token = jwt('{"alg":"ES256"}', claims(change))
+        assert bool(await judge_of()(token)) is fine
+        assert ("token is refused" in caplog.text) is not fine and token.split(".")[2] not in caplog.text
+
+    def test_any_other_signature_is_wrong(self, later):
+        signed = jwt('{"alg":"ES256"}', claims()).rpartition(".")[0]
+        right, dice = es256(signed.encode()), rng("bits")
+        order, zero = P256_ORDER.to_bytes(32, "big"), bytes(32)
+        wrong = [b"", right[:63], right + b"\0", zero + right[32:], right[:32] + zero, order + right[32:],
+                 right[:32] + order, es256(signed.encode(), 2), es256(b"other")]  # fmt: skip
+        wrong += [(int.from_bytes(right, "big") ^ 1 << dice.randrange(512)).to_bytes(64, "big") for _ in range(5)]
+        for number, signature in enumerate([right, *wrong]):
+            assert bool(run(judge_of()(f"{signed}.{url64(signature)}"))) is (number == 0), number
+
+    @pytest.mark.parametrize("token", [
+        "", "a", "a.b", "e30.e30", "e30.e30.", "e30.e30.e30.e30", "{good}=", "{good}.", " {good}", "{good}\n",
+        "{good}A", "é.é.é", "{long}",
+    ])  # fmt: skip
+    async def test_a_form_that_is_not_a_jwt_s(self, token, later):
+        good = jwt('{"alg":"ES256"}', claims())
+        assert await judge_of()(good)
+        assert not await judge_of()(token.replace("{good}", good).replace("{long}", good + "A" * 8192))
+
+    async def test_the_example_of_rfc_7515(self, monkeypatch):
+        """RFC 7515 §A.3; it names no audience, so a verifier that wants one refuses it."""
+        monkeypatch.setattr(time, "time", lambda: 1300819300.0)
+        token = ("eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNv"
+                 "bS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKT"
+                 "UJqPP3-Kg6NU1Q")  # fmt: skip
+        parts, text = token.split("."), "eyJhbGciOiJFUzI1NiJ9"
+        assert parts[0] == text and not await judge_of(keys=[EXAMPLE_JWK])(token)
+
+    @pytest.mark.parametrize("bits, hash_name, pad, fine", [
+        (2203, "sha256", b"\xff", True), (2203, "sha384", b"\xff", True), (2203, "sha512", b"\xff", True),
+        (2203, "sha256", b"\xfe", False), (1279, "sha256", b"\xff", False), (9689, "sha256", b"\xff", False),
+    ])  # fmt: skip
+    async def test_rsa_has_one_right_padding_and_2048_to_8192_bits(self, bits, hash_name, pad, fine, later):
+        """RFC 8017 §9.2"""
+        jwk, sign = rsa(bits, hash_name, pad)
+        alg = "RS" + hash_name[3:]
+        token, every = jwt(f'{{"alg":"{alg}"}}', claims(), sign), ["RS256", "RS384", "RS512"]
+        assert bool(await judge_of(keys=[jwk], algorithms=every)(token)) is fine
+        for other in {*every, "ES256"} - {alg}:
+            wrong = jwt(f'{{"alg":"{other}"}}', claims(), sign)
+            assert not await judge_of(keys=[jwk, EC_JWK], algorithms=[*every, "ES256"])(wrong)
+
+    @pytest.mark.parametrize("change, fine", [
+        ('{"use": "sig"}', True), ('{"use": "enc"}', False), ('{"alg": "ES256"}', True), ('{"alg": "ES384"}', False),
+        ('{"crv": "P-384"}', False), ('{"kty": "oct"}', False), ('{"y": "AA"}', False), ('{"x": "!"}', False),
+        ('{"x": null}', False), ('{"kid": "other"}', False), ('{"kid": "k"}', True),
+    ])  # fmt: skip
+    async def test_a_key_must_fit_and_be_a_point_of_the_curve(self, change, fine, later):
+        """RFC 8725 §3.4"""
+        token = jwt('{"alg":"ES256","kid":"k"}', claims())
+        keys = [None, "x", {}, {**EC_JWK, "kid": "k", **json.loads(change)}]
+        assert bool(await judge_of(keys=keys)(token)) is fine
+
+    @pytest.mark.parametrize("change, scopes", [
+        ('{"scope": "a b"}', "a b"), ('{"scope": ["a", "b", 7]}', "a b"), ('{"scp": ["a"]}', "a"), ('{"scp": "a b"}', "a b"),
+        ("{}", ""),
+    ])  # fmt: skip
+    async def test_a_right_token_is_a_principal(self, change, scopes, later):
+        who = await judge_of()(jwt('{"alg":"ES256"}', claims(change)))
+        assert (who.issuer, who.subject, who.expires_at) == ("https://as.example", "alice", NOW + 60)
+        assert who.scopes == set(scopes.split()) and who.claims["aud"] == "https://a.example/mcp"
+        assert who == m.Principal("https://as.example", "alice", scopes=["z"]) != m.Principal("https://as.example", "bob")
+        assert len({who, m.Principal("https://as.example", "alice")}) == 1 and "alice" in repr(who)
+
+    @pytest.mark.parametrize("options, why", [
+        ({"audience": ""}, "audience="), ({"audience": []}, "audience="), ({"audience": [""]}, "audience="),
+        ({"algorithms": ["HS256"]}, "HS256"), ({"algorithms": ["none", "RS256"]}, "none"),
+        ({"algorithms": []}, "algorithms="), ({"leeway": -1}, "leeway"), ({"leeway": 60.5}, "leeway"),
+        ({"issuer": "http://as.example"}, "https://"),
+    ])  # fmt: skip
+    def test_a_verifier_that_would_let_everybody_in_cannot_be_made(self, options, why):
+        """CVE-2026-116684, CVE-2025-69196"""
+        with pytest.raises((ValueError, m.AuthError), match=why):
+            judge_of(**options)
+        with pytest.raises(TypeError):
+            m.jwt_verifier("https://as.example")
 
 
 class Issuer:
-    """Gives out JWTs, and its keys at /jwks."""
+    """Gives out its keys at /jwks, if it can; `kids` are their names."""
 
     def __init__(self):
-        self.keys = {"k1": m.ec_key(11)}
-        self.fetches, self.status = [], 200
-        self.root, self.hold = "", None  # an Event for which an answer waits
+        self.seen, self.kids, self.status, self.gate = [], ["k1"], 200, None
+
+    async def answer(self, request):
+        self.seen.append(request.path)
+        if self.gate:
+            await self.gate.wait()
+        if request.path == "/jwks":
+            return self.status, {}, json.dumps({"keys": [{**EC_JWK, "kid": kid} for kid in self.kids]})
+        about = {"issuer": self.root, "jwks_uri": self.root + "/jwks"}
+        known = request.path == "/.well-known/openid-configuration"
+        return (self.status, {}, json.dumps(about)) if known else (404 if self.status == 200 else self.status, {}, "")
 
     @contextlib.asynccontextmanager
     async def running(self):
-        async with listening(self.handle, max_body=10_000) as listener:
-            self.root = listener.root
+        async with web(self.answer) as self.root:
             yield self
 
-    async def handle(self, request, response):
-        self.fetches.append(request.path)
-        if self.hold is not None:
-            await self.hold.wait()
-        if request.path == "/jwks":
-            keys = [{**m.jwk_of(key), "kid": kid} for kid, key in self.keys.items()]
-            await response.send(self.status, {}, json.dumps({"keys": keys}).encode())
-        elif request.path == "/.well-known/openid-configuration":
-            doc = {"issuer": self.root, "jwks_uri": self.root + "/jwks"}
-            await response.send(self.status, {}, json.dumps(doc).encode())
-        else:
-            await response.send(404 if self.status == 200 else self.status, {}, b"")
+    def judge(self, **options):
+        return judge_of(issuer=self.root, keys=None, jwks_uri=self.root + "/jwks", **options)
 
-    def token(self, kid="k1", key=None, header=None, **claims):
-        claims = {"iss": self.root, "aud": "https://a.example/mcp", "sub": "alice",
-                  "exp": time.time() + 600, "scope": "read", **claims}  # fmt: skip
-        claims = {name: value for name, value in claims.items() if value is not None}
-        return m.make_jwt({"kid": kid, **(header or {})}, claims, key or self.keys[kid])
-
-    def verifier(self, **options):
-        return m.jwt_verifier(self.root, audience="https://a.example/mcp", **options)
+    def token(self, kid="k1", number=1, header="{}"):
+        header = {"alg": "ES256", "kid": kid, **json.loads(header)}
+        return jwt(json.dumps(header), claims(json.dumps({"iss": self.root})), lambda data: es256(data, number))
 
 
-def with_issuer(work):
-    async def main():
+class TestJudges:
+    """Keys that are fetched, and RFC 7662."""
+
+    async def test_keys_are_found_by_the_issuer_s_metadata(self, later):
         async with Issuer().running() as issuer:
-            return await work(issuer)
+            verify = judge_of(issuer=issuer.root, keys=None)
+            assert await verify(issuer.token()) and await verify(issuer.token())
+            assert issuer.seen == [SERVER_PAGE, "/.well-known/openid-configuration", "/jwks"]
+            await verify(issuer.token(number=2, header=f'{{"jku": "{issuer.root}/evil"}}'))
+            assert "/evil" not in issuer.seen
 
-    return run(main())
+    async def test_a_token_that_is_refused_by_its_header_costs_no_fetch(self):
+        async with Issuer().running() as issuer:
+            for token in ("", "a.b.c", issuer.token(header='{"alg": "none"}'), issuer.token(header='{"crit": ["x"]}')):
+                assert not await issuer.judge()(token)
+            assert issuer.seen == []
 
-
-class TestVerifiers:
-    """RFC 8725, RFC 9068, RFC 7662."""
-
-    def test_a_right_token_is_a_principal(self):
-        async def work(issuer):
-            verify = issuer.verifier()
-            who = await verify(issuer.token(client_id="c", extra=[1]))
-            assert (who.issuer, who.subject, who.client_id) == (issuer.root, "alice", "c")
-            assert who.scopes == {"read"} and who.claims["extra"] == [1]
-            assert who.expires_at == who.claims["exp"]
-            await verify(issuer.token())
-            assert issuer.fetches == [
-                "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration",
-                "/jwks",
-            ]  # fmt: skip
-
-        with_issuer(work)
-
-    @pytest.mark.parametrize(
-        "claims, wanted",
-        [
-            ({"scope": "a b"}, {"a", "b"}), ({"scope": ["a", "b", 7]}, {"a", "b"}),
-            ({"scope": None, "scp": ["a"]}, {"a"}), ({"scope": None, "scp": "a b"}, {"a", "b"}),
-            ({"scope": None}, set()), ({"scope": {"a": 1}}, set()),
-        ],
-    )  # fmt: skip
-    def test_scopes_in_every_form(self, claims, wanted):
-        async def work(issuer):
-            assert (await issuer.verifier()(issuer.token(**claims))).scopes == wanted
-
-        with_issuer(work)
-
-    def test_principals_are_equal_by_issuer_subject_and_client(self):
-        one = m.Principal("i", "s", "c", ["a"], 1, {"x": 1})
-        assert one == m.Principal("i", "s", "c", ["b"], 2) and len({one, m.Principal("i", "s", "c")}) == 1
-        for other in (m.Principal("j", "s", "c"), m.Principal("i", "t", "c"), m.Principal("i", "s"),
-                      "s", None):  # fmt: skip
-            assert one != other
-
-    @pytest.mark.parametrize(
-        "breach",
-        [
-            {"iss": "https://evil.example"}, {"aud": "https://other.example"}, {"aud": None},
-            {"exp": 1}, {"exp": None}, {"exp": "never"}, {"nbf": 1e11}, {"iat": 1e11},
-            {"sub": None}, {"sub": 7}, {"cnf": {"jkt": "x"}}, {"header": {"alg": "none"}},
-            {"header": {"typ": "dpop+jwt"}}, {"header": {"crit": ["x"]}},
-            {"key": m.ec_key(666)}, {"kid": "k9", "key": m.ec_key(11)},
-            {"header": {"jwk": m.jwk_of(m.ec_key(666))}, "key": m.ec_key(666)},
-            {"header": {"jku": "{root}/evil"}, "key": m.ec_key(666)},
-            {"header": {"x5u": "{root}/evil"}, "key": m.ec_key(666)},
-            {"iss": "{root}/evil"},
-        ],
-        ids=str,
-    )  # fmt: skip
-    def test_one_breach_is_enough(self, breach, caplog):
-        caplog.set_level(logging.INFO, "mcp_lite")
-
-        async def work(issuer):
-            at_home = json.loads(json.dumps(breach, default=str).replace("{root}", issuer.root))
-            token = issuer.token(**{**at_home, **{k: v for k, v in breach.items() if k == "key"}})
-            assert await issuer.verifier()(token) is None
-            assert "/evil" not in "".join(issuer.fetches), "nothing is fetched because a token says so"
-            assert "a token is refused: " in caplog.text
-            assert token not in caplog.text and token.split(".")[2] not in caplog.text
-
-        with_issuer(work)
-
-    @pytest.mark.parametrize("token", ["", "abc", "a.b.c", "e30.e30.", "x" * 100_000])
-    def test_rubbish_costs_no_fetch(self, token):
-        async def work(issuer):
-            assert await issuer.verifier()(token) is None
-            assert issuer.fetches == []
-
-        with_issuer(work)
-
-    def test_the_user_may_refuse_by_claims_and_choose_algorithms(self):
-        async def work(issuer):
-            verify = issuer.verifier(claims=lambda claims: claims.get("tenant") == "t")
-            assert await verify(issuer.token()) is None
-            assert await verify(issuer.token(tenant="t"))
-            assert await issuer.verifier(algorithms=["RS256"])(issuer.token()) is None
-
-        with_issuer(work)
-
-    @pytest.mark.parametrize(
-        "options, why",
-        [
-            ({"audience": ""}, "audience="), ({"audience": []}, "audience="),
-            ({"audience": [""]}, "audience="), ({"algorithms": ["HS256"]}, "HS256"),
-            ({"algorithms": ["none", "RS256"]}, "none"), ({"algorithms": []}, "algorithms="),
-            ({"leeway": -1}, "leeway=-1"), ({"leeway": 60.5}, "leeway=60.5"),
-            ({"leeway": float("nan")}, "leeway=nan"),
-        ],
-    )  # fmt: skip
-    def test_what_would_let_everybody_in_cannot_be_configured(self, options, why):
-        """CVE-2026-116684, CVE-2025-69196."""
-        with pytest.raises(ValueError, match=why):
-            m.jwt_verifier("https://as.example", **{"audience": "x", **options})
-        with pytest.raises(TypeError):
-            m.jwt_verifier("https://as.example")
-        with pytest.raises(m.AuthError, match="https://"):
-            m.jwt_verifier("http://as.example", audience="x")
-        for leeway in (0, m.MAX_LEEWAY_SECONDS):
-            m.jwt_verifier("https://as.example", audience="x", leeway=leeway)
-
-    async def test_keys_from_configuration(self):
-        key = m.read_pem(RSA_PKCS8)
-        verify = m.jwt_verifier("https://as.example", audience="a", keys=[rsa_jwk(key)])
-        claims = {"iss": "https://as.example", "aud": ["b", "a"], "exp": time.time() + 9, "sub": "s"}
-        assert (await verify(m.make_jwt({}, claims, key))).subject == "s"
-
-    def test_an_unknown_key_id_has_the_keys_fetched_once_and_not_again_soon(self, monkeypatch):
-        async def work(issuer):
-            verify = issuer.verifier(jwks_uri=issuer.root + "/jwks")
+    async def test_unknown_keys_cause_a_fetch_every_30_seconds_and_known_ones_every_10_minutes(self, later):
+        async with Issuer().running() as issuer:
+            verify = issuer.judge()
             assert await verify(issuer.token())
-            issuer.keys["k2"] = m.ec_key(22)
-            assert await verify(issuer.token("k2")) is None, "too soon after the first fetch"
-            assert issuer.fetches == ["/jwks"]
-            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)  # as if the time had passed
-            assert all(await asyncio.gather(*(verify(issuer.token("k2")) for _ in range(5))))
-            assert issuer.fetches == ["/jwks"] * 2
-            monkeypatch.setattr(m, "REFETCH_SECONDS", 30.0)
-            for _ in range(5):
-                assert await verify(issuer.token("k3", m.ec_key(33))) is None
-            assert issuer.fetches == ["/jwks"] * 2
-            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)
-            assert await verify(issuer.token()) and len(issuer.fetches) == 2, "still good"
-            monkeypatch.setattr(m, "KEYS_SECONDS", -1.0)
-            assert await verify(issuer.token()) and len(issuer.fetches) == 3
-
-        with_issuer(work)
-
-    def test_tokens_that_come_while_keys_are_fetched_wait_for_them(self, monkeypatch):
-        async def work(issuer):
-            verify = issuer.verifier(jwks_uri=issuer.root + "/jwks")
+            issuer.kids.append("k2")
+            assert not await verify(issuer.token("k2"))
+            assert len(issuer.seen) == 1
+            later(31)
+            issuer.gate = asyncio.Event()
+            waiting = [asyncio.ensure_future(verify(issuer.token("k2"))) for _ in range(3)]
+            await eventually(lambda: len(issuer.seen) == 2)
+            issuer.gate.set()
+            assert all(await asyncio.gather(*waiting)) and len(issuer.seen) == 2
+            assert not await verify(issuer.token("k3")) and len(issuer.seen) == 2
+            later(28)
             assert await verify(issuer.token())
-            issuer.keys["k2"] = m.ec_key(22)
-            issuer.hold = asyncio.Event()
-            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)  # as if the time had passed
-            first = asyncio.ensure_future(verify(issuer.token("k2")))
-            await eventually(lambda: len(issuer.fetches) == 2)
-            monkeypatch.setattr(m, "REFETCH_SECONDS", 30.0)
-            second = asyncio.ensure_future(verify(issuer.token("k2")))
-            await asyncio.wait({second}, timeout=0.05)
-            issuer.hold.set()
-            assert await first and await second and len(issuer.fetches) == 2
+            assert len(issuer.seen) == 2
 
-        with_issuer(work)
-
-    def test_old_keys_stay_while_the_issuer_is_down(self, monkeypatch, caplog):
-        async def work(issuer):
-            verify = issuer.verifier(jwks_uri=issuer.root + "/jwks")
+    async def test_old_keys_stay_while_the_issuer_is_down(self, later, caplog):
+        async with Issuer().running() as issuer:
+            verify = issuer.judge()
             assert await verify(issuer.token())
-            monkeypatch.setattr(m, "KEYS_SECONDS", -1.0)
-            monkeypatch.setattr(m, "REFETCH_SECONDS", -1.0)
-            issuer.status = 500
-            assert await verify(issuer.token())
+            issuer.status, token = 500, jwt('{"alg":"ES256","kid":"k1"}', claims(json.dumps({"iss": issuer.root, "exp": NOW + 900})))
+            later(601)
+            assert await verify(token) and len(issuer.seen) == 2 and "keys" in caplog.text
 
-        with_issuer(work)
-        assert "stay as they were" in caplog.text
+    @pytest.mark.parametrize("page", ["500", "200 {}", "200 <html>", "404"])
+    async def test_without_any_keys_it_is_503_and_not_401(self, page, later, caplog):
+        async with Issuer().running() as issuer:
+            async def answer(request):
+                seen.append(request.path)
+                return int(page[:3]), {}, page[4:]
 
-    def test_without_any_keys_the_answer_is_503_and_not_401(self, monkeypatch, caplog):
-        async def work(issuer):
-            issuer.status = 500
-            verify = issuer.verifier()
-            with pytest.raises(m.ProtocolError) as caught:
-                await verify(issuer.token())
-            assert caught.value.http_status == 503
-            assert caught.value.headers == {"retry-after": "10"}
-            issuer.status, asked = 200, len(issuer.fetches)
-            for _ in range(5):
-                with pytest.raises(m.ProtocolError):
-                    await verify(issuer.token())
-            assert len(issuer.fetches) == asked, "who is down is not asked with each token"
-            assert caplog.text.count("tokens cannot be judged") == 1
-            monkeypatch.setattr(m, "NO_KEYS_SECONDS", 0.0)  # as if the time had passed
-            assert await verify(issuer.token()), "it is asked again when it is back"
+            seen = []
+            async with web(answer) as root:
+                verify = judge_of(issuer=issuer.root, keys=None, jwks_uri=root + "/jwks")
+                for _ in range(3):
+                    with pytest.raises(m.ProtocolError) as caught:
+                        await verify(issuer.token())
+                    assert caught.value.http_status == 503
+                assert len(seen) == 1, "it is not asked with each token"
+                assert caplog.text.count("cannot be judged") == 1
 
-        with_issuer(work)
+    @pytest.mark.parametrize("answer, who", [
+        ('{"active": true, "aud": "us", "sub": "alice", "scope": "a"}', "alice"),
+        ('{"active": true, "aud": ["x", "us"], "client_id": "c"}', "c"), ('{"active": false}', None),
+        ('{"active": "true", "aud": "us", "sub": "a"}', None), ("{}", None), ('{"active": true, "sub": "a"}', None),
+        ('{"active": true, "aud": "them", "sub": "a"}', None), ('{"active": true, "aud": "us", "sub": "a", "exp": 1}', None),
+        ('{"active": true, "aud": "us", "sub": "a", "iss": "https://evil.example"}', None),
+        ('{"active": true, "aud": "us"}', None), ("[]", 503), ("500", 503), ("302", 503),
+    ])  # fmt: skip
+    async def test_introspection(self, answer, who):
+        asked = []
 
-    @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/nothing"])
-    def test_a_document_that_is_no_set_of_keys_is_503_too(self, path):
-        async def work(issuer):
-            with pytest.raises(m.ProtocolError) as caught:
-                await issuer.verifier(jwks_uri=issuer.root + path)(issuer.token())
-            assert caught.value.http_status == 503
+        async def respond(request):
+            asked.append(request)
+            return (int(answer), {"location": "/x"}, "") if answer.isdigit() else (200, {}, answer)
 
-        with_issuer(work)
-
-    @pytest.mark.parametrize(
-        "answer, outcome",
-        [
-            ({"active": True, "aud": "us", "sub": "alice", "scope": "a"}, "alice"),
-            ({"active": True, "aud": ["x", "us"], "client_id": "c"}, "c"),
-            ({"active": False}, None), ({"active": "true", "aud": "us", "sub": "a"}, None),
-            ({"active": 1, "aud": "us", "sub": "a"}, None), ({}, None),
-            ({"active": True, "sub": "a"}, None), ({"active": True, "aud": "them", "sub": "a"}, None),
-            ({"active": True, "aud": "us", "sub": "a", "exp": 1}, None),
-            ({"active": True, "aud": "us", "sub": "a", "iss": "https://evil.example"}, None),
-            ({"active": True, "aud": "us"}, None), ([], 503), (500, 503), (302, 503),
-        ],
-        ids=str,
-    )  # fmt: skip
-    async def test_introspection(self, answer, outcome):
-        seen = []
-
-        async def handle(request, response):
-            seen.append(request)
-            if isinstance(answer, int):
-                await response.send(answer, {"location": "/elsewhere"}, b"")
-            else:
-                await response.send(200, {}, json.dumps(answer).encode())
-
-        async with listening(handle) as listener:
-            verify = m.introspection(listener.root + "/check", "me", "s", audience="us",
-                                     issuer=listener.root)  # fmt: skip
-            if outcome == 503:
+        async with web(respond) as root:
+            verify = m.introspection(root + "/check", "me", "s", audience="us", issuer=root)
+            if who == 503:
                 with pytest.raises(m.ProtocolError) as caught:
                     await verify("tok")
                 assert caught.value.http_status == 503
             else:
-                who = await verify("tok")
-                assert (who and who.subject) == outcome
-        assert m.read_query(seen[0].body.decode())["token"] == "tok"
-        assert seen[0].headers["authorization"] == "Basic bWU6cw==" and len(seen) == 1
-
-    async def test_only_so_many_tokens_are_asked_about_at_once(self, monkeypatch):
-        """Each takes a connection; with the tokens of strangers, all descriptors were used up."""
-        monkeypatch.setattr(m, "MAX_INTROSPECTIONS", 2)
-        open_now, most, gate = set(), [], asyncio.Event()
-
-        async def handle(request, response):
-            open_now.add(request)
-            most.append(len(open_now))
-            await gate.wait()
-            open_now.remove(request)
-            await response.send(200, {}, b'{"active": true, "sub": "alice"}')
-
-        async with listening(handle) as listener:
-            verify = m.introspection(listener.root + "/", "me", "s", audience=None)
-            asked = [asyncio.ensure_future(verify(f"t{number}")) for number in range(6)]
-            await eventually(lambda: len(open_now) == 2)
-            asked.pop().cancel()
-            gate.set()
-            assert all(await asyncio.gather(*asked))
-        assert max(most) == 2
-
-    async def test_an_audience_is_left_out_on_purpose_only(self):
-        async def handle(request, response):
-            await response.send(200, {}, b'{"active": true, "sub": "alice", "aud": "them"}')
-
-        async with listening(handle) as listener:
-            url = listener.root + "/check"
-            assert await m.introspection(url, "me", "s", audience=None)("t")
+                found = await verify("tok")
+                assert (found and found.subject) == who
             with pytest.raises(TypeError):
-                m.introspection(url, "me", "s")
+                m.introspection(root, "me", "s")
+        [request] = asked
+        assert request.form["token"] == "tok" and request.headers["authorization"] == "Basic bWU6cw=="
 
 
+RPC = {"accept": "application/json, text/event-stream", "content_type": "application/json"}
 ALICE = ("https://as.example", "alice")
-
-
-class TestGuard:
-    """RFC 6750, RFC 9728, before any engine."""
-
-    @staticmethod
-    def guard(**options):
-        def verify(token):
-            return {"a": m.Principal(*ALICE, scopes=["read"]), "rw": m.Principal(
-                *ALICE, scopes=["read", "write"])}.get(token)  # fmt: skip
-
-        options = {"verify": verify, "issuers": ["https://as.example"], "scopes": ["read"],
-                   "resource_url": "https://a.example/mcp", **options}  # fmt: skip
-        return m.Guard(**options)
-
-    @staticmethod
-    def refusal(guard, headers, query=""):
-        async def main():
-            with pytest.raises(m.ProtocolError) as caught:
-                await guard.identify(headers, query)
-            return caught.value.http_status, caught.value.headers.get("www-authenticate")
-
-        return run(main())
-
-    WHERE = (
-        'Bearer resource_metadata="https://a.example/.well-known/oauth-protected-resource/mcp", '
-        'scope="read"'
-    )
-
-    @pytest.mark.parametrize(
-        "headers, query, status, error",
-        [
-            ({}, "", 401, ""), ({"authorization": "Basic x"}, "", 401, ""),
-            ({"authorization": "Bearer"}, "", 401, ""), ({}, "access_token=a", 401, ""),
-            ({"authorization": "Bearer wrong"}, "", 401, "invalid_token"),
-            ({"authorization": "Bearer a, Bearer a"}, "", 400, "invalid_request"),
-            ({"authorization": "Bearer a"}, "x=1&access_token=a", 400, "invalid_request"),
-        ],
-    )  # fmt: skip
-    def test_a_refusal_says_what_is_wanted_and_an_error_only_where_there_was_one(
-        self, headers, query, status, error
-    ):
-        wanted = self.WHERE + (f', error="{error}"' if error else "")
-        assert self.refusal(self.guard(), headers, query) == (status, wanted)
-
-    def test_too_little_scope_names_all_that_is_needed(self):
-        guard = self.guard(scopes=["read", "admin"])
-        status, said = self.refusal(guard, {"authorization": "Bearer a"})
-        assert status == 403 and 'error="insufficient_scope"' in said
-        assert 'scope="read admin"' in said
-
-    def test_what_a_token_has_already_is_named_with_what_it_needs(self):
-        """spec 2025-11-25: some clients ask for what is named, and would lose the rest."""
-        guard = self.guard(offered=["list", "write", "other"])
-        who = m.Principal(*ALICE, scopes=["read", "write", "foreign"])
-        assert 'scope="read write admin"' in guard.wants("admin", who)["www-authenticate"]
-        assert 'scope="read admin"' in guard.wants("admin", None)["www-authenticate"]
-
-    async def test_broad_scopes_imply_narrow_ones(self):
-        guard = self.guard(scopes=["list"], expand=lambda scopes: {"list"} & {*scopes, "list"})
-        who = (await guard.identify({"authorization": "Bearer a"})).principal
-        assert who.scopes == {"read", "list"}
-
-    async def test_a_right_token_is_judged_once_a_minute(self, monkeypatch):
-        now, later, judged, clock = [1000.0], [0.0], [], time.monotonic
-        monkeypatch.setattr(m.time, "time", lambda: now[0])
-        monkeypatch.setattr(m.time, "monotonic", lambda: clock() + later[0])
-
-        async def verify(token):
-            judged.append(token)
-            return m.Principal(*ALICE, scopes=["read"], expires_at=1090.0)
-
-        guard, headers = self.guard(verify=verify), {"authorization": "Bearer t"}
-        assert guard.known("t") is None
-        for _ in range(3):
-            assert (await guard.identify(headers)).principal.subject == "alice"
-        assert judged == ["t"] and guard.known("t").principal.subject == "alice"
-        now[0] -= 3600.0  # somebody sets the clock back
-        later[0] += m.CACHE_SECONDS
-        assert guard.known("t") is None
-        await guard.identify(headers)
-        assert judged == ["t", "t"]
-        now[0] = 1089.9
-        assert guard.known("t")
-        now[0] = 1090.0  # never past its expiry
-        assert guard.known("t") is None
-        assert b"t" not in guard.cache and all(len(key) == 32 for key in guard.cache)
-
-    async def test_the_memory_of_tokens_is_bounded(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_CACHED_TOKENS", 3)
-        guard = self.guard(verify=lambda token: m.Principal(*ALICE, scopes=["read"]))
-        for number in range(5):
-            await guard.identify({"authorization": f"Bearer {number}"})
-            assert len(guard.cache) == min(number + 1, 3)
-        assert guard.known("0") is None
-        assert guard.known("4")
-
-    def test_a_judge_that_fails_lets_nobody_in_and_says_503(self, caplog):
-        def verify(token):
-            raise RuntimeError("hush")
-
-        async def main():
-            with pytest.raises(m.ProtocolError) as caught:
-                await self.guard(verify=verify).identify({"authorization": "Bearer a"})
-            assert caught.value.http_status == 503 and "hush" not in str(caught.value)
-
-        run(main())
-        assert "hush" in caplog.text
-
-    def test_metadata(self):
-        status, headers, body = self.guard(offered=["write"]).metadata()
-        assert status == 200 and headers["access-control-allow-origin"] == "*"
-        assert headers["cache-control"] == "max-age=3600"
-        assert json.loads(body) == {
-            "resource": "https://a.example/mcp", "authorization_servers": ["https://as.example"],
-            "scopes_supported": ["read", "write"], "bearer_methods_supported": ["header"],
-        }  # fmt: skip
-        bare = m.Guard(verify=print, resource_url="https://a.example/mcp")
-        assert json.loads(bare.metadata()[2]) == {
-            "resource": "https://a.example/mcp", "bearer_methods_supported": ["header"],
-        }  # fmt: skip
-        assert bare.challenge() == {"www-authenticate": "Bearer"}
-        assert bare.pages("/mcp") == {}, "without issuers there is nothing to tell"
-        untold = m.Guard(verify=print, issuers=["https://as.example"])  # as under an ASGI server
-        pages = untold.pages("/mcp")
-        assert [*pages] == [OAUTH_PAGES, "/.well-known/oauth-protected-resource"]
-        assert run(pages[OAUTH_PAGES](None)) == (500, "text/plain", "Guard(resource_url=) is needed here")
-        with pytest.raises(m.AuthError, match="https://"):
-            m.Guard(verify=print, resource_url="http://a.example/mcp")
-
-    @pytest.mark.parametrize(
-        "options",
-        [{"scopes": ['a"']}, {"scopes": "é"}, {"offered": ["a\\"]}, {"offered": "a offline_access"},
-         {"offered": ["offline_access"]}, {"scopes": ["offline_access"]},
-         {"issuers": ["http://as.example"]}, {"issuers": ["https://as.example/?x"]}],
-    )  # fmt: skip
-    def test_what_no_client_could_use_is_refused_at_once(self, options):
-        with pytest.raises((ValueError, m.AuthError)):
-            m.Guard(verify=print, **options)
-        if "offline_access" not in str(options) and "scopes" in options:
-            with pytest.raises(ValueError, match="is no scope"):
-                m.Server("x").tool(scopes=options["scopes"])(print)
-            with pytest.raises(ValueError, match="is no scope"):
-                m.OAuth(scopes=options["scopes"])
+PRINCIPALS = {
+    "r": m.Principal(*ALICE, scopes=["read"]), "r2": m.Principal(*ALICE, scopes=["read"]),
+    "rw": m.Principal(*ALICE, scopes=["read", "write"]), "bare": m.Principal(*ALICE),
+    "bob": m.Principal("https://as.example", "bob", scopes=["read"]),
+}  # fmt: skip
 
 
 def guarded_app(**options):
-    app = sample_app(**options)
+    app = m.Server("guarded", **options)
+    app.ran = []
 
     @app.tool(scopes=["write"])
-    async def write(text: str, ctx: m.Context) -> str:
-        app.log.append(text)
-        return f"{ctx.principal.subject} {ctx.headers.get('authorization')}"
+    def write(ctx: m.Context) -> str:
+        app.ran.append(ctx.principal.subject)
+        return str(ctx.headers.get("authorization"))
 
     @app.tool
-    async def maybe(deep: bool, ctx: m.Context) -> str:
+    def maybe(deep: bool, ctx: m.Context) -> str:
         if deep:
             ctx.require("write", "deep")
         return "shallow"
@@ -20832,341 +18662,201 @@ def guarded_app(**options):
     return app
 
 
-TOKENS = {
-    "r": m.Principal(*ALICE, scopes=["read"]),
-    "r2": m.Principal(*ALICE, scopes=["read"]),
-    "rw": m.Principal(*ALICE, scopes=["read", "write"]),
-    "bob": m.Principal("https://as.example", "bob", scopes=["read"]),
-    "bare": m.Principal(*ALICE),
-}
-
-
 def guard_of(**options):
-    options = {"verify": TOKENS.get, "issuers": ["https://as.example"], "scopes": ["read"],
-               **options}  # fmt: skip
-    return m.Guard(**options)
+    return m.Guard(**{"verify": PRINCIPALS.get, "issuers": ["https://as.example"], "scopes": ["read"], **options})
 
 
-MODERN_META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-MODERN_CALL = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call"}
+class Guest:
+    """A guarded server, and requests to it as they stand."""
+
+    def __init__(self, url, era="legacy"):
+        self.url, self.era, self.session = url, era, {}
+
+    async def post(self, token, method, params, **headers):
+        params, more = dict(params), {"authorization": f"Bearer {token}"} if token else {}
+        if self.era == "modern":
+            params["_meta"] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                               "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
+            more.update(mcp_protocol_version="2026-07-28", mcp_method=method)
+            more.update({"mcp_name": params["name"]} if "name" in params else {})
+        msg = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        given = {**RPC, **self.session, **more, **headers}
+        return await ask(self.url, "POST", json.dumps(msg).encode(), **given)
+
+    async def hello(self, token, **headers):
+        about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        status, fields, body = await self.post(token, "initialize", about, **headers)
+        if status == 200:
+            self.session = {"mcp_session_id": fields["mcp-session-id"], "mcp_protocol_version": "2025-11-25"}
+        return status, fields, body
 
 
-def modern_call(tool, **arguments):
-    """A call of the modern era: (message, headers)."""
-    return call_of(1, tool, arguments, _meta=MODERN_META), {**MODERN_CALL, "mcp-name": tool}
+class TestGuard:
+    """RFC 6750 and RFC 9728: who is let in, and what is said to the rest."""
 
+    #: A token, what stands in the query; the status, and what the challenge says besides.
+    REFUSALS = [
+        (None, "", 401, 'scope="read"'), ("wrong", "", 401, 'scope="read", error="invalid_token"'),
+        ("bare", "", 403, 'scope="read", error="insufficient_scope"'),
+        ("a b", "", 400, 'scope="read", error="invalid_request"'),
+        (None, "?access_token=r", 401, 'scope="read"'),
+        ("r", "?access_token=r", 400, 'scope="read", error="invalid_request"'), ("r", "", 200, None),
+    ]  # fmt: skip
 
-class TestGuardedServer:
-    """Over HTTP: what is let in, and what is said to the rest."""
-
-    @pytest.fixture(autouse=True)
-    def quick(self, monkeypatch):
-        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.02)
-
-    async def test_the_metadata_are_public_at_both_places_and_name_our_url(self):
-        async with guarded_app().http(port=0, auth=guard_of()) as server:
-            async with Caller(server.url) as caller:
-                root = "/.well-known/oauth-protected-resource"
-                for path in (root, root + "/mcp"):
-                    status, headers, doc = await caller.ask(
-                        "GET", b"", path, origin="https://any.example"
-                    )
-                    assert status == 200 and doc["resource"] == server.url
-                    assert "access-control-allow-origin" in headers
-                    assert headers["cache-control"] == "max-age=3600"
-                assert await caller.status("GET", b"", root + "/other") == 404
-
-    async def test_our_url_is_not_what_a_request_says(self):
-        """mesh-mcp#20, fastmcp#1685: it comes from the configuration alone."""
-        async with guarded_app().http(port=0, auth=guard_of()) as server:
-            async with Caller(server.url) as caller:
-                lies = {"x_forwarded_host": "evil.example", "x_forwarded_proto": "https",
-                        "forwarded": "host=evil.example"}  # fmt: skip
-                page = "/.well-known/oauth-protected-resource"
-                _, _, doc = await caller.ask("GET", b"", page, host="evil.example", **lies)
-                assert doc["resource"] == server.url
-                _, headers, _ = await caller.post(hello(), **lies)
-                assert "evil" not in str(headers)
-
-    @pytest.mark.parametrize("asgi", [False, True])
-    async def test_two_tokens_are_an_invalid_request(self, asgi):
+    @pytest.mark.parametrize("token, query, status, said", REFUSALS)
+    async def test_a_refusal_says_what_is_wanted_and_an_error_only_where_there_was_one(
+        self, token, query, status, said
+    ):
         """RFC 6750 §3.1"""
-        if asgi:
-            guard = guard_of(resource_url="https://a.example/mcp")
-            async with asgi_app(guarded_app(), auth=guard) as app:
-                call = ASGI(app, body=json.dumps(hello()).encode())
-                call.scope["headers"] += [(b"authorization", b"Bearer r")] * 2
-                status, fields, _ = await call.answer()
-                assert 'error="invalid_request"' in fields["www-authenticate"]
-        else:  # a head like that is refused before anybody looks at tokens
-            async with guarded_app().http(port=0, auth=guard_of()) as server:
-                async with await Wire.open(server.url) as wire:
-                    twice = 2 * b"Authorization: Bearer r\r\n"
-                    wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + twice + b"\r\n")
-                    status = (await wire.answer())[0]
-        assert status == 400
-
-    async def test_a_page_of_the_author_sees_no_token_that_we_have_judged(self):
-        app, seen = guarded_app(), []
-
-        @app.route("GET", "/page")
-        def page(request):
-            seen.append(request.headers)
-            return "x"
-
-        async with app.http(port=0, auth=guard_of()) as server:
-            async with Caller(server.url) as caller:
-                assert await caller.status("GET", b"", "/page", authorization="Bearer r") == 200
-                assert await caller.status("GET", b"", "/page") == 401
-        assert len(seen) == 1 and "authorization" not in seen[0] and "host" in seen[0]
-
-    async def test_without_a_token_nothing_is_read(self):
         async with guarded_app().http(port=0, auth=guard_of()) as server:
-            async with Caller(server.url) as caller:
-                status, headers, _ = await caller.post(hello())
-                where = f"{server.url.replace('/mcp', '')}/.well-known/oauth-protected-resource/mcp"
-                assert status == 401
-                assert headers["www-authenticate"] == (
-                    f'Bearer resource_metadata="{where}", scope="read"'
-                )
-                for token, status in (("wrong", 401), ("bare", 403), ("a b", 400), ("r", 200)):
-                    fields = {"authorization": f"Bearer {token}"}
-                    assert await caller.status("POST", hello(), **fields) == status, token
-                target = "/mcp?access_token=r"
-                assert await caller.status("POST", hello(), target) == 401
-                assert await caller.status("POST", hello(), target, authorization="Bearer r") == 400
-            url = m.parse_url(server.url)
-            reader, writer = await asyncio.open_connection(url.host, url.port)
-            writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
-            assert (await reader.readline()).startswith(b"HTTP/1.1 401 "), "before the body"
-            writer.transport.abort()
+            where = server.url.replace("/mcp", RESOURCE_PAGE)
+            found, headers, _ = await Guest(server.url + query).hello(token)
+            wanted = said and f'Bearer resource_metadata="{where}", {said}'
+            assert (found, headers.get("www-authenticate")) == (status, wanted)
 
-    @pytest.mark.parametrize("era", ["legacy", "modern"])
-    async def test_a_tool_that_needs_more_is_403_before_it_runs(self, era):
-        app = guarded_app()
-        async with app.http(port=0, auth=guard_of()) as server:
-            async with Caller(server.url) as caller:
-                caller.headers["authorization"] = "Bearer r"
-                if era == "legacy":
-                    await caller.open()
-
-                async def call(tool, **arguments):
-                    msg, fields = modern_call(tool, **arguments)
-                    if era == "legacy":
-                        msg, fields = call_of(1, tool, arguments), {}
-                    return await caller.post(msg, **fields)
-
-                for tool, arguments, scope in (
-                    ("write", {"text": "x"}, "read write"),
-                    ("maybe", {"deep": True}, "read write deep"),
-                ):
-                    status, headers, answer = await call(tool, **arguments)
-                    assert status == 403 and answer["error"]["code"] == 403
-                    said = headers["www-authenticate"]
-                    assert 'error="insufficient_scope"' in said and f'scope="{scope}"' in said
-                    assert 'resource_metadata="' in said
-                assert app.log == []
-                assert (await call("maybe", deep=False))[0] == 200
-                caller.headers["authorization"] = "Bearer rw"
-                status, _, answer = await call("write", text="x")
-                text = answer["result"]["content"][0]["text"]
-                assert (status, text) == (200, "alice None"), "the token reaches no handler"
-
-    @pytest.mark.parametrize("revision", m.REVISIONS)
-    async def test_lists_show_what_a_token_may_call_and_the_rest_is_403_all_the_same(self, revision):
-        app = guarded_app(hide_forbidden=True, page_size=1)
-        everything = {tool.name for tool in app.tools.values()}
-        async with app.http(port=0, auth=guard_of()) as server:
-            url = server.url.replace("/mcp", "/sse") if revision == "2024-11-05" else server.url
-            for token, hidden in (("r", {"write"}), ("rw", set())):
-                async with m.Client(url, revision=revision, auth=token) as client:
-                    listed = [tool["name"] for tool in await client.list_tools()]
-                    assert everything - set(listed) == hidden and len(set(listed)) == len(listed)
-                    if hidden:
-                        with pytest.raises(m.MCPError, match="403|write"):
-                            await client.call("write", {"text": "x"})
-                    else:
-                        assert await client.call("write", {"text": "x"}) == "alice None"
-        assert app.log == ["x"]
-        async with m.Client(app) as client:
-            assert len(await client.list_tools()) == len(everything), "no network, no scopes"
-
-    def test_what_a_list_hides_depends_on_what_scopes_imply_and_must_not_be_shared(self):
-        async def main():
-            app = guarded_app(hide_forbidden=True)
-            guard = guard_of(expand=lambda scopes: {"write"} if "admin" in scopes else (),
-                             verify={"a": m.Principal(*ALICE, scopes=["read", "admin"])}.get)  # fmt: skip
-            async with app.http(port=0, auth=guard) as server:
-                async with m.Client(server.url, auth="a") as client:
-                    assert "write" in {tool["name"] for tool in await client.list_tools()}
-
-        run(main())
-        for shared in ("public", {"tools/list": "public"}):
-            with pytest.raises(ValueError, match="not the same for all"):
-                m.Server("x", hide_forbidden=True, cache_scope=shared)
-
-    async def test_over_stdio_and_in_memory_there_are_no_scopes(self):
-        async with m.Client(guarded_app()) as client:
-            assert await client.call("maybe", {"deep": True}) == "shallow"
-
-    async def test_a_server_that_nobody_guards_does_not_run_what_needs_a_scope(self):
-        for options in ({}, {"token": "t"}):
-            async with guarded_app().http(port=0, **options) as server:
-                async with m.Client(server.url, auth=options.get("token")) as client:
-                    with pytest.raises(m.AuthError, match="403"):
-                        await client.call("write", {"text": "x"})
-
-    async def test_a_session_belongs_to_its_principal_whatever_the_token(self):
-        """CVE-2026-52869, CVE-2026-52870."""
+    async def test_the_metadata_are_public_and_name_the_url_that_was_configured(self):
+        guard = guard_of(resource_url="https://a.example/mcp", offered=["write"], documentation="https://a.example/doc")
+        async with guarded_app().http(port=0, auth=guard) as server:
+            for path in (RESOURCE_PAGE, RESOURCE_PAGE[:-4]):
+                status, headers, body = await ask(server.url.replace("/mcp", path), x_forwarded_host="evil.example")
+                assert status == 200 and headers["access-control-allow-origin"] == "*"
+                assert json.loads(body) == {
+                    "resource": "https://a.example/mcp", "authorization_servers": ["https://as.example"],
+                    "scopes_supported": ["read", "write"], "bearer_methods_supported": ["header"],
+                    "resource_documentation": "https://a.example/doc",
+                }  # fmt: skip
         async with guarded_app().http(port=0, auth=guard_of()) as server:
-            async with Caller(server.url) as caller:
-                caller.headers["authorization"] = "Bearer r"
-                await caller.open()
-                for token, status in (("r", 200), ("r2", 200), ("rw", 200), ("bob", 404)):
-                    caller.headers["authorization"] = f"Bearer {token}"
-                    ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-                    assert await caller.status("POST", ping) == status, token
-
-    @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
-    async def test_a_stream_ends_with_the_token_that_opened_it(self, era):
-        until = time.time() + 0.3
-        who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
-        app = guarded_app()
-        async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-            async with Caller(server.url) as caller:
-                caller.headers["authorization"] = "Bearer t"
-                if era == "legacy":
-                    await caller.open()
-                    stream = await caller.events("GET")
-                elif era == "first":
-                    stream = await caller.events("GET", target="/sse")
-                else:
-                    params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
-                    msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
-                           "params": params}  # fmt: skip
-                    fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen"}
-                    stream = await caller.events("POST", msg, **fields)
-                while await stream.next() is not None:
-                    pass
-                assert until <= time.time() < until + 5
-                stream.answer.close()
-
-    @pytest.mark.parametrize("era", ["legacy", "modern", "first"])
-    async def test_a_stream_ends_with_its_token_under_an_asgi_server_too(self, era):
-        until = time.time() + 0.3
-        who = m.Principal(*ALICE, scopes=["read"], expires_at=until)
-        guard = guard_of(verify=lambda token: who, resource_url="https://a.example/mcp")
-        bearer = {"authorization": "Bearer t"}
-        async with asgi_app(guarded_app(), auth=guard) as app:
-            if era == "legacy":
-                _, fields, _ = await ASGI(app, body=hello(), **bearer).answer()
-                bearer["mcp_session_id"] = fields["mcp-session-id"]
-                stream = ASGI(app, "GET", **bearer)
-            elif era == "first":
-                stream = ASGI(app, "GET", "/sse", **bearer)
-            else:
-                params = {"_meta": MODERN_META, "notifications": {"toolsListChanged": True}}
-                msg = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
-                       "params": params}  # fmt: skip
-                fields = {**MODERN_CALL, "mcp-method": "subscriptions/listen", **bearer}
-                stream = ASGI(app, body=msg, **fields)
-            status, _, _ = await stream.answer()
-            assert status == 200 and stream.done and until <= time.time() < until + 5
-
-    async def test_streams_that_have_ended_leave_nothing_that_waits_for_their_tokens(self):
-        who = m.Principal(*ALICE, scopes=["read"], expires_at=time.time() + 3600)
-        app = guarded_app()
-        async with app.http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-            async with Caller(server.url) as caller:
-                caller.headers["authorization"] = "Bearer t"
-                await caller.open()
-                for _ in range(3):
-                    (await caller.events("GET")).drop()
-                    await until(lambda: not server.endpoint.streams)
-                await until(lambda: not server.endpoint.expiring)
-
-    @pytest.mark.parametrize("judge", ["a function", "an issuer"])
-    async def test_tokens_that_cannot_be_judged_are_503_with_retry_after(self, judge):
-        def verify(token):
-            raise OSError("the database is down")
-
-        silent = m.jwt_verifier("http://127.0.0.1:9", audience="us")  # where nobody listens
-        auth = guard_of(verify=verify if judge == "a function" else silent)
-        async with guarded_app().http(port=0, auth=auth) as server:
-            async with Caller(server.url) as caller:
-                token = m.make_jwt({}, {"exp": time.time() + 60}, m.ec_key(5))
-                status, headers, _ = await caller.post(hello(), authorization=f"Bearer {token}")
-                assert (status, headers["retry-after"]) == (503, "10")
-                assert "www-authenticate" not in headers
-
-    async def test_the_url_must_be_told_where_others_can_reach_us(self):
+            status, _, body = await ask(server.url.replace("/mcp", RESOURCE_PAGE))
+            assert json.loads(body)["resource"] == server.url, "on this machine the URL is known"
         with pytest.raises(ValueError, match="resource_url="):
             async with guarded_app().http(host="0.0.0.0", port=0, auth=guard_of()):
                 pass
 
-    def test_our_client_logs_in_steps_up_and_goes_on(self):
-        """Both ends, with JWTs that a fake issuer signs."""
+    @pytest.mark.parametrize("options, why", [
+        ({"scopes": ["offline_access"]}, "offline_access"), ({"scopes": ['a"b']}, "scope"),
+        ({"issuers": ["http://as.example"]}, "https"), ({"issuers": ["https://as.example?x"]}, "query"),
+        ({"resource_url": "http://a.example/mcp"}, "https"),
+    ])  # fmt: skip
+    def test_what_no_client_could_use_is_refused_at_once(self, options, why):
+        with pytest.raises((ValueError, m.AuthError), match=why):
+            guard_of(**options)
 
-        async def work(world):
-            key = m.ec_key(5)
-            app = guarded_app()
-            verify = m.jwt_verifier(world.root, audience="http://us/mcp", keys=[m.jwk_of(key)])
-            guard = guard_of(verify=verify, issuers=[world.root])
-            async with app.http(port=0, auth=guard) as server:
-                give = world.give
+    @pytest.mark.parametrize("era", ["legacy", "modern"])
+    @pytest.mark.parametrize("tool, arguments, scope", [
+        ("write", {}, "read write"), ("maybe", {"deep": True}, "read write deep"),
+    ])  # fmt: skip
+    async def test_a_tool_that_needs_more_is_403_before_it_runs(self, era, tool, arguments, scope):
+        """spec: basic/authorization/index#runtime-insufficient-scope-errors"""
+        app = guarded_app()
+        async with app.http(port=0, auth=guard_of(offered=["read", "write"])) as server:
+            door = Guest(server.url, era)
+            if era == "legacy":
+                await door.hello("r")
+            status, headers, body = await door.post("r", "tools/call", {"name": tool, "arguments": arguments})
+            assert status == 403 and json.loads(body)["error"]["code"] == 403 and app.ran == []
+            assert f'scope="{scope}", error="insufficient_scope"' in headers["www-authenticate"]
+            if tool == "maybe":
+                _, headers, _ = await door.post("rw", "tools/call", {"name": tool, "arguments": arguments})
+                assert 'scope="read write deep"' in headers["www-authenticate"], "what it has already is named"
+                arguments = {"deep": False}
+            status, _, body = await door.post("rw", "tools/call", {"name": tool, "arguments": arguments})
+            assert status == 200 and app.ran == ["alice"] * (tool == "write") and b"Bearer" not in body
 
-                def signed(scope):
-                    status, fields, doc = give(scope)
-                    claims = {"iss": world.root, "aud": "http://us/mcp", "sub": "alice",
-                              "exp": time.time() + 600, "scope": scope}  # fmt: skip
-                    return status, fields, {**doc, "access_token": m.make_jwt({}, claims, key)}
+    async def test_a_list_shows_what_a_token_may_call_where_that_is_wanted(self):
+        app = guarded_app(hide_forbidden=True)
+        async with app.http(port=0, auth=guard_of()) as server:
+            for token, wanted in (("r", {"maybe"}), ("rw", {"maybe", "write"})):
+                async with m.Client(server.url, auth=token) as client:
+                    assert {tool["name"] for tool in await client.list_tools()} == wanted
 
-                world.give = signed
-                async with m.Client(server.url, auth=world.oauth()) as client:
-                    assert await client.call("echo", {"text": "hi"}) == "hi"
-                    assert await client.call("write", {"text": "x"}) == "alice None"
-            assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
-            assert {asked["resource"] for asked in world.asked} == {server.url}
+    async def test_a_session_belongs_to_its_principal_whatever_the_token(self):
+        """CVE-2026-52869, CVE-2026-52870"""
+        async with guarded_app().http(port=0, auth=guard_of()) as server:
+            door = Guest(server.url)
+            await door.hello("r")
+            for token, status in (("r2", 200), ("rw", 200), ("bob", 404), ("r", 200)):
+                assert (await door.post(token, "ping", {}))[0] == status, token
 
-        play(work)
+    async def test_a_token_is_judged_once_a_minute_and_never_after_its_end(self, later):
+        judged = []
 
-    async def test_the_same_under_an_asgi_server(self):
-        guard = guard_of(resource_url="https://a.example/mcp")
-        app = m.ASGIApp(guarded_app(), auth=guard, allowed_hosts=["a.example"])
-        said = []
+        def verify(token):
+            judged.append(token)
+            ends = {"short": NOW + 20, "none": None}.get(token, NOW + 500)
+            return m.Principal(*ALICE, scopes=["read"], expires_at=ends) if time.time() < (ends or 1e12) else None
 
-        async def ask(method, path, body=b"", **headers):
-            sent = []
-            messages = [{"type": "http.request", "body": body}]
+        async with guarded_app().http(port=0, auth=guard_of(verify=verify)) as server:
+            for leap, token, status, times in (
+                (0, "long", 200, 1), (0, "long", 200, 1), (59, "long", 200, 1), (2, "long", 200, 2), (0, "none", 200, 1),
+                (0, "none", 200, 1), (0, "short", 401, 1),
+            ):  # fmt: skip
+                later(leap)
+                assert (await Guest(server.url).hello(token))[0] == status
+                assert judged.count(token) == times, (leap, token)
+
+    async def test_who_can_be_judged_by_nobody_is_503_with_retry_after(self, caplog):
+        def verify(token):
+            raise OSError("the database is down")
+
+        async with guarded_app().http(port=0, auth=guard_of(verify=verify)) as server:
+            status, headers, body = await Guest(server.url).hello("r")
+            assert status == 503 and int(headers["retry-after"]) > 0 and "www-authenticate" not in headers
+            assert b"database" not in body and "database" in caplog.text
+
+    @pytest.mark.parametrize("era", ["legacy", "modern"])
+    async def test_a_stream_ends_with_the_token_that_opened_it(self, era):
+        ends = time.time() + 0.3
+        who = m.Principal(*ALICE, scopes=["read"], expires_at=ends)
+        async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+            door = Guest(server.url, era)
+            if era == "legacy":
+                await door.hello("t")
+                got = {"accept": "text/event-stream", "authorization": "Bearer t", **door.session}
+                status, _, _ = await ask(server.url, **got)
+            else:
+                params = {"notifications": {"toolsListChanged": True}}
+                status, _, _ = await door.post("t", "subscriptions/listen", params)
+            assert status == 200 and ends <= time.time() < ends + 10
+
+    async def test_without_a_guard_nobody_may_call_what_needs_a_scope_but_in_this_process(self):
+        for options in ({}, {"token": "t"}):
+            async with guarded_app().http(port=0, **options) as server:
+                async with m.Client(server.url, auth=options.get("token")) as client:
+                    with pytest.raises(m.AuthError, match="403"):
+                        await client.call("write")
+        async with m.Client(guarded_app()) as client:
+            assert await client.call("maybe", {"deep": True}) == "shallow"
+
+    async def test_it_guards_under_an_asgi_server_too(self):
+        app, said = m.ASGIApp(guarded_app(), auth=guard_of(resource_url="https://a.example/mcp"),
+                              allowed_hosts=["a.example"]), []  # fmt: skip
+
+        async def visit(method, path, body=b"", **headers):
+            messages, sent = [{"type": "http.request", "body": body}], []
 
             async def receive():
-                if messages:
-                    return messages.pop(0)
-                await asyncio.get_running_loop().create_future()
+                return messages.pop(0) if messages else await asyncio.get_running_loop().create_future()
 
             async def send(message):
                 sent.append(message)
 
-            pairs = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+            pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
             scope = {"type": "http", "method": method, "path": path, "query_string": b"",
                      "headers": [(b"host", b"a.example"), *pairs]}  # fmt: skip
             await app(scope, receive, send)
-            said.append(dict(sent[0]["headers"]))
-            return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
+            said.append((dict(sent[0]["headers"]), b"".join(each.get("body", b"") for each in sent)))
+            return sent[0]["status"]
 
-        status, body = await ask("GET", "/.well-known/oauth-protected-resource/mcp")
-        assert status == 200 and json.loads(body)["resource"] == "https://a.example/mcp"
-        accept = {"accept": JSON_BOTH, "content_type": "application/json"}
-        status, _ = await ask("POST", "/mcp", b"{", **accept)
-        assert status == 401 and b"https://a.example/" in said[-1][b"www-authenticate"]
-        msg, fields = modern_call("write", text="x")
-        for token, wanted in (("r", 403), ("rw", 200)):
-            status, _ = await ask("POST", "/mcp", json.dumps(msg).encode(), **accept, **fields,
-                                  authorization=f"Bearer {token}")  # fmt: skip
-            assert status == wanted
+        assert await visit("GET", RESOURCE_PAGE) == 200
+        assert json.loads(said[-1][1])["resource"] == "https://a.example/mcp"
+        assert await visit("POST", "/mcp", b"{", **RPC) == 401
+        assert b'resource_metadata="https://a.example/.well-known' in said[-1][0][b"www-authenticate"]
+        params = {"name": "write", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}  # fmt: skip
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        fields = {**RPC, "mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": "write"}
+        for token, status in (("r", 403), ("rw", 200)):
+            assert await visit("POST", "/mcp", body, **fields, authorization=f"Bearer {token}") == status
         await app.close()
 
 
@@ -23870,36 +21560,6 @@ class TestTrace:
             stream = Terminal()
             m.TraceView(stream)(">", "x", {"id": 1, "method": "a" * 70, "params": value(9)})
             assert max(map(m.cells, stream.getvalue().splitlines())) <= 50
-
-    def test_a_login_is_shown_step_by_step_and_without_secrets(self):
-        stream = io.StringIO()
-
-        async def work(world):
-            m.set_trace(m.TraceView(stream))
-            try:
-                async with world.client():
-                    pass
-            finally:
-                m.set_trace(None)
-            return world
-
-        world = play(work)
-        text = stream.getvalue().replace(world.root, "")
-        steps = [text.index(step) for step in (
-            "<== 401 Unauthorized", f"--> GET {OAUTH_PAGES}", f"<-- 200 of {OAUTH_PAGES}",
-            "--> POST /register", "<-- 201 of /register", "--> the browser: GET /authorize",
-            "<-- the browser: GET http://127.0.0.1/callback", "--> POST /token",
-            "<-- 200 of /token", "<-- result of initialize",
-        )]  # fmt: skip
-        assert steps == sorted(steps)
-        assert "www-authenticate: Bearer resource_metadata=" in text
-        for public in ('"token_endpoint": "/token"', '"token_endpoint_auth_method": "none"',
-                       '"authorization_servers": [""]', '"code_challenge"', '"token_type": "Bearer"',
-                       '"authorization_endpoint": "/authorize"'):  # fmt: skip
-            assert public in text, public
-        state, verifier = world.asked[0]["state"], world.forms[-1]["code_verifier"]
-        for secret in (state, verifier, "code-1", *world.tokens, *world.refreshers):
-            assert secret not in text
 
     def test_the_code_in_a_redirect_is_not_shown(self):
         shown = []
